@@ -1,0 +1,42 @@
+"""A page in Debian's Chromium, driven by Playwright, with every request confined to this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ARGUMENTS = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
+    # A module and not the session: while Playwright runs, its event loop makes Django refuse the ORM in this thread.
+    with sync_playwright() as playwright:
+        sandbox = os.geteuid() != 0  # Chromium's sandbox refuses root
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS, chromium_sandbox=sandbox)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """An empty profile at 1280 x 900. A script error on the page fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", reduced_motion="reduce")
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert not errors, f"script errors: {errors}"

@@ -1,0 +1,161 @@
+"""Choice of database, servers of the run, and the fixtures every suite may use.
+
+`--database=sqlite` (default) or `--database=postgres`, the latter with Redis. The environment is set before Django
+reads its settings; nothing here may import Django at module level. With pytest-xdist the first process starts the
+servers and each worker has a database, a Redis number range and a home of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests import hub as hubs
+from tests import servers, tools
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+# Sixteen numbers a worker: one for the tests themselves, the others for hubs.
+FIRST_REDIS_NUMBER = 16 * int(WORKER.removeprefix("gw") or 0)
+CONTRACT_ID = re.compile(r"[WTAHGPCSKDO]\d+[a-z]?")
+# A test that asks for one of these is marked, so that `make check` can leave it out.
+MARKED_BY_FIXTURE = {"hub": "slow", "start_hub": "slow", "kubectl": "kubectl", "kubectls": "kubectl", "page": "browser"}
+KUBECTLS = {
+    "recent": tools.kubectl_of_wheel,
+    "debian-1.20": tools.kubectl_of_debian,
+    "machine": tools.kubectl_of_machine,
+}
+
+
+# ------------------------------------------------------------------------------------------------------- before Django
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database", choices=["sqlite", "postgres"], default="sqlite", help="what the hub stores in")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Runs before pytest-django's own, which reads the settings."""
+    if not WORKER:
+        _start_servers(config)
+    os.environ["OCMCONSOLE_HOME"] = str(Path(os.environ["TEST_HOME"]) / (WORKER or "main"))
+    os.environ["OCMCONSOLE_CONTROLLERS"] = "inline"
+    if database_url := os.environ.get("TEST_DATABASE_URL"):
+        os.environ["OCMCONSOLE_DATABASE_URL"] = database_url
+        os.environ["OCMCONSOLE_REDIS_URL"] = f"{os.environ['TEST_REDIS_URL']}/{FIRST_REDIS_NUMBER}"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "ocmconsole.settings"
+
+
+def _start_servers(config: pytest.Config) -> None:
+    """Workers inherit what this process puts into the environment."""
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    for name in [name for name in os.environ if name.startswith(("OCMCONSOLE_", "TEST_"))]:
+        del os.environ[name]
+    home = tempfile.mkdtemp(prefix="ocmconsole-home-")
+    stack.callback(shutil.rmtree, home, ignore_errors=True)
+    os.environ["TEST_HOME"] = home
+    if config.getoption("database") == "postgres":
+        os.environ["TEST_DATABASE_URL"] = stack.enter_context(servers.postgres())
+        os.environ["TEST_REDIS_URL"] = stack.enter_context(servers.redis_server())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in MARKED_BY_FIXTURE:
+                item.add_marker(MARKED_BY_FIXTURE[fixture])
+        for marker in item.iter_markers("contract"):
+            wrong = [name for name in marker.args if not CONTRACT_ID.fullmatch(str(name))]
+            if wrong or not marker.args:
+                raise pytest.UsageError(f"{item.nodeid}: contract ids look like W14 or A4a, not {wrong}")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """SQLite in a file, as in a hub: threads and processes share it, which a database in memory does not allow."""
+    from django.conf import settings
+
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] == "django.db.backends.sqlite3":
+        home = Path(os.environ["OCMCONSOLE_HOME"])
+        home.mkdir(parents=True, exist_ok=True)
+        database.setdefault("TEST", {})["NAME"] = str(home / "test.sqlite3")
+
+
+# --------------------------------------------------------------------------------------------------------- served hubs
+
+StartHub = Callable[..., AbstractContextManager[hubs.Hub]]
+
+
+@pytest.fixture(scope="session")
+def start_hub(tmp_path_factory: pytest.TempPathFactory) -> StartHub:
+    """Hubs with settings of their own; the keyword CERT_LIFETIME sets OCMCONSOLE_CERT_LIFETIME."""
+
+    def start(**settings: str) -> AbstractContextManager[hubs.Hub]:
+        home = tmp_path_factory.mktemp("hub")
+        database_url = os.environ.get("TEST_DATABASE_URL")
+        if database_url is None:
+            return hubs.serve(home, **settings)
+        number = next(hubs.numbers)
+        return hubs.serve(
+            home,
+            database_url=servers.create_database(database_url, f"hub_{WORKER or 'main'}_{number}"),
+            redis_url=f"{os.environ['TEST_REDIS_URL']}/{FIRST_REDIS_NUMBER + number % 15 + 1}",
+            **settings,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def hub(start_hub: StartHub) -> Iterator[hubs.Hub]:
+    """One hub for all tests of a process: use names that no other test uses."""
+    with start_hub() as hub:
+        yield hub
+
+
+# ------------------------------------------------------------------------------------------------------------ programs
+
+
+def missing(what: str) -> NoReturn:
+    """A tool is not there: a gap on somebody's laptop, a failure where the whole suite must have run."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is missing")
+
+
+@pytest.fixture(scope="session")
+def kubectls() -> dict[str, Path]:
+    """Every kubectl there is, by name: `recent`, `debian-1.20`, and `machine` where the path has another one."""
+    found = {name: path for name, find in KUBECTLS.items() if (path := find())}
+    for name in ("recent", "debian-1.20"):
+        if name not in found:
+            missing(f"kubectl {name}")
+    return found
+
+
+@pytest.fixture(params=list(KUBECTLS))
+def kubectl(request: pytest.FixtureRequest) -> Path:
+    """The test runs once with each kubectl."""
+    path = KUBECTLS[request.param]()
+    if path is None and request.param == "machine":
+        pytest.skip("the machine has no other kubectl")
+    if path is None:
+        missing(f"kubectl {request.param}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    path = tools.chromium()
+    if path is None:
+        missing("chromium")
+    return path

@@ -1,0 +1,115 @@
+"""A real hub for tests that go through the network: `manage.py serve` as its own process, home and database.
+
+On PostgreSQL, a Celery worker and beat run beside it, as in production. The fixtures are in tests/conftest.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tests import servers
+
+ROOT = Path(__file__).resolve().parent.parent
+numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Hub:
+    home: Path
+    api_url: str
+    console_url: str
+    environment: Mapping[str, str]
+
+    @property
+    def ca(self) -> Path:
+        return self.home / "ca.crt"
+
+    @property
+    def admin_kubeconfig(self) -> Path:
+        return self.home / "admin.kubeconfig"
+
+    @property
+    def admin_password(self) -> str:
+        return (self.home / "admin-password").read_text().strip()
+
+    def manage(self, *arguments: str, check: bool = True) -> str:
+        """Standard output of a manage.py command against this hub's home and database."""
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(
+            command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=120, check=False
+        )
+        assert not check or done.returncode == 0, f"manage.py {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def client(self, **headers: str) -> httpx.Client:
+        """An anonymous HTTP client of the API that trusts the hub's CA."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        return httpx.Client(base_url=self.api_url, verify=context, headers=headers, timeout=30, trust_env=False)
+
+    def kubectl(
+        self, binary: Path, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """As the first admin unless another kubeconfig is given; discovery is cached per hub and binary."""
+        chosen = kubeconfig or self.admin_kubeconfig
+        cache = self.home / f"kubectl-{hashlib.sha256(bytes(binary)).hexdigest()[:8]}"
+        command = [str(binary), f"--kubeconfig={chosen}", f"--cache-dir={cache}", *arguments]
+        environment = {**os.environ, "HOME": str(self.home), "NO_PROXY": "127.0.0.1", "KUBECONFIG": ""}
+        return subprocess.run(
+            command, input=stdin, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+
+@contextmanager
+def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings: str) -> Iterator[Hub]:
+    """Start, wait for /readyz over TLS, yield, stop. `settings` are OCMCONSOLE_* variables without their prefix."""
+    home.mkdir(parents=True, exist_ok=True)
+    api, console = f"127.0.0.1:{servers.free_port()}", f"127.0.0.1:{servers.free_port()}"
+    chosen = {
+        "HOME": str(home),
+        "API_ADDRESS": api,
+        "CONSOLE_ADDRESS": console,
+        "ADMIN_PASSWORD": "correct-horse-staple",
+    }
+    chosen |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url} if database_url else {}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OCMCONSOLE_")}
+    environment |= {f"OCMCONSOLE_{name}": value for name, value in (chosen | settings).items()}
+    hub = Hub(home, f"https://{api}", f"http://{console}", environment)
+    with ExitStack() as stack:
+        server = stack.enter_context(_process(hub, "serve", [sys.executable, "manage.py", "serve"]))
+        if not servers.wait_until(lambda: _ask_ready(hub), (OSError, httpx.HTTPError, ssl.SSLError), server):
+            raise servers.ServerError(f"the hub did not start:\n{(home / 'serve.log').read_text(errors='replace')}")
+        if redis_url:
+            celery = [sys.executable, "-m", "celery", "-A", "ocmconsole"]
+            worker = [*celery, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
+            stack.enter_context(_process(hub, "worker", worker))
+            stack.enter_context(_process(hub, "beat", [*celery, "beat", f"--schedule={home / 'beat'}"]))
+        yield hub
+
+
+def _ask_ready(hub: Hub) -> None:
+    with hub.client() as client:
+        client.get("/readyz").raise_for_status()
+
+
+@contextmanager
+def _process(hub: Hub, name: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with (hub.home / f"{name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=dict(hub.environment), stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        servers.stop(process, signal.SIGTERM)

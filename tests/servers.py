@@ -1,0 +1,197 @@
+"""PostgreSQL and Redis for one test run: on free loopback ports, with their own data, stopped by process id.
+
+Invariant: the machine's own servers are never touched. PostgreSQL refuses to run as root, so root lends it to an
+unprivileged user. Called by tests/conftest.py before Django's settings are read.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypedDict
+
+import psycopg
+import redis
+from psycopg import sql
+
+from tests import tools
+
+START_SECONDS = 60
+# Data that lives for one run needs no protection from a power cut.
+POSTGRES_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+}
+
+# Not C where it can be had, so that a query that forgets to ask for collation C is found out. The wheel has no ICU.
+LOCALES = [["--locale-provider=icu", "--icu-locale=en"], ["--locale=en_US.UTF-8"], ["--no-locale"]]
+
+
+class ServerError(RuntimeError):
+    pass
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A new cluster; its URL names the database `ocmconsole`, which exists and is empty."""
+    found = tools.postgres_of_machine() or tools.postgres_of_wheel()
+    if found is None:
+        raise ServerError("no PostgreSQL: neither the machine's nor the wheel's")
+    with _folder() as home:
+        binaries = _reachable(found, home)
+        password, port = secrets.token_hex(16), free_port()
+        _initdb(binaries, home, password)
+        options = [f"-c{name}={value}" for name, value in {**POSTGRES_SETTINGS, "port": port}.items()]
+        command = [str(binaries / "postgres"), "-D", str(home / "data"), *options]
+        url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
+        # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for every client to leave.
+        connects, refused = lambda: psycopg.connect(url).close(), psycopg.OperationalError
+        with _running(command, home, ready=connects, failures=refused, how=signal.SIGINT):
+            yield create_database(url, "ocmconsole")
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """An empty server; append `/0` to `/255` to its URL."""
+    binary = tools.redis_server()
+    if binary is None:
+        raise ServerError("no redis-server: neither the wheel's nor the machine's")
+    password, port = secrets.token_hex(16), free_port()
+    url = f"redis://:{password}@127.0.0.1:{port}"
+    with _folder() as home:
+        configuration = home / "redis.conf"
+        configuration.touch(mode=0o600)
+        _give_away(configuration)
+        configuration.write_text(
+            f'bind 127.0.0.1\nport {port}\nrequirepass {password}\ndatabases 256\nsave ""\nappendonly no\ndir {home}\n'
+        )
+        command = [str(binary), str(configuration)]
+        with _running(command, home, ready=lambda: _ping(url), failures=redis.RedisError, how=signal.SIGTERM):
+            yield url
+
+
+def create_database(url: str, name: str) -> str:
+    """A new database beside the one that the URL names; its URL."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return url.rpartition("/")[0] + f"/{name}"
+
+
+def _ping(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        client.ping()
+
+
+def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM, *, seconds: float = 15) -> int:
+    """Its exit code. One that does not listen is killed."""
+    process.send_signal(how)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def wait_until(ready: Callable[[], object], failures: type[Exception], process: subprocess.Popen[bytes]) -> bool:
+    """Ask until nothing is raised; False when the process ended or the time is over."""
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            ready()
+        except failures:
+            time.sleep(0.05)
+        else:
+            return True
+    return False
+
+
+@contextmanager
+def _running(
+    command: list[str], home: Path, *, ready: Callable[[], object], failures: type[Exception], how: signal.Signals
+) -> Iterator[None]:
+    log = home / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=home, stdout=output, stderr=output, start_new_session=True, **_user())
+    try:
+        if not wait_until(ready, failures, process):
+            raise ServerError(f"{command[0]} did not start:\n{log.read_text(errors='replace')}")
+        yield
+    finally:
+        stop(process, how)
+
+
+class Unprivileged(TypedDict, total=False):
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def _user() -> Unprivileged:
+    """Arguments for subprocess that give up root; none for an ordinary user."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _give_away(path: Path) -> None:
+    if user := _user():
+        os.chown(path, user["user"], user["group"])
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # Not pytest's tmp_path: the unprivileged user must be able to reach it.
+    home = Path(tempfile.mkdtemp(prefix="ocmconsole-test-"))
+    try:
+        _give_away(home)
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _reachable(binaries: Path, home: Path) -> Path:
+    """A checkout below somebody's private folder hides the wheel's binaries from the unprivileged user: then a copy."""
+    try:
+        subprocess.run([binaries / "postgres", "--version"], check=True, capture_output=True, cwd=home, **_user())
+    except (PermissionError, subprocess.CalledProcessError):
+        copy = home / "postgresql"
+        shutil.copytree(binaries.parent, copy, symlinks=True)
+        for path in (copy, *copy.rglob("*")):
+            _give_away(path)
+        return copy / "bin"
+    return binaries
+
+
+def _initdb(binaries: Path, home: Path, password: str) -> None:
+    secret = home / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password)
+    _give_away(secret)
+    command = [str(binaries / "initdb"), "--pgdata", str(home / "data"), "--username=postgres", "--encoding=UTF8"]
+    command += ["--no-sync", "--auth=scram-sha-256", f"--pwfile={secret}"]
+    for locale in LOCALES:
+        made = subprocess.run([*command, *locale], capture_output=True, text=True, check=False, cwd=home, **_user())
+        if made.returncode == 0:
+            return
+    raise ServerError(f"initdb failed:\n{made.stderr}")
