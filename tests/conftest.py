@@ -50,7 +50,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if database_url := os.environ.get("TEST_DATABASE_URL"):
         os.environ["OCMCONSOLE_DATABASE_URL"] = database_url
         os.environ["OCMCONSOLE_REDIS_URL"] = f"{os.environ['TEST_REDIS_URL']}/{FIRST_REDIS_NUMBER}"
+    _load_settings()
+
+
+def _load_settings() -> None:
+    """pytest-django sets Django up once they are loaded. It reads the variable too early, so no worker inherits it."""
+    from django.conf import settings
+
     os.environ["DJANGO_SETTINGS_MODULE"] = "ocmconsole.settings"
+    assert settings.INSTALLED_APPS
+    del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def _start_servers(config: pytest.Config) -> None:
