@@ -1,0 +1,263 @@
+"""Tables: the rows and columns that kubectl prints (wire.md 2.5, W9).
+
+Cells are final text; ages are computed here. Columns of custom kinds are JSONPaths as in a CRD, compiled once per
+text; built-in kinds give functions. Missing values are blank cells, never errors. Called by ``views`` and ``watch``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import orjson
+
+from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.kinds import Column, Served
+
+Step = Callable[[Any], Iterator[Any]]
+Cell = Callable[[Doc, datetime], Any]
+
+_NAME = Column(
+    "Name", "string", ".metadata.name", "name", "Name of the object, unique among its kind in its namespace."
+)
+_AGE = Column("Age", "date", ".metadata.creationTimestamp", "", "Time since the object was created.")
+
+_TOKEN = re.compile(
+    r"""
+      (?P<every>\[\*\]|\.\*(?=[.\[]|$))
+    | \.(?P<field>(?:[^.\[\]\\]|\\.)+)
+    | \[(?P<quote>['"])(?P<key>.*?)(?P=quote)\]
+    | \[(?P<index>-?\d+)\]
+    | \[\?\(@(?P<path>[^=!<>]*?)\s*==\s*(?P<mark>['"])(?P<wanted>.*?)(?P=mark)\s*\)\]
+    """,
+    re.VERBOSE,
+)
+
+
+def table(
+    served: Served,
+    docs: list[Doc],
+    *,
+    include_object: str,
+    now: datetime,
+    metadata: Doc,
+    with_columns: bool = True,
+) -> Doc:
+    """A ``Table`` of the documents.
+
+    ``include_object`` is None, Metadata or Object; columns are left out of all but the first event of a watch.
+    """
+    columns = columns_of(served)
+    cells = [_cell(column) for column in columns]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": [_definition(column) for column in columns] if with_columns else None,
+        "rows": [
+            {"cells": [cell(doc, now) for cell in cells], "object": _row_object(doc, include_object)} for doc in docs
+        ],
+    }
+
+
+def bookmark(metadata: Doc) -> Doc:
+    """A bookmark in a watch of tables: one row without cells whose object carries the metadata (wire.md 5.3)."""
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "columnDefinitions": None,
+        "rows": [{"cells": [], "object": partial({"metadata": metadata})}],
+    }
+
+
+def columns_of(served: Served) -> tuple[Column, ...]:
+    """The name first, unless the kind places it itself; a kind without columns shows its age."""
+    columns = served.version.columns or (_AGE,)
+    return columns if any(column.format == "name" for column in columns) else (_NAME, *columns)
+
+
+def partial(doc: Doc) -> Doc:
+    """The metadata-only form of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": doc.get("metadata", {}),
+    }
+
+
+def _row_object(doc: Doc, include_object: str) -> Doc | None:
+    if include_object == "None":
+        return None
+    return doc if include_object == "Object" else partial(doc)
+
+
+def _definition(column: Column) -> Doc:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+# Cells
+
+
+def _cell(column: Column) -> Cell:
+    read = column.value if callable(column.value) else _first(column.value)
+    show = _SHOWN[column.type if column.age else "string"]
+    return lambda doc, now: None if (value := read(doc)) is None else show(value, now)
+
+
+def _text_cell(value: Any, _now: datetime) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        return None
+
+
+def _integer_cell(value: Any, _now: datetime) -> int | None:
+    return int(value) if _is_number(value) else None
+
+
+def _number_cell(value: Any, _now: datetime) -> float | None:
+    return value if _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _boolean_cell(value: Any, _now: datetime) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _date_cell(value: Any, now: datetime) -> str | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        then = datetime.fromisoformat(value)
+    except ValueError:
+        return "<invalid>"
+    return age(then if then.tzinfo else then.replace(tzinfo=UTC), now)
+
+
+_SHOWN: dict[str, Callable[[Any, datetime], Any]] = {
+    "string": _text_cell,
+    "integer": _integer_cell,
+    "number": _number_cell,
+    "boolean": _boolean_cell,
+    "date": _date_cell,
+}
+
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+# Below this many seconds: the unit shown, and the smaller one shown beside it when it is not zero (wire.md 2.5).
+_AGES = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
+
+
+def age(then: datetime | None, now: datetime) -> str:
+    """Time gone by, in two or three figures as kubectl writes it; the year 1 is how Go writes no time."""
+    if then is None or then.year == 1:
+        return "<unknown>"
+    seconds = int((now - then).total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    seconds = max(seconds, 0)
+    for limit, unit, letter, small, small_letter in _AGES:
+        if seconds < limit:
+            rest = seconds % unit // small if small else 0
+            return f"{seconds // unit}{letter}" + (f"{rest}{small_letter}" if rest else "")
+    return f"{seconds // _YEAR}y"
+
+
+# JSONPath
+
+
+def _first(path: str) -> Callable[[Doc], Any]:
+    """The first result of a path, which is all a cell shows."""
+    steps = compile_path(path)
+    return lambda doc: next(walk(doc, steps), None)
+
+
+@cache
+def compile_path(path: str) -> tuple[Step, ...]:
+    """The steps of a CRD column's JSONPath: fields, indices, ``[*]`` and ``[?(@.x=="y")]``."""
+    steps: list[Step] = []
+    at = 0
+    while at < len(path):
+        token = _TOKEN.match(path, at)
+        if token is None:
+            msg = f"cannot read the path {path!r} from {path[at:]!r}"
+            raise ValueError(msg)
+        steps.append(_step(token))
+        at = token.end()
+    return tuple(steps)
+
+
+def walk(value: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
+    if not steps:
+        yield value
+        return
+    for found in steps[0](value):
+        yield from walk(found, steps[1:])
+
+
+def _step(token: re.Match[str]) -> Step:
+    if token["every"]:
+        return _every
+    if token["index"]:
+        return _element(int(token["index"]))
+    if token["mark"]:
+        return _matching(compile_path(token["path"]), token["wanted"])
+    return _field(re.sub(r"\\(.)", r"\1", token["field"]) if token["field"] else token["key"])
+
+
+def _every(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _field(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name in value:
+            yield value[name]
+
+    return step
+
+
+def _element(index: int) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and -len(value) <= index < len(value):
+            yield value[index]
+
+    return step
+
+
+def _matching(steps: tuple[Step, ...], wanted: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list):
+            yield from (item for item in value if next(walk(item, steps), None) == wanted)
+
+    return step
