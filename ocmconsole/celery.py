@@ -1,0 +1,39 @@
+"""Celery: carries pokes, never state. ``BEAT`` is also what the one-process hub runs by its own clock."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
+
+BEAT = {
+    "drain": {"task": "ocmconsole.kubeapi.tasks.drain", "schedule": 1.0},
+    "sweep-leases": {"task": "clusters.tasks.sweep_leases", "schedule": 2.0},
+    "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
+    "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
+    "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
+}
+
+app = Celery("ocmconsole")
+
+
+@app.on_configure.connect
+def configure(sender: Celery, **_: object) -> None:
+    """Read Django's settings when Celery is first used."""
+    from django.conf import settings  # noqa: PLC0415 - Django may not be set up at import
+
+    sender.conf.update(
+        broker_url=settings.OCMCONSOLE_REDIS_URL or "memory://",
+        broker_connection_retry_on_startup=True,
+        task_ignore_result=True,
+        task_acks_late=False,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        beat_schedule=BEAT,
+        timezone="UTC",
+    )
+
+
+app.autodiscover_tasks()

@@ -1,0 +1,200 @@
+"""Rules of namespaces, secrets, config maps and events (wire.md 3.2, 3.5; W27, W28). RBAC's are in ``escalation``."""
+
+from __future__ import annotations
+
+import base64
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from ocmconsole.corekinds import kinds, tokens
+from ocmconsole.corekinds.models import Namespace, ServiceAccount
+from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Cause, Doc
+    from ocmconsole.kubeapi.kinds import Key, Kind
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+KUBERNETES = "kubernetes"
+PERMANENT = frozenset({"default", "kube-system", "kube-public"})
+
+TOKEN_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - a type
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
+ACCOUNT_UID = "kubernetes.io/service-account.uid"
+LASTING = timedelta(days=3650)
+
+MOST_BYTES = 1024 * 1024
+KEY = re.compile(r"[-._a-zA-Z0-9]+")
+FROZEN = "field is immutable when `immutable` is set"
+
+
+# ---------------------------------------------------------------- namespaces
+
+
+@admission.checks_every_create
+def namespace_is_open(kind: Kind, key: Key) -> None:
+    """W27: nothing new in a namespace that is missing or on its way out."""
+    if not kind.namespaced:
+        return
+    found = Namespace.objects.filter(name=key.namespace).values_list("deleted_at", flat=True)[:1]
+    if not found:
+        raise errors.not_found("", "namespaces", key.namespace)
+    if found[0] is not None:
+        ending = f"namespace {key.namespace} is being terminated"
+        subject = f'{errors.qualified(kind.group, kind.plural)} "{key.name}"'
+        text = f"{subject} is forbidden: unable to create new content in namespace {key.namespace} because it is being terminated"
+        raise errors.Forbidden(
+            text,
+            details={"name": key.name, "kind": kind.plural} | ({"group": kind.group} if kind.group else {}),
+            causes=[errors.Cause("NamespaceTerminating", ending, "metadata.namespace")],
+        )
+
+
+@admission.defaults(kinds.NAMESPACE)
+def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    labels = new["metadata"].setdefault("labels", {})
+    if isinstance(labels, dict):
+        labels[NAME_LABEL] = new["metadata"]["name"]
+    if old is not None:
+        return
+    new["status"] = {"phase": "Active"}
+    finalizers = new.setdefault("spec", {}).setdefault("finalizers", [])
+    if isinstance(finalizers, list) and KUBERNETES not in finalizers:
+        finalizers.append(KUBERNETES)
+
+
+@admission.checks_delete(kinds.NAMESPACE)
+def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    name = old["metadata"]["name"]
+    if name in PERMANENT:
+        raise errors.Forbidden(
+            f'namespaces "{name}" is forbidden: this namespace may not be deleted',
+            details={"name": name, "kind": "namespaces"},
+        )
+
+
+# ---------------------------------------------------------------- secrets and config maps
+
+
+@admission.defaults(kinds.SECRET)
+def string_data_is_folded(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """``stringData`` is for writing only: its values end up encoded in ``data``."""
+    plain, data = new.get("stringData"), new.get("data") or {}
+    new["type"] = new.get("type") or "Opaque"
+    if plain is None or not isinstance(plain, dict) or not isinstance(data, dict):
+        return
+    if all(isinstance(value, str) and _is_encodable(value) for value in plain.values()):
+        new["data"] = data | {key: _encoded(value.encode()) for key, value in plain.items()}
+        del new["stringData"]
+
+
+@admission.defaults(kinds.SECRET)
+def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """wire.md 6.3: the older way to a service account's token, for clients that still ask for it."""
+    if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
+        return
+    metadata = new["metadata"]
+    account = ServiceAccount.objects.filter(namespace=metadata["namespace"], name=_account(metadata)).first()
+    if account is None:
+        return
+    metadata["annotations"][ACCOUNT_UID] = account.uid
+    bound = {"kind": "Secret", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
+    filled = {
+        "token": tokens.mint(account.doc, lifetime=LASTING, bound=bound)[0].encode(),
+        "ca.crt": tokens.ca_certificate().encode(),
+        "namespace": metadata["namespace"].encode(),
+    }
+    new["data"] = {key: _encoded(value) for key, value in filled.items()} | (new.get("data") or {})
+
+
+@admission.checks(kinds.SECRET)
+def token_secret_names_its_account(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    if new["type"] != TOKEN_SECRET:
+        return
+    field, name = f"metadata.annotations[{ACCOUNT_NAME}]", _account(new["metadata"])
+    if not name:
+        raise _invalid(new, [errors.required(field)])
+    if old is None and ACCOUNT_UID not in new["metadata"]["annotations"]:
+        raise _invalid(new, [errors.invalid(field, shown(name), "there is no such service account in the namespace")])
+
+
+@admission.checks(kinds.SECRET)
+def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    if old is not None and old["type"] != new["type"]:
+        raise _invalid(new, [errors.invalid("type", shown(new["type"]), "field is immutable")])
+
+
+@admission.checks(kinds.SECRET)
+@admission.checks(kinds.CONFIG_MAP)
+def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    causes: list[Cause] = []
+    size = 0
+    for field in ("data", "binaryData"):
+        for key, value in (new.get(field) or {}).items():
+            size += len(value.encode())
+            if not KEY.fullmatch(key) or key in {".", ".."} or len(key) > 253:  # noqa: PLR2004 - as a DNS name
+                causes.append(errors.invalid(f"{field}[{key}]", shown(key), _key_rule()))
+    both = set(new.get("data") or {}) & set(new.get("binaryData") or {})
+    causes += [
+        errors.invalid(f"data[{key}]", shown(key), "duplicate of key present in binaryData") for key in sorted(both)
+    ]
+    if size > MOST_BYTES * 4 // 3:
+        causes.append(errors.Cause("FieldValueTooLong", f"Too long: may not be more than {MOST_BYTES} bytes", "data"))
+    if causes:
+        raise _invalid(new, causes)
+
+
+@admission.checks(kinds.SECRET)
+@admission.checks(kinds.CONFIG_MAP)
+def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    if old is None or not old.get("immutable"):
+        return
+    changed = [field for field in ("data", "binaryData") if (old.get(field) or {}) != (new.get(field) or {})]
+    if not new.get("immutable"):
+        changed.insert(0, "immutable")
+    if changed:
+        raise _invalid(new, [errors.forbidden(field, FROZEN) for field in changed])
+
+
+# ---------------------------------------------------------------- events
+
+
+@admission.checks(kinds.EVENT)
+def event_is_beside_its_object(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    namespace = new["involvedObject"].get("namespace")
+    if old is None and namespace and namespace != new["metadata"]["namespace"]:
+        raise _invalid(
+            new, [errors.invalid("involvedObject.namespace", shown(namespace), "does not match event.namespace")]
+        )
+
+
+def _account(metadata: Doc) -> str:
+    annotations = metadata.get("annotations")
+    name = annotations.get(ACCOUNT_NAME) if isinstance(annotations, dict) else None
+    return name if isinstance(name, str) and _is_encodable(name) and "\0" not in name else ""
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encoded(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _key_rule() -> str:
+    return (
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+        f"or 'key-name', regex used for validation is '{KEY.pattern}')"
+    )
+
+
+def _invalid(doc: Doc, causes: list[Cause]) -> errors.Invalid:
+    return errors.is_invalid("", doc["kind"], doc["metadata"]["name"], causes)

@@ -1,0 +1,185 @@
+"""Reconcilers of namespaces and aggregated roles, and the expiry of events. Garbage collection is in ``garbage``."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from ocmconsole.corekinds import kinds, tokens
+from ocmconsole.corekinds.models import ClusterRole, Event, Namespace
+from ocmconsole.kubeapi import controllers, errors, verbs
+from ocmconsole.kubeapi import kinds as registry
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.selectors import LabelSelector, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
+
+log = logging.getLogger(__name__)
+
+KUBERNETES = "kubernetes"
+ROOT_CA = "kube-root-ca.crt"
+ABOUT_ROOT_CA = {"kubernetes.io/description": "The certificate authority that signs this hub's serving certificate."}
+# Deletions report themselves; this is for what refused to go.
+LOOK_AGAIN = timedelta(seconds=30)
+EVENT_LIFETIME = timedelta(hours=1)
+EVENTS_A_SWEEP = 1_000
+
+namespaces = Actor.controller("namespaces")
+roles = Actor.controller("roles")
+expiry = Actor.controller("expiry")
+
+
+# ---------------------------------------------------------------- namespaces
+
+
+def namespace_of_gone(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (Key("", key.namespace),) if new is None and key.namespace else ()
+
+
+def namespace_of_edited_ca(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    return (Key("", key.namespace),) if key.name == ROOT_CA and old is not None and new is not None else ()
+
+
+@controllers.reconciler(kinds.NAMESPACE, also={None: namespace_of_gone, kinds.CONFIG_MAP: namespace_of_edited_ca})
+def reconcile_namespace(key: Key) -> timedelta | None:
+    """W27: an active namespace has its CA and default account, a terminating one loses everything and then goes."""
+    namespace = Namespace.objects.at(key).first()
+    if namespace is None:
+        return None
+    if namespace.deleted_at is None:
+        _furnish(namespace.name)
+        return None
+    return _empty(namespace)
+
+
+def _furnish(namespace: str) -> None:
+    if certificate := tokens.ca_certificate():
+        _keep_ca(Key(namespace, ROOT_CA), {"ca.crt": certificate})
+    if verbs.find(kinds.SERVICE_ACCOUNT, Key(namespace, "default")) is None:
+        _create(kinds.SERVICE_ACCOUNT, namespace, {"metadata": {"name": "default"}})
+
+
+def _keep_ca(key: Key, data: dict[str, str]) -> None:
+    found = verbs.find(kinds.CONFIG_MAP, key)
+    if found is None:
+        _create(
+            kinds.CONFIG_MAP,
+            key.namespace,
+            {"metadata": {"name": key.name, "annotations": ABOUT_ROOT_CA}, "data": data},
+        )
+    elif found.get("data") != data:
+        verbs.edit(namespaces, kinds.CONFIG_MAP, key, lambda doc: doc.update(data=data))
+
+
+def _create(kind: Kind, namespace: str, doc: Doc) -> None:
+    with suppress(errors.AlreadyExists):
+        verbs.create(namespaces, kind, doc, namespace=namespace)
+
+
+def _empty(namespace: Namespace) -> timedelta | None:
+    """Delete what is there, once; objects with finalizers leave in their own time."""
+    remains = False
+    for kind in [kind for kind in registry.all_kinds() if kind.namespaced]:
+        inside: Any = kind.model.objects.filter(namespace=namespace.name)
+        for name in inside.filter(deleted_at=None).values_list("name", flat=True):
+            _delete(kind, Key(namespace.name, name))
+        remains = remains or inside.exists()
+    if remains:
+        return LOOK_AGAIN
+    with suppress(errors.NotFound):
+        verbs.edit(namespaces, kinds.NAMESPACE, namespace.key, _let_go, subresource="finalize")
+    return None
+
+
+def _delete(kind: Kind, key: Key) -> None:
+    try:
+        verbs.delete(namespaces, kind, key)
+    except errors.NotFound:
+        pass
+    except errors.ApiError:
+        log.exception("%s %s does not leave its namespace", kind.resource, key)
+
+
+def _let_go(doc: Doc) -> None:
+    doc["spec"]["finalizers"] = [name for name in doc["spec"].get("finalizers") or [] if name != KUBERNETES]
+
+
+# ---------------------------------------------------------------- aggregated roles
+
+
+def aggregating_roles(old: Doc | None, new: Doc | None, key: Key) -> Iterator[Key]:
+    """The roles that gather their rules from this one, before or after the write."""
+    if new is not None and new.get("aggregationRule"):
+        yield key
+    labels = [doc["metadata"]["labels"] for doc in (old, new) if doc and doc["metadata"].get("labels")]
+    if not labels:
+        return
+    for role in ClusterRole.objects.filter(aggregated=True).exclude(name=key.name):
+        if any(selector.matches(some) for selector in _selectors(role.doc) for some in labels):
+            yield role.key
+
+
+@controllers.reconciler(kinds.CLUSTER_ROLE, keys=aggregating_roles)
+def reconcile_aggregation(key: Key) -> None:
+    """W22: the rules of an aggregated role are those of the roles it selects, by role name, each once."""
+    role = ClusterRole.objects.at(key).first()
+    if role is None or not role.aggregated:
+        return
+    doc = role.doc
+    rules = _gathered(doc)
+    if rules != (doc.get("rules") or []):
+        verbs.edit(roles, kinds.CLUSTER_ROLE, key, lambda doc: doc.update(rules=rules))
+
+
+def _gathered(doc: Doc) -> list[Doc]:
+    found: dict[str, Doc] = {}
+    for selector in _selectors(doc):
+        for role in _with_keys(selector).exclude(name=doc["metadata"]["name"]):
+            if selector.matches(role.labels):
+                found[role.name] = role.doc
+    rules: list[Doc] = []
+    for name in sorted(found):
+        rules += [rule for rule in found[name].get("rules") or [] if rule not in rules]
+    return rules
+
+
+def _with_keys(selector: LabelSelector) -> QuerySet[ClusterRole]:
+    """Among thousands of roles, those that have the labels which the selector asks for."""
+    found = ClusterRole.objects.all()
+    for requirement in selector.requirements:
+        if requirement.operator in {Operator.EQUALS, Operator.IN, Operator.EXISTS}:
+            found = found.filter(labels__has_key=requirement.key)
+    return found
+
+
+def _selectors(doc: Doc) -> list[LabelSelector]:
+    selectors = []
+    for selector in (doc.get("aggregationRule") or {}).get("clusterRoleSelectors") or []:
+        try:
+            selectors.append(LabelSelector.from_wire(selector))
+        except ValueError:
+            log.warning("role %s has a selector that cannot be read", doc["metadata"]["name"], exc_info=True)
+    return selectors
+
+
+# ---------------------------------------------------------------- events
+
+
+def expire_events(now: datetime) -> int:
+    """Delete events that nobody touched for an hour; returns how many went. Called by the clock."""
+    old = Event.objects.filter(last_seen__lt=now - EVENT_LIFETIME).order_by("last_seen")
+    keys = [Key(*place) for place in old.values_list("namespace", "name")[:EVENTS_A_SWEEP]]
+    for key in keys:
+        with suppress(errors.NotFound):
+            verbs.delete(expiry, kinds.EVENT, key)
+    return len(keys)

@@ -1,0 +1,192 @@
+"""Rules of roles and bindings: well-formed, and nobody hands out more than he holds (W22, wire.md 6.5)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ocmconsole.corekinds import kinds, rbac
+from ocmconsole.corekinds.policyrules import EVERYTHING, PolicyRule
+from ocmconsole.kubeapi import admission, audit, authz, errors, verbs
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.selectors import LabelSelector
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Cause, Doc
+    from ocmconsole.kubeapi.kinds import Kind
+
+SUBJECT_GROUPS = {"ServiceAccount": "", "User": rbac.GROUP, "Group": rbac.GROUP}
+
+
+# ---------------------------------------------------------------- form
+
+
+@admission.defaults(kinds.ROLE_BINDING)
+@admission.defaults(kinds.CLUSTER_ROLE_BINDING)
+def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    subjects = new.get("subjects")
+    for reference in (new.get("roleRef"), *(subjects if isinstance(subjects, list) else ())):
+        if isinstance(reference, dict) and not reference.get("apiGroup") and reference.get("kind") != "ServiceAccount":
+            reference["apiGroup"] = rbac.GROUP
+
+
+@admission.checks(kinds.ROLE)
+@admission.checks(kinds.CLUSTER_ROLE)
+def role_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    causes = [
+        cause
+        for position, rule in enumerate(new.get("rules") or [])
+        for cause in _rule_causes(f"rules[{position}]", rule, namespaced=new["kind"] == "Role")
+    ]
+    if new.get("aggregationRule") is not None:
+        causes += _aggregation_causes(new["aggregationRule"].get("clusterRoleSelectors") or [])
+    if causes:
+        raise _invalid(new, causes)
+
+
+def _rule_causes(path: str, rule: Doc, *, namespaced: bool) -> Iterator[Cause]:
+    if not rule.get("verbs"):
+        yield errors.required(f"{path}.verbs", "verbs must contain at least one value")
+    if urls := rule.get("nonResourceURLs"):
+        if namespaced:
+            text = "namespaced rules cannot apply to non-resource URLs"
+            yield errors.invalid(f"{path}.nonResourceURLs", json.dumps(urls), text)
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            text = "rules cannot apply to both regular resources and non-resource URLs"
+            yield errors.invalid(f"{path}.nonResourceURLs", json.dumps(urls), text)
+        return
+    if not rule.get("apiGroups"):
+        yield errors.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+    if not rule.get("resources"):
+        yield errors.required(f"{path}.resources", "resource rules must supply at least one resource")
+
+
+def _aggregation_causes(selectors: list[Doc]) -> Iterator[Cause]:
+    field = "aggregationRule.clusterRoleSelectors"
+    if not selectors:
+        yield errors.required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for position, selector in enumerate(selectors):
+        try:
+            LabelSelector.from_wire(selector)
+        except ValueError as error:
+            yield errors.invalid(f"{field}[{position}]", json.dumps(selector), str(error))
+
+
+@admission.checks(kinds.ROLE_BINDING)
+@admission.checks(kinds.CLUSTER_ROLE_BINDING)
+def binding_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    namespaced = new["kind"] == "RoleBinding"
+    causes = [*_reference_causes(new["roleRef"], namespaced=namespaced)]
+    for position, subject in enumerate(new.get("subjects") or []):
+        causes += _subject_causes(f"subjects[{position}]", subject, namespaced=namespaced)
+    if causes:
+        raise _invalid(new, causes)
+
+
+def _reference_causes(reference: Doc, *, namespaced: bool) -> Iterator[Cause]:
+    if reference.get("apiGroup") != rbac.GROUP:
+        yield errors.unsupported("roleRef.apiGroup", shown(reference.get("apiGroup")), [rbac.GROUP])
+    allowed = ["Role", "ClusterRole"] if namespaced else ["ClusterRole"]
+    if reference.get("kind") not in allowed:
+        yield errors.unsupported("roleRef.kind", shown(reference.get("kind")), allowed)
+    if not reference.get("name"):
+        yield errors.required("roleRef.name")
+
+
+def _subject_causes(path: str, subject: Doc, *, namespaced: bool) -> Iterator[Cause]:
+    kind = subject.get("kind", "")
+    if not subject.get("name"):
+        yield errors.required(f"{path}.name")
+    if kind not in SUBJECT_GROUPS:
+        yield errors.unsupported(f"{path}.kind", shown(kind), SUBJECT_GROUPS)
+        return
+    if (subject.get("apiGroup") or "") != SUBJECT_GROUPS[kind]:
+        yield errors.unsupported(f"{path}.apiGroup", shown(subject.get("apiGroup")), [SUBJECT_GROUPS[kind]])
+    if kind == "ServiceAccount" and not namespaced and not subject.get("namespace"):
+        yield errors.required(f"{path}.namespace")
+
+
+@admission.checks(kinds.ROLE_BINDING)
+@admission.checks(kinds.CLUSTER_ROLE_BINDING)
+def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    if old is not None and old["roleRef"] != new["roleRef"]:
+        raise _invalid(new, [errors.invalid("roleRef", json.dumps(new["roleRef"]), "cannot change roleRef")])
+
+
+# ---------------------------------------------------------------- no escalation
+
+
+@admission.checks(kinds.ROLE)
+@admission.checks(kinds.CLUSTER_ROLE)
+def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
+    if _may_hand_out_anything(actor) or (old is not None and _granted(old) == _granted(new)):
+        return
+    kind = kinds.ROLE if new["kind"] == "Role" else kinds.CLUSTER_ROLE
+    if authz.authorize(actor, _about(kind, new, "escalate", new["metadata"]["name"])).allowed:
+        return
+    _require_held(actor, kind, new, [PolicyRule.read(rule) for rule in new.get("rules") or []])
+    if new.get("aggregationRule") and rbac.index.lacking(actor, EVERYTHING):
+        raise _refused(actor, kind, new, "must have cluster-admin privileges to use an aggregationRule")
+
+
+@admission.checks(kinds.ROLE_BINDING)
+@admission.checks(kinds.CLUSTER_ROLE_BINDING)
+def binding_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
+    if _may_hand_out_anything(actor) or (
+        old is not None and (old.get("subjects") or []) == (new.get("subjects") or [])
+    ):
+        return
+    reference = new["roleRef"]
+    role_kind = kinds.ROLE if reference["kind"] == "Role" else kinds.CLUSTER_ROLE
+    if authz.authorize(actor, _about(role_kind, new, "bind", reference["name"])).allowed:
+        return
+    namespace = new["metadata"].get("namespace", "") if role_kind.namespaced else ""
+    role = verbs.find(role_kind, Key(namespace, reference["name"]))
+    if role is None:
+        raise errors.not_found(rbac.GROUP, role_kind.plural, reference["name"])
+    kind = kinds.ROLE_BINDING if new["kind"] == "RoleBinding" else kinds.CLUSTER_ROLE_BINDING
+    _require_held(actor, kind, new, [PolicyRule.read(rule) for rule in role.get("rules") or []])
+
+
+def _may_hand_out_anything(actor: Actor) -> bool:
+    return actor.is_controller or actor.is_master
+
+
+def _granted(role: Doc) -> tuple[list[Doc], Doc | None]:
+    return role.get("rules") or [], role.get("aggregationRule")
+
+
+def _about(kind: Kind, doc: Doc, verb: str, name: str) -> Attributes:
+    namespace = doc["metadata"].get("namespace", "")
+    return Attributes(verb, rbac.GROUP, kind.plural, namespace=namespace, name=name)
+
+
+def _require_held(actor: Actor, kind: Kind, new: Doc, rules: list[PolicyRule]) -> None:
+    if lacking := rbac.index.lacking(actor, rules, new["metadata"].get("namespace", "")):
+        groups = " ".join(json.dumps(group, ensure_ascii=False) for group in actor.groups)
+        listed = "\n".join(sorted({str(rule) for rule in lacking}))
+        raise _refused(
+            actor,
+            kind,
+            new,
+            f'user "{actor.user}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{listed}',
+        )
+
+
+def _refused(actor: Actor, kind: Kind, new: Doc, why: str) -> errors.Forbidden:
+    name = new["metadata"]["name"]
+    subject = errors.qualified(rbac.GROUP, kind.plural)
+    refusal = errors.Forbidden(
+        f'{subject} "{name}" is forbidden: {why}', details={"name": name, "group": rbac.GROUP, "kind": kind.plural}
+    )
+    audit.denied(actor, _about(kind, new, "escalate", name), refusal.message)
+    return refusal
+
+
+def _invalid(doc: Doc, causes: list[Cause]) -> errors.Invalid:
+    return errors.is_invalid(rbac.GROUP, doc["kind"], doc["metadata"]["name"], causes)

@@ -1,0 +1,259 @@
+"""RBAC in memory: roles and bindings by subject, kept fresh from the change log (W13, W22, wire.md 6.5).
+
+Invariants: a decision reads dictionaries only; a denial is given only after catching up with the head of the log; a
+yes is never older than ``LONGEST_AGE`` seconds. A row that cannot be read grants nothing and stops nobody else (D12).
+``lookup`` and ``age`` are for the heartbeat lane, which may not touch the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from django.db import connection
+
+from ocmconsole.corekinds.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from ocmconsole.corekinds.policyrules import PolicyRule, missing
+from ocmconsole.kubeapi import authz, changes
+from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.models import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+log = logging.getLogger(__name__)
+
+GROUP = "rbac.authorization.k8s.io"
+SERVICE_ACCOUNT = "system:serviceaccount:"
+LONGEST_AGE = 1.0
+MODELS = {
+    f"clusterroles.{GROUP}": ClusterRole,
+    f"roles.{GROUP}": Role,
+    f"clusterrolebindings.{GROUP}": ClusterRoleBinding,
+    f"rolebindings.{GROUP}": RoleBinding,
+}
+
+# Namespace ("" for the whole hub) and name.
+Place = tuple[str, str]
+
+
+class Subject(NamedTuple):
+    """Service accounts are users whose name says where they live."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        if self.kind == "User" and self.name.startswith(SERVICE_ACCOUNT):
+            namespace, _, name = self.name.removeprefix(SERVICE_ACCOUNT).partition(":")
+            return f'ServiceAccount "{name}/{namespace}"'
+        return f'{self.kind} "{self.name}"'
+
+
+class Binding(NamedTuple):
+    """``role`` is None when the reference cannot name a role."""
+
+    place: Place
+    role_kind: str
+    role: Place | None
+    subjects: tuple[Subject, ...]
+
+    @classmethod
+    def read(cls, place: Place, doc: Doc) -> Binding:
+        kind, name = _text(doc["roleRef"], "kind"), _text(doc["roleRef"], "name")
+        namespace = place[0]
+        subjects = tuple(dict.fromkeys(_subjects(doc.get("subjects") or (), namespace)))
+        if kind == "Role":
+            return cls(place, kind, (namespace, name) if namespace else None, subjects)
+        return cls(place, kind, ("", name) if kind == "ClusterRole" else None, subjects)
+
+    def grant(self, subject: Subject) -> str:
+        """The sentence that explains a decision."""
+        namespace, name = self.place
+        shown = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
+        role = self.role[1] if self.role else ""
+        return f'RBAC: allowed by {shown} of {self.role_kind} "{role}" to {subject}'
+
+
+def _subjects(docs: Iterable[Doc], namespace: str) -> Iterator[Subject]:
+    for doc in docs:
+        kind, name = _text(doc, "kind"), _text(doc, "name")
+        if kind == "ServiceAccount":
+            yield Subject("User", f"{SERVICE_ACCOUNT}{doc.get('namespace') or namespace}:{name}")
+        elif kind in {"User", "Group"}:
+            yield Subject(kind, name)
+
+
+def _text(doc: Doc, field: str) -> str:
+    value = doc[field]
+    if not isinstance(value, str):
+        msg = f"{field} must be a string"
+        raise TypeError(msg)
+    return value
+
+
+class Tables:
+    """What the rows say. Values are immutable, so readers need no lock while one writer replaces them."""
+
+    def __init__(self) -> None:
+        self._rules: dict[Place, tuple[PolicyRule, ...]] = {}
+        self._bindings: dict[Place, Binding] = {}
+        # By subject kind, subject name and namespace of the binding.
+        self._bound: dict[tuple[str, str, str], tuple[Binding, ...]] = {}
+
+    def put(self, resource: str, place: Place, doc: Doc) -> None:
+        self.drop(resource, place)
+        try:
+            if resource.startswith(("roles.", "clusterroles.")):
+                self._rules[place] = tuple(PolicyRule.read(rule) for rule in doc.get("rules") or ())
+            else:
+                self._bind(Binding.read(place, doc))
+        except (TypeError, KeyError, AttributeError):
+            log.exception("%s %s cannot be read and grants nothing", resource, "/".join(place))
+
+    def drop(self, resource: str, place: Place) -> None:
+        if resource.startswith(("roles.", "clusterroles.")):
+            self._rules.pop(place, None)
+        elif binding := self._bindings.pop(place, None):
+            for subject in binding.subjects:
+                at = (*subject, place[0])
+                self._bound[at] = tuple(other for other in self._bound[at] if other is not binding)
+                if not self._bound[at]:
+                    del self._bound[at]
+
+    def _bind(self, binding: Binding) -> None:
+        self._bindings[binding.place] = binding
+        for subject in binding.subjects:
+            at = (*subject, binding.place[0])
+            self._bound[at] = (*self._bound.get(at, ()), binding)
+
+    def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
+        for subject, binding in self._bindings_of(actor, "" if asked.path else asked.namespace):
+            for rule in self._rules.get(binding.role, ()) if binding.role else ():
+                if rule.allows(asked):
+                    return Decision(allowed=True, reason=binding.grant(subject))
+        return None
+
+    def rules_for(self, actor: Actor, namespace: str) -> list[PolicyRule]:
+        bindings = self._bindings_of(actor, namespace)
+        found = (rule for _, binding in bindings if binding.role for rule in self._rules.get(binding.role, ()))
+        return list(dict.fromkeys(found))
+
+    def _bindings_of(self, actor: Actor, namespace: str) -> Iterator[tuple[Subject, Binding]]:
+        """Those of the whole hub, then those of the namespace."""
+        subjects = [Subject("User", actor.user), *(Subject("Group", group) for group in actor.groups)]
+        for scope in ("", namespace) if namespace else ("",):
+            for subject in subjects:
+                for binding in self._bound.get((*subject, scope), ()):
+                    yield subject, binding
+
+
+class RuleIndex:
+    """The tables of this process and how current they are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._tables: Tables | None = None
+        self._revision = 0
+        self._database = ""
+        self._looked = 0.0
+        self._stale = True
+
+    def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
+        """What RBAC says; None is no grant."""
+        return self._fresh().decide(actor, asked) or self.catch_up().decide(actor, asked)
+
+    def lookup(self, actor: Actor, asked: Attributes) -> Decision | None:
+        """As ``decide`` from memory alone; a None may be out of date."""
+        tables = self._tables
+        return tables.decide(actor, asked) if tables else None
+
+    def age(self) -> float:
+        """Seconds since the tables were known to be current."""
+        return time.monotonic() - self._looked if self._tables and not self._stale else float("inf")
+
+    def rules_for(self, actor: Actor, namespace: str = "") -> list[PolicyRule]:
+        """Every rule that the actor holds on the whole hub and in that namespace."""
+        return self.catch_up().rules_for(actor, namespace)
+
+    def lacking(self, actor: Actor, rules: Iterable[PolicyRule], namespace: str = "") -> list[PolicyRule]:
+        """What the actor would need in addition, to hand out these rules there."""
+        return missing(self.rules_for(actor, namespace), rules)
+
+    def forget(self) -> None:
+        """Start from the rows again; for tests that roll the database back."""
+        with self._lock:
+            self._tables, self._stale = None, True
+
+    def _fresh(self) -> Tables:
+        # Inside a transaction nobody is woken before its end, so look each time.
+        if self._tables is None or self.age() > LONGEST_AGE or connection.in_atomic_block:
+            return self.catch_up()
+        return self._tables
+
+    def catch_up(self) -> Tables:
+        """Follow the log to its head."""
+        with self._lock:
+            self._stale = False  # first, so that a wake from now on is not lost
+            try:
+                head = changes.head()
+                if self._tables is None or self._has_lost_its_place(head):
+                    self._tables = _load()
+                elif head != self._revision:
+                    self._follow(self._tables)
+            except BaseException:
+                self._stale = True
+                raise
+            self._revision, self._looked = head, time.monotonic()
+            self._database = str(connection.settings_dict["NAME"])
+            return self._tables
+
+    def _has_lost_its_place(self, head: int) -> bool:
+        return (
+            head < self._revision
+            or self._database != str(connection.settings_dict["NAME"])
+            or any(changes.cut_before(resource, self._revision) is not None for resource in MODELS)
+        )
+
+    def _follow(self, tables: Tables) -> None:
+        for resource in MODELS:
+            after = self._revision
+            while entries := changes.since(resource, after):
+                for entry in entries:
+                    place = (entry.namespace, entry.name)
+                    if entry.verb == Change.Verb.DELETED:
+                        tables.drop(resource, place)
+                    else:
+                        tables.put(resource, place, entry.doc)
+                after = entries[-1].revision
+                if len(entries) < changes.BATCH:
+                    break
+
+    def woken(self, resources: set[str]) -> None:
+        if not resources.isdisjoint(MODELS):
+            self._stale = True
+
+
+def _load() -> Tables:
+    tables = Tables()
+    for resource, model in MODELS.items():
+        rows: Any = model.objects.values_list("namespace", "name", "wire")
+        for namespace, name, wire in rows.iterator(chunk_size=2_000):
+            tables.put(resource, (namespace, name), orjson.loads(wire))
+    return tables
+
+
+index = RuleIndex()
+changes.on_wake(index.woken)
+
+
+@authz.authorizer
+def by_rules(actor: Actor, asked: Attributes) -> Decision | None:
+    """The link of RBAC in the chain that authorises."""
+    return index.decide(actor, asked)

@@ -1,0 +1,67 @@
+"""Who acts: one immutable value that every verb takes first. Made by the doors, read by authorisation and audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = "system:anonymous"
+
+
+class Door(StrEnum):
+    """The place where a call came in, as the audit shows it."""
+
+    API = "api"
+    WEB = "web"
+    ADMIN = "admin"
+    CLI = "cli"
+    CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A user name with groups (W21), the door used, and what the door saw.
+
+    ``credential`` identifies the credential, never its secret: ``cert:<sha256>``, ``bootstrap:<id>``, ``jwt:<jti>``,
+    ``session:<user pk>``. ``impersonator`` is the real user behind an impersonated one (wire.md 6.4).
+    """
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    door: Door = Door.API
+    credential: str = ""
+    address: str = ""
+    user_agent: str = ""
+    request_id: str = ""
+    impersonator: str = ""
+
+    @property
+    def is_master(self) -> bool:
+        return MASTERS in self.groups
+
+    @property
+    def is_controller(self) -> bool:
+        """The hub itself: its writers bypass permission rules (K6), never shape rules."""
+        return self.door is Door.CONTROLLER
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.user == ANONYMOUS
+
+    def through(self, door: Door) -> Actor:
+        return replace(self, door=door)
+
+    @classmethod
+    def controller(cls, name: str) -> Actor:
+        """The hub's own hand: ``system:ocmconsole:<name>``."""
+        return cls(user=f"system:ocmconsole:{name}", groups=(MASTERS, AUTHENTICATED), door=Door.CONTROLLER)
+
+    @classmethod
+    def anonymous(cls) -> Actor:
+        return cls(user=ANONYMOUS, groups=(UNAUTHENTICATED,))

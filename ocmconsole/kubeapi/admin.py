@@ -1,0 +1,206 @@
+"""Django admin for resources: a door like the others. It edits the document and saves it through the verbs.
+
+Rights come from the same evaluator as the API's; the audit is the history, so Django's own log is not written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import yaml
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.http import HttpResponseRedirect
+
+from ocmconsole.kubeapi import authz, errors, kinds, negotiation, verbs
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.session import actor_of
+
+if TYPE_CHECKING:
+    from django.db.models import Model, QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Key, Kind
+    from ocmconsole.kubeapi.models import Resource
+
+HIDDEN = ("managedFields",)
+
+
+class DocumentForm(forms.ModelForm):  # type: ignore[type-arg] # one form for every kind
+    """The document as YAML. A dry run through the verbs is its validation."""
+
+    document = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 32, "cols": 100, "spellcheck": "false"}),
+        help_text="The object as kubectl shows it. Status is written by controllers and agents, not here.",
+    )
+    resource_admin: ResourceAdmin
+    request: HttpRequest
+
+    class Meta:
+        fields: ClassVar[list[str]] = []
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.wire:
+            self.initial["document"] = as_yaml(self.instance.doc)
+
+    def clean_document(self) -> Doc:
+        text = self.cleaned_data["document"]
+        try:
+            doc, _ = negotiation.read_body(text.encode(), "application/yaml", protobuf=None, find_duplicates=False)
+            self.resource_admin.write(self.request, self.instance, doc, dry_run=True)
+        except (errors.ApiError, UnicodeEncodeError) as error:
+            raise forms.ValidationError(str(error)) from error
+        return doc
+
+
+class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every kind
+    """Shared by all kinds; an app registers its models with a ``kind``."""
+
+    kind: Kind
+    form = DocumentForm
+    actions = None
+    search_fields = ("name",)
+    ordering = ("namespace", "name")
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:  # noqa: ARG002 - Django's signature
+        return ("namespace", "name", "created") if self.kind.namespaced else ("name", "created")
+
+    # rights -------------------------------------------------------------
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "get", obj) if obj else self.has_module_permission(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "create", None)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "patch", obj) if obj else self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "delete", obj)
+
+    def _may(self, request: HttpRequest, verb: str, obj: Any) -> bool:
+        key = obj.key if obj else kinds.Key("", "")
+        return authz.authorize(actor_of(request, Door.ADMIN), verbs.attributes(self.kind, verb, key)).allowed
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Everything for who may list the kind; the others see what their object permissions show."""
+        rows: QuerySet[Any] = self.model._default_manager.all()  # noqa: SLF001 - Django's documented name
+        return rows if self._may(request, "list", None) else self.visible(request, rows)
+
+    def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:  # noqa: ARG002 - for kinds with object permissions
+        return rows.none()
+
+    # writes -------------------------------------------------------------
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's signature
+        kwargs["fields"] = []
+        form = super().get_form(request, obj, change, **kwargs)
+        return type(form.__name__, (form,), {"resource_admin": self, "request": request})
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002 - Django's signature
+        return ["document"]
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        """As Django's, outside its transaction: a commit is durable or nothing."""
+        try:
+            return self._changeform_view(request, object_id, form_url, extra_context)
+        except errors.ApiError as error:
+            return self._refused(request, error)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return self._delete_view(request, object_id, extra_context)
+        except errors.ApiError as error:
+            return self._refused(request, error)
+
+    def _refused(self, request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+        messages.error(request, f"Nothing was changed: {error.message}")
+        return HttpResponseRedirect(request.path)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
+        result = self.write(request, obj, form.cleaned_data["document"])
+        written = result.doc or result.gone or {}
+        obj.pk = written["metadata"]["uid"]
+        obj.name, obj.namespace = written["metadata"]["name"], written["metadata"].get("namespace", "")
+
+    def write(self, request: HttpRequest, obj: Resource, doc: Doc, *, dry_run: bool = False) -> verbs.Result:
+        """Create or change through the verbs. Raises ApiError."""
+        actor = actor_of(request, Door.ADMIN)
+        options = verbs.Options(dry_run=dry_run, manager="django-admin", unknown="strict")
+        if not obj.wire:
+            metadata = doc.get("metadata")
+            namespace = metadata.get("namespace", "") if isinstance(metadata, dict) else ""
+            return verbs.create(
+                actor, self.kind, doc, namespace=namespace if self.kind.namespaced else "", options=options
+            )
+        return verbs.patch(actor, self.kind, obj.key, lambda _: shown_over(obj.doc, doc), options=options)
+
+    def delete_model(self, request: HttpRequest, obj: Resource) -> None:
+        verbs.delete(actor_of(request, Door.ADMIN), self.kind, obj.key)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What the verbs will do, not what Django's cascade would."""
+        denied = [] if all(self.has_delete_permission(request, obj) for obj in objs) else [self.kind.kind]
+        return [str(obj) for obj in objs], {self.kind.kind: len(objs)}, set(denied), []
+
+    # The audit is the history.
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any: ...
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:  # noqa: ARG002 - Django's signature
+        row = self.get_object(request, unquote(object_id))
+        name = row.name if row else ""
+        target = f"../../../../kubeapi/auditevent/?resource={self.kind.resource}&name={name}"
+        return HttpResponseRedirect(target)
+
+
+def as_yaml(doc: Doc) -> str:
+    metadata = {name: part for name, part in doc["metadata"].items() if name not in HIDDEN}
+    return yaml.safe_dump({**doc, "metadata": metadata}, sort_keys=False, allow_unicode=True)
+
+
+def shown_over(stored: Doc, edited: Doc) -> Doc:
+    """What the form left out is kept."""
+    metadata = edited.get("metadata")
+    if not isinstance(metadata, dict):
+        raise errors.BadRequest("metadata must be an object")
+    hidden = {name: stored["metadata"][name] for name in HIDDEN if name in stored["metadata"]}
+    return {**edited, "metadata": {**metadata, **hidden}}
+
+
+def register(*registered: Kind) -> None:
+    """Put kinds without an admin of their own into Django admin."""
+    for kind in registered:
+        admin.site.register(kind.model, type(f"{kind.kind}Admin", (ResourceAdmin,), {"kind": kind}))
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # Django's stubs are generic, Django is not
+    """Reads only: the audit is append-only."""
+
+    list_display = ("time", "user", "door", "act", "resource", "namespace", "name", "outcome", "reason")
+    list_filter = ("outcome", "door", "act")
+    search_fields = ("user", "name", "reason")
+    ordering = ("-time",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
+        return False

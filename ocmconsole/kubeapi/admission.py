@@ -1,0 +1,150 @@
+"""Collects the rules of all kinds and runs them: defaulting rules, then checking rules, in the order of definition.
+
+Rules are plain functions ``rule(actor, old, new)`` on stored documents; ``old`` is None at create, ``new`` is None at
+delete. They read and raise (``errors``); they never write. First failure is reported (A7c). Rules for permissions skip
+the hub's own hand themselves (K6).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from django.db.models import Model
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Key, Kind
+
+Default = Callable[["Actor", "Doc | None", "Doc"], None]
+Check = Callable[["Actor", "Doc | None", "Doc"], None]
+DeleteCheck = Callable[["Actor", "Doc"], None]
+CreateCheck = Callable[["Kind", "Key"], None]
+ActName = Callable[["Doc | None", "Doc | None"], "str | None"]
+Record = Callable[["Actor", "Doc | None", "Doc | None"], "Iterable[Model]"]
+
+_defaults: dict[tuple[str, str], list[Default]] = defaultdict(list)
+_checks: dict[tuple[str, str], list[Check]] = defaultdict(list)
+_delete_checks: dict[str, list[DeleteCheck]] = defaultdict(list)
+_create_checks: list[CreateCheck] = []
+_acts: dict[str, list[ActName]] = defaultdict(list)
+_records: dict[str, list[Record]] = defaultdict(list)
+_warnings: ContextVar[list[str] | None] = ContextVar("admission_warnings", default=None)
+
+
+def defaults(kind: Kind, *, subresource: str = "") -> Callable[[Default], Default]:
+    """The decorated rule edits the new document in place (mutating admission)."""
+
+    def add(rule: Default) -> Default:
+        _defaults[kind.resource, subresource].append(rule)
+        return rule
+
+    return add
+
+
+def checks(kind: Kind, *, subresource: str = "") -> Callable[[Check], Check]:
+    """The decorated rule raises an ApiError when the new document may not be stored."""
+
+    def add(rule: Check) -> Check:
+        _checks[kind.resource, subresource].append(rule)
+        return rule
+
+    return add
+
+
+def checks_delete(kind: Kind) -> Callable[[DeleteCheck], DeleteCheck]:
+    def add(rule: DeleteCheck) -> DeleteCheck:
+        _delete_checks[kind.resource].append(rule)
+        return rule
+
+    return add
+
+
+def checks_every_create(rule: CreateCheck) -> CreateCheck:
+    """A rule on the place of every new object, whatever its kind."""
+    _create_checks.append(rule)
+    return rule
+
+
+def names_act(kind: Kind) -> Callable[[ActName], ActName]:
+    """The decorated function gives a write its name in the audit, or None for the generic one."""
+
+    def add(name: ActName) -> ActName:
+        _acts[kind.resource].append(name)
+        return name
+
+    return add
+
+
+def records(kind: Kind) -> Callable[[Record], Record]:
+    """The decorated function gives the hub's own rows (facts) to save in the transaction of a write."""
+
+    def add(record: Record) -> Record:
+        _records[kind.resource].append(record)
+        return record
+
+    return add
+
+
+def default(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:
+    for rule in _defaults[kind.resource, subresource]:
+        rule(actor, old, new)
+
+
+def check(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:
+    for rule in _checks[kind.resource, subresource]:
+        rule(actor, old, new)
+
+
+def check_delete(actor: Actor, kind: Kind, old: Doc) -> None:
+    for rule in _delete_checks[kind.resource]:
+        rule(actor, old)
+
+
+def check_create(kind: Kind, key: Key) -> None:
+    for rule in _create_checks:
+        rule(kind, key)
+
+
+def act(kind: Kind, verb: str, old: Doc | None, new: Doc | None) -> str:
+    """``managedcluster:accept`` where a rule names it, else ``managedcluster:patch``."""
+    for name in _acts[kind.resource]:
+        if found := name(old, new):
+            return found
+    return f"{kind.kind.lower()}:{verb}"
+
+
+def records_of(actor: Actor, kind: Kind, old: Doc | None, new: Doc | None) -> list[Model]:
+    return [row for record in _records[kind.resource] for row in record(actor, old, new)]
+
+
+def warn(text: str) -> None:
+    """Tell the client something that is not an error: a ``Warning`` header at the API door."""
+    collected = _warnings.get()
+    if collected is not None and text not in collected:
+        collected.append(text)
+
+
+@contextmanager
+def collecting() -> Iterator[list[str]]:
+    """Warnings given inside the block, in order."""
+    collected: list[str] = []
+    token = _warnings.set(collected)
+    try:
+        yield collected
+    finally:
+        _warnings.reset(token)
+
+
+def rules() -> dict[str, list[Callable[..., Any]]]:
+    """Every rule by resource, for the tests that prove each one is meant."""
+    found: dict[str, list[Callable[..., Any]]] = defaultdict(list)
+    for (resource, _), listed in (*_defaults.items(), *_checks.items()):
+        found[resource].extend(listed)
+    return found

@@ -1,0 +1,150 @@
+"""Who sends this request: client certificate, then bearer token, then nobody; then impersonation (wire.md 6.1, 6.4).
+
+A bad credential is 401 and never becomes anonymous. How certificates and tokens are read is registered by the apps that
+own them, so the machinery holds no cryptography.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from django.contrib.auth import get_user_model
+from rest_framework.authentication import BaseAuthentication
+
+from ocmconsole.kubeapi import authz, errors
+from ocmconsole.kubeapi.actor import AUTHENTICATED, UNAUTHENTICATED, Actor
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+ReadCertificate = Callable[[bytes], Actor]
+ReadToken = Callable[[str], "Actor | None"]
+
+_certificates: list[ReadCertificate] = []
+_tokens: list[ReadToken] = []
+
+SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
+def reads_certificates(read: ReadCertificate) -> ReadCertificate:
+    """The reader gets a DER certificate; it raises Unauthorized when it trusts or likes it not."""
+    _certificates.append(read)
+    return read
+
+
+def reads_tokens(read: ReadToken) -> ReadToken:
+    """The reader answers None for a token that is not its kind, raises Unauthorized for a bad one of its kind."""
+    _tokens.append(read)
+    return read
+
+
+class KubernetesAuthentication(BaseAuthentication):
+    """DRF's authentication class: ``request.user`` becomes the Actor."""
+
+    def authenticate(self, request: Request) -> tuple[Actor, None]:
+        return actor_of(request.META), None
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 - DRF's signature
+        return "Bearer"
+
+
+def actor_of(environ: dict[str, object]) -> Actor:
+    """The acting identity of a request. Raises Unauthorized, Forbidden (impersonation)."""
+    actor = _who(environ)
+    actor = replace(
+        actor,
+        address=str(environ.get("REMOTE_ADDR", "")),
+        user_agent=str(environ.get("HTTP_USER_AGENT", ""))[:256],
+        request_id=str(uuid.uuid4()),
+    )
+    return _impersonated(actor, environ)
+
+
+def _who(environ: dict[str, object]) -> Actor:
+    certificate = environ.get("ocmconsole.peer_certificate")
+    if isinstance(certificate, bytes) and _certificates:
+        return _active(_certificates[0](certificate))
+    authorization = environ.get("HTTP_AUTHORIZATION")
+    if authorization is None:
+        return Actor.anonymous()
+    scheme, _, token = str(authorization).partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise errors.Unauthorized
+    return actor_of_token(token.strip())
+
+
+def actor_of_token(token: str) -> Actor:
+    """The identity behind a bearer token. Raises Unauthorized."""
+    for read in _tokens:
+        if actor := read(token):
+            return _active(actor)
+    raise errors.Unauthorized
+
+
+def _active(actor: Actor) -> Actor:
+    """Every credential of a deactivated person ends with him."""
+    if not actor.user.startswith("system:"):
+        person = get_user_model().objects.filter(username=actor.user).values_list("is_active", flat=True).first()
+        if person is False:
+            raise errors.Unauthorized
+    if AUTHENTICATED not in actor.groups:
+        actor = replace(actor, groups=(*actor.groups, AUTHENTICATED))
+    return actor
+
+
+# ---------------------------------------------------------------- impersonation
+
+
+def _impersonated(actor: Actor, environ: dict[str, object]) -> Actor:
+    user = str(environ.get("HTTP_IMPERSONATE_USER", ""))
+    groups = _listed(environ, "HTTP_IMPERSONATE_GROUP")
+    uid = str(environ.get("HTTP_IMPERSONATE_UID", ""))
+    prefix = "HTTP_IMPERSONATE_EXTRA_"
+    extra = {
+        unquote(name.removeprefix(prefix).replace("_", "-").lower()): _listed(environ, name)
+        for name in environ
+        if name.startswith(prefix)
+    }
+    if not user:
+        if groups or uid or extra:
+            raise errors.BadRequest(
+                f"requested [{', '.join((*groups, uid, *extra))}] without impersonating a user name"
+            )
+        return actor
+    _ask(actor, user, groups, uid, extra)
+    if not groups and user.startswith(SERVICE_ACCOUNT):
+        namespace = user.removeprefix(SERVICE_ACCOUNT).split(":")[0]
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    if AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
+        groups = (*groups, AUTHENTICATED)
+    return replace(actor, user=user, groups=groups, uid=uid, extra=extra, impersonator=actor.user)
+
+
+def _ask(actor: Actor, user: str, groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> None:
+    """The real user needs ``impersonate`` on everything that is claimed."""
+    parts = user.removeprefix(SERVICE_ACCOUNT).split(":") if user.startswith(SERVICE_ACCOUNT) else []
+    if len(parts) == 2:  # noqa: PLR2004 - namespace and name
+        authz.require(
+            actor, authz.Attributes("impersonate", resource="serviceaccounts", namespace=parts[0], name=parts[1])
+        )
+    else:
+        authz.require(actor, authz.Attributes("impersonate", resource="users", name=user))
+    for group in groups:
+        authz.require(actor, authz.Attributes("impersonate", resource="groups", name=group))
+    of_authentication = "authentication.k8s.io"
+    if uid:
+        authz.require(actor, authz.Attributes("impersonate", group=of_authentication, resource="uids", name=uid))
+    for key, values in extra.items():
+        for value in values:
+            asked = authz.Attributes("impersonate", of_authentication, "userextras", subresource=key, name=value)
+            authz.require(actor, asked)
+
+
+def _listed(environ: dict[str, object], name: str) -> tuple[str, ...]:
+    """Repeated headers arrive joined by commas."""
+    value = str(environ.get(name, ""))
+    return tuple(part.strip() for part in value.split(",") if part.strip())

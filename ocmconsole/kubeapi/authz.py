@@ -1,0 +1,145 @@
+"""May this actor do that? One question, asked by every door, verb, rule, review and page; one chain that answers.
+
+Apps add authorizers (RBAC rules, object permissions); the first that allows wins, nobody can deny. A domain right such
+as ``clusters.accept_managedcluster`` may be spelled as a Django permission or as a rule on a virtual resource (D2).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.contrib.auth import get_user_model
+
+from ocmconsole.kubeapi import audit, errors
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What is asked: a verb on a resource, or on a non-resource path (wire.md 3.1, 6.5)."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    version: str = "*"
+    path: str = ""
+
+    @property
+    def full_resource(self) -> str:
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``fields`` limits a permitted write to these document paths; None is no limit."""
+
+    allowed: bool
+    reason: str = ""
+    fields: frozenset[str] | None = None
+
+
+Authorizer = Callable[["Actor", Attributes], "Decision | None"]
+Spelling = Callable[[str], list[Attributes]]
+DENIED = Decision(allowed=False)
+
+_authorizers: list[Authorizer] = []
+_spellings: dict[str, Spelling] = {}
+
+
+def authorizer(ask: Authorizer) -> Authorizer:
+    """Add to the chain; it answers None when it has nothing to say."""
+    _authorizers.append(ask)
+    return ask
+
+
+def spell(permission: str, spelling: Spelling) -> None:
+    """Say how RBAC spells a Django permission: object name ("" for all) -> equivalent questions (D2)."""
+    _spellings[permission] = spelling
+
+
+def spellings(permission: str, name: str) -> list[Attributes]:
+    return _spellings[permission](name) if permission in _spellings else []
+
+
+def authorize(actor: Actor, attributes: Attributes) -> Decision:
+    """Ask the chain; an unlimited yes beats a limited one."""
+    if actor.is_master:
+        return Decision(allowed=True, reason="member of system:masters")
+    limited: Decision | None = None
+    for ask in _authorizers:
+        decision = ask(actor, attributes)
+        if decision is not None and decision.allowed:
+            if decision.fields is None:
+                return decision
+            limited = limited or decision
+    return limited or DENIED
+
+
+def require(actor: Actor, attributes: Attributes) -> Decision:
+    """As ``authorize``, but a no is recorded and raised as Forbidden with Kubernetes' text (W19)."""
+    decision = authorize(actor, attributes)
+    return decision if decision.allowed else refuse(actor, attributes)
+
+
+def refuse(actor: Actor, attributes: Attributes, why: str = "") -> NoReturn:
+    """Record a denial and raise it; ``why`` is added to Kubernetes' text."""
+    refusal = forbidden(actor, attributes, why)
+    audit.denied(actor, attributes, refusal.message)
+    raise refusal
+
+
+def forbidden(actor: Actor, attributes: Attributes, why: str = "") -> errors.Forbidden:
+    user = f'User "{actor.user}"'
+    if attributes.path:
+        return errors.Forbidden(_escape(f'forbidden: {user} cannot {attributes.verb} path "{attributes.path}"'))
+    where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    named = f' "{attributes.name}"' if attributes.name else ""
+    text = (
+        f"{errors.qualified(attributes.group, attributes.resource)}{named} is forbidden: {user} cannot {attributes.verb} "
+        f'resource "{attributes.full_resource}" in API group "{attributes.group}" {where}'
+    )
+    details = {"group": attributes.group, "kind": attributes.resource, "name": attributes.name}
+    return errors.Forbidden(
+        _escape(text + (f": {why}" if why else "")), details={key: value for key, value in details.items() if value}
+    )
+
+
+def permitted(actor: Actor, permission: str, *, obj: Any = None, name: str = "") -> Decision:
+    """Does the actor hold a domain right on an object (or, where it does not exist yet, on its name)?
+
+    Django's backend chain answers for people (global and object permissions), RBAC for everybody. A superuser counts
+    as one only through the group ``system:masters``, which not every credential of his carries.
+    """
+    if actor.is_master:
+        return Decision(allowed=True, reason="member of system:masters")
+    person = person_of(actor)
+    if (
+        person is not None
+        and not person.is_superuser
+        and (person.has_perm(permission) or (obj is not None and person.has_perm(permission, obj)))
+    ):
+        return Decision(allowed=True, reason=f"{permission} granted to {actor.user}")
+    for attributes in spellings(permission, name or getattr(obj, "name", "")):
+        decision = authorize(actor, attributes)
+        if decision.allowed:
+            return decision
+    return DENIED
+
+
+def person_of(actor: Actor) -> Any:
+    """The active Django user of that name, or None. Names that start with ``system:`` are never people's."""
+    if actor.user.startswith("system:"):
+        return None
+    return get_user_model().objects.filter(username=actor.user, is_active=True).first()
+
+
+def _escape(text: str) -> str:
+    return html.escape(text, quote=False)

@@ -1,0 +1,274 @@
+"""The change log's readers: the tail of each process, its fan-out to listeners, and compaction.
+
+Invariant: a listener that subscribed first and then replayed the log misses nothing and can drop what it saw twice by
+its revision. A slow listener is cut, never waited for; its client comes back from its last revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+import orjson
+import redis
+import redis.asyncio
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.models import Change, Compaction, Revision
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+log = logging.getLogger(__name__)
+
+CHANNEL = "ocmconsole:changes"
+POLL_SECONDS = 1.0
+BATCH = 1_000
+QUEUE_LENGTH = 1_000
+KEEP_CHANGES = 10_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A change as watchers share it: parsed at most once, rendered at most once for each form."""
+
+    revision: int
+    resource: str
+    verb: str
+    namespace: str
+    name: str
+    wire: str
+    before: str
+
+    @classmethod
+    def of(cls, row: Change) -> Entry:
+        return cls(row.revision, row.resource, row.verb, row.namespace, row.name, row.wire, row.before)
+
+    @cached_property
+    def doc(self) -> Doc:
+        document: Doc = orjson.loads(self.wire)
+        return document
+
+    @cached_property
+    def doc_before(self) -> Doc:
+        """What selectors saw before: the old document where it differs in their eyes."""
+        document: Doc = orjson.loads(self.before) if self.before else self.doc
+        return document
+
+    @cached_property
+    def rendered(self) -> dict[object, bytes]:
+        return {}
+
+
+def since(resource: str, after: int) -> list[Entry]:
+    """Replay the log of one resource from after a revision, at most ``BATCH`` entries."""
+    rows = Change.objects.filter(resource=resource, revision__gt=after).order_by("revision")[:BATCH]
+    return [Entry.of(row) for row in rows]
+
+
+def cut_before(resource: str, after: int) -> int | None:
+    """The oldest revision a watch may start from, when ``after`` lies before it; else None."""
+    cut = Compaction.objects.filter(resource=resource).values_list("revision", flat=True).first()
+    return cut if cut is not None and after < cut else None
+
+
+def head() -> int:
+    """The newest committed revision."""
+    return Revision.objects.values_list("value", flat=True).get(pk=1)
+
+
+# ---------------------------------------------------------------- waking
+
+
+_wakers: set[Callable[[set[str]], None]] = set()
+
+
+def on_wake(waker: Callable[[set[str]], None]) -> None:
+    """Call ``waker`` with the changed resources after each commit of this process."""
+    _wakers.add(waker)
+
+
+def wake(resources: set[str]) -> None:
+    """Tell the readers of the log that it grew. Never fails a write that is committed already."""
+    for waker in tuple(_wakers):
+        waker(resources)
+    if settings.OCMCONSOLE_REDIS_URL:
+        try:
+            _redis().publish(CHANNEL, b"")
+        except redis.RedisError:
+            log.warning("Redis took no wake-up; watches follow by polling", exc_info=True)
+
+
+@cache
+def _redis() -> redis.Redis:
+    return redis.Redis.from_url(settings.OCMCONSOLE_REDIS_URL, socket_timeout=1)
+
+
+# ---------------------------------------------------------------- fan-out
+
+
+@dataclass(eq=False)
+class Listener:
+    """One stream's bounded queue. None in the queue ends the stream."""
+
+    resource: str
+    queue: asyncio.Queue[list[Entry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
+
+    def cut(self) -> None:
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.queue.put_nowait(None)
+
+
+class Tail:
+    """Follows the log for one event loop and hands each change to the listeners of its resource."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self._woken = asyncio.Event()
+        self._revision = 0
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.create_future()
+        self._task = self._loop.create_task(self._run())
+
+    @asynccontextmanager
+    async def subscribe(self, resource: str) -> AsyncIterator[Listener]:
+        """A queue that gets every change committed after this returns."""
+        await asyncio.shield(self._started)
+        listener = Listener(resource)
+        self._listeners[resource].add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners[resource].discard(listener)
+
+    async def stop(self) -> None:
+        """End every stream and the tail itself."""
+        self._task.cancel()
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.cut()
+
+    async def _run(self) -> None:
+        self._revision = await in_thread(head)
+        self._started.set_result(None)
+        _wakers.add(self._wake)
+        remote = self._loop.create_task(self._follow_redis()) if settings.OCMCONSOLE_REDIS_URL else None
+        try:
+            while True:
+                await self._catch_up()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), POLL_SECONDS)
+                self._woken.clear()
+        finally:
+            _wakers.discard(self._wake)
+            if remote is not None:
+                remote.cancel()
+
+    async def _catch_up(self) -> None:
+        try:
+            while entries := await in_thread(_after, self._revision):
+                self._publish(entries)
+        except DatabaseError:
+            log.exception("the tail could not read the log; trying again")
+
+    def _publish(self, entries: list[Entry]) -> None:
+        self._revision = entries[-1].revision
+        by_resource: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            by_resource[entry.resource].append(entry)
+        for resource, batch in by_resource.items():
+            for listener in tuple(self._listeners[resource]):
+                if listener.queue.full():
+                    self._listeners[resource].discard(listener)
+                    listener.cut()
+                else:
+                    listener.queue.put_nowait(batch)
+
+    def _wake(self, resources: set[str]) -> None:  # noqa: ARG002 - every reader follows the whole log
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def _follow_redis(self) -> None:
+        """Other processes' commits; when Redis is away the poll is the floor."""
+        client = redis.asyncio.Redis.from_url(settings.OCMCONSOLE_REDIS_URL)
+        while True:
+            try:
+                async with client.pubsub() as channel:
+                    await channel.subscribe(CHANNEL)
+                    async for _ in channel.listen():
+                        self._woken.set()
+            except redis.RedisError:
+                await asyncio.sleep(POLL_SECONDS)
+
+
+_tails: WeakKeyDictionary[asyncio.AbstractEventLoop, Tail] = WeakKeyDictionary()
+
+
+def tail() -> Tail:
+    """The tail of the running event loop, started at first use."""
+    loop = asyncio.get_running_loop()
+    if loop not in _tails:
+        _tails[loop] = Tail()
+    return _tails[loop]
+
+
+async def stop_tail() -> None:
+    if found := _tails.pop(asyncio.get_running_loop(), None):
+        await found.stop()
+
+
+def _after(revision: int) -> list[Entry]:
+    return [Entry.of(row) for row in Change.objects.filter(revision__gt=revision).order_by("revision")[:BATCH]]
+
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+_threads = ThreadPoolExecutor(2, thread_name_prefix="log-reader")
+
+
+async def in_thread(call: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    """Run a database read beside the event loop, on a few threads that keep their connections."""
+
+    def work() -> Result:
+        close_old_connections()
+        return call(*arguments, **named)
+
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)
+
+
+# ---------------------------------------------------------------- compaction
+
+
+def compact(now: datetime | None = None) -> int:
+    """Cut what every reader had time to see; returns the number of changes removed.
+
+    Each resource keeps its newest ``KEEP_CHANGES`` and its kind's retention (leases 2 minutes, others 10).
+    """
+    now = now or timezone.now()
+    removed = 0
+    for kind in kinds.all_kinds():
+        old = Change.objects.filter(resource=kind.resource, time__lt=now - timedelta(seconds=kind.retention_seconds))
+        spared = Change.objects.filter(resource=kind.resource).order_by("-revision").values_list("revision", flat=True)
+        floor = spared[KEEP_CHANGES : KEEP_CHANGES + 1].first()
+        newest = old.aggregate(newest=Max("revision"))["newest"]
+        if floor is None or newest is None:
+            continue
+        cut = min(floor, newest)
+        with transaction.atomic():
+            Compaction.objects.update_or_create(resource=kind.resource, defaults={"revision": cut})
+            removed += Change.objects.filter(resource=kind.resource, revision__lte=cut).delete()[0]
+    return removed

@@ -1,0 +1,76 @@
+"""Registry of reconcilers, and the answer to: which of them must look again because of these writes?
+
+A reconciler is an idempotent function of a key. It compares what is with what should be and corrects it through verbs;
+run twice it writes nothing. It may run late, twice or after a crash.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from ocmconsole.kubeapi.kinds import Key, Kind
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.store import Write
+
+Reconcile = Callable[[Key], "timedelta | None"]
+# From a write on a watched kind to the keys to look at again; old or new is None at create and delete.
+Keys = Callable[["Doc | None", "Doc | None", Key], Iterable[Key]]
+
+
+def itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (key,)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """``reconcile(key)`` returns when to look again by the clock, or None."""
+
+    name: str
+    reconcile: Reconcile
+
+
+EVERY = ""  # stands for every kind among the watched resources
+_reconcilers: dict[str, Reconciler] = {}
+_watchers: dict[str, list[tuple[str, Keys]]] = defaultdict(list)
+
+
+def reconciler(
+    kind: Kind | None, *, keys: Keys = itself, also: Mapping[Kind | None, Keys] | None = None
+) -> Callable[[Reconcile], Reconcile]:
+    """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind."""
+
+    def add(reconcile: Reconcile) -> Reconcile:
+        name = reconcile.__name__.removeprefix("reconcile_")
+        if name in _reconcilers:
+            msg = f"two reconcilers are called {name}"
+            raise ValueError(msg)
+        _reconcilers[name] = Reconciler(name, reconcile)
+        for watched, find in ((kind, keys), *(also or {}).items()):
+            _watchers[watched.resource if watched else EVERY].append((name, find))
+        return reconcile
+
+    return add
+
+
+def find(name: str) -> Reconciler | None:
+    return _reconcilers.get(name)
+
+
+def names() -> list[str]:
+    return list(_reconcilers)
+
+
+def caused_by(writes: Iterable[Write]) -> set[tuple[str, Key]]:
+    """Pairs of reconciler and key that the writes give reason to look at."""
+    return {
+        (name, key)
+        for write in writes
+        for name, keys in (*_watchers[write.kind.resource], *_watchers[EVERY])
+        for key in keys(write.old, write.new, write.key)
+    }

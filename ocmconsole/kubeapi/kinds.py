@@ -1,0 +1,220 @@
+"""Kinds: what the API serves. One registry, filled by each app's ``kinds.py`` when Django starts.
+
+A kind has one stored form and any number of served versions, which may even live in another API group (core and
+events.k8s.io Events are two views of one store, W28). The machinery knows kinds only through this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ocmconsole.kubeapi.errors import Doc
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.models import Resource
+    from ocmconsole.kubeapi.protobuf import Message
+    from ocmconsole.kubeapi.schema import Schema
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Key(NamedTuple):
+    """Where a resource is; ``namespace`` is empty for cluster-scoped kinds."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A printer column. ``value`` is a JSONPath as in a CRD, or a function of the served document.
+
+    ``type`` is string, integer, number, boolean or date (a date becomes an age, except with ``age=False``).
+    """
+
+    name: str
+    type: str
+    value: str | Callable[[Doc], Any]
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+    age: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """``status``, ``approval``, ``token``: an endpoint under a named object.
+
+    ``group``, ``version`` and ``kind`` name the body's type when it is not the parent's own.
+    """
+
+    name: str
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+    group: str | None = None
+    version: str | None = None
+    kind: str | None = None
+
+
+def same(doc: Doc) -> Doc:
+    return doc
+
+
+def same_over(doc: Doc, old: Doc | None) -> Doc:  # noqa: ARG001 - the signature of to_storage
+    return doc
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One served form: group, version, schema, columns, selectable fields, protobuf table, conversion.
+
+    ``to_storage(doc, old)`` gets the stored document too, so that a version that cannot express a field keeps it (D1).
+    ``fields`` maps a field-selector label to its value in the served document.
+    """
+
+    group: str
+    version: str
+    schema: Schema
+    columns: tuple[Column, ...] = ()
+    fields: Mapping[str, Callable[[Doc], str]] = field(default_factory=dict)
+    protobuf: Message | None = None
+    from_storage: Callable[[Doc], Doc] = same
+    to_storage: Callable[[Doc, Doc | None], Doc] = same_over
+    warning: str = ""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """A type of object. ``versions[0]`` is the stored form; the rest are views of it.
+
+    ``custom``: behaves as a CustomResourceDefinition (generation, strict resourceVersion, no strategic patches).
+    ``unconditional_update``: a PUT without resourceVersion is allowed (W14).
+    ``create_on_update``: a PUT of a missing object creates it.
+    ``name_check``: ``subdomain``, ``label`` or ``segment`` (wire.md 3.2).
+    ``project(row, doc)`` copies what rules and pages query from the document into columns.
+    ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values (wire.md 4.3).
+    ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
+    ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
+    ``audited``: writes leave an audit entry (leases do not). ``secret_fields``: never shown in an audit diff.
+    ``retention_seconds``: how long a change stays in the log at least.
+    """
+
+    kind: str
+    plural: str
+    namespaced: bool
+    versions: tuple[Version, ...]
+    model: type[Resource]
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    custom: bool = False
+    unconditional_update: bool = False
+    create_on_update: bool = False
+    name_check: str = "subdomain"
+    project: Callable[[Any, Doc], None] | None = None
+    merge_keys: Mapping[str, str] = field(default_factory=dict)
+    merge: Callable[[str, Doc | None, Doc], Doc] | None = None
+    held: Callable[[Doc], bool] | None = None
+    mark_deleted: Callable[[Doc], None] | None = None
+    audited: bool = True
+    secret_fields: tuple[str, ...] = ()
+    retention_seconds: int = 600
+
+    @property
+    def storage(self) -> Version:
+        return self.versions[0]
+
+    @property
+    def group(self) -> str:
+        """Group of the stored form."""
+        return self.versions[0].group
+
+    @property
+    def resource(self) -> str:
+        """How changes, audit entries and messages name the kind: ``managedclusters.cluster…`` or ``namespaces``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def has_status(self) -> bool:
+        return self.subresource("status") is not None
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+class Served(NamedTuple):
+    """A kind as one URL prefix shows it."""
+
+    kind: Kind
+    version: Version
+
+
+_SERVED: dict[tuple[str, str, str], Served] = {}
+_KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Add a kind to what the hub serves; called once, at import of an app's ``kinds.py``."""
+    if kind.resource in _KINDS:
+        msg = f"{kind.resource} is registered twice"
+        raise ValueError(msg)
+    _KINDS[kind.resource] = kind
+    for version in kind.versions:
+        _SERVED[version.group, version.version, kind.plural] = Served(kind, version)
+    return kind
+
+
+def find(group: str, version: str, plural: str) -> Served | None:
+    return _SERVED.get((group, version, plural))
+
+
+def by_resource(resource: str) -> Kind:
+    """The kind that ``Kind.resource`` names. Raises KeyError when it is not served."""
+    return _KINDS[resource]
+
+
+def by_owner(api_version: str, kind: str) -> Kind | None:
+    """The kind that an owner reference names."""
+    group = api_version.rpartition("/")[0]
+    for candidate, version in _SERVED.values():
+        if candidate.kind == kind and version.group == group:
+            return candidate
+    return None
+
+
+def all_kinds() -> Iterator[Kind]:
+    return iter(_KINDS.values())
+
+
+def all_served() -> Iterator[Served]:
+    return iter(_SERVED.values())
+
+
+def groups() -> dict[str, list[str]]:
+    """API groups with their versions, most preferred version first (v1 > v1beta2 > v1beta1 > v1alpha1)."""
+    found: dict[str, set[str]] = {}
+    for group, version, _ in _SERVED:
+        found.setdefault(group, set()).add(version)
+    return {group: sorted(versions, key=_preference) for group, versions in sorted(found.items())}
+
+
+def _preference(version: str) -> tuple[int, int, int]:
+    body = version.removeprefix("v")
+    for rank, stage in enumerate(("beta", "alpha"), start=1):
+        if stage in body:
+            major, _, minor = body.partition(stage)
+            return rank, -int(major), -int(minor or 0)
+    return 0, -int(body), 0

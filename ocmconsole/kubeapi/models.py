@@ -1,0 +1,227 @@
+"""Rows of the machinery: the abstract resource, the revision counter, the change log, the audit and the work queue.
+
+The wire text of a resource is the resource; its other columns are an index of it, made from the document at each write
+(docs/adr/0001-wire-is-the-row.md). Only ``store.commit`` may write resources: everything else raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import orjson
+from django.db import models
+
+from ocmconsole.kubeapi.kinds import Key
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from ocmconsole.kubeapi.errors import Doc
+
+_store_is_writing: ContextVar[bool] = ContextVar("store_is_writing", default=False)
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Open the guard of resources; ``store.commit`` is the only caller."""
+    token = _store_is_writing.set(True)
+    try:
+        yield
+    finally:
+        _store_is_writing.reset(token)
+
+
+def _refuse_outside_store(what: str) -> None:
+    if not _store_is_writing.get():
+        msg = f"{what} on a resource goes through verbs, so that rules, audit and watches hold"
+        raise RuntimeError(msg)
+
+
+class NameField(models.CharField[str, str]):
+    """Text that orders by its bytes on every database (names, namespaces)."""
+
+    def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
+        parameters = super().db_parameters(connection)
+        parameters["collation"] = "C" if connection.vendor == "postgresql" else None
+        return parameters
+
+
+class ResourceQuerySet(models.QuerySet[Any]):
+    """Reads as usual; writes only from the store."""
+
+    def at(self, key: Key) -> Self:
+        return self.filter(namespace=key.namespace, name=key.name)
+
+    def update(self, **columns: Any) -> int:
+        _refuse_outside_store("update()")
+        return super().update(**columns)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        _refuse_outside_store("delete()")
+        return super().delete()
+
+    def bulk_create(self, *args: Any, **options: Any) -> list[Any]:
+        _refuse_outside_store("bulk_create()")
+        return super().bulk_create(*args, **options)
+
+
+class Resource(models.Model):
+    """One stored object of a kind."""
+
+    uid = models.CharField(max_length=36, primary_key=True)
+    namespace = NameField(max_length=63, blank=True, default="")
+    name = NameField(max_length=253)
+    labels = models.JSONField(default=dict)
+    resource_version = models.BigIntegerField()
+    created = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+    wire = models.TextField()
+
+    objects: ClassVar[ResourceQuerySet] = ResourceQuerySet.as_manager()  # type: ignore[assignment] # a queryset's own manager
+
+    class Meta:
+        abstract = True
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["namespace", "name"], name="%(app_label)s_%(class)s_key"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.key)
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    @property
+    def doc(self) -> Doc:
+        """A fresh copy of the document in its stored version."""
+        document: Doc = orjson.loads(self.wire)
+        return document
+
+    def save(self, *args: Any, **options: Any) -> None:
+        _refuse_outside_store("save()")
+        super().save(*args, **options)
+
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        _refuse_outside_store("delete()")
+        return super().delete(*args, **options)
+
+
+class Revision(models.Model):
+    """The one counter row: every write takes its numbers here, first, so that commit order is revision order."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    value = models.BigIntegerField(default=1)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Change(models.Model):
+    """One line of the log that feeds every watch, index and cache. ``revision`` is the object's resourceVersion."""
+
+    class Verb(models.TextChoices):
+        ADDED = "ADDED"
+        MODIFIED = "MODIFIED"
+        DELETED = "DELETED"
+
+    revision = models.BigIntegerField(primary_key=True)
+    resource = models.CharField(max_length=120)
+    verb = models.CharField(max_length=8, choices=Verb)
+    namespace = NameField(max_length=63, blank=True, default="")
+    name = NameField(max_length=253)
+    time = models.DateTimeField(db_index=True)
+    wire = models.TextField()
+    # The document before, kept only when labels or selectable fields moved (wire.md 5.5).
+    before = models.TextField(blank=True, default="")
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["resource", "revision"])]
+
+    def __str__(self) -> str:
+        return f"{self.revision} {self.verb} {self.resource} {Key(self.namespace, self.name)}"
+
+
+class Compaction(models.Model):
+    """Up to which revision the log of a resource has been cut; a watch from before gets 410."""
+
+    resource = models.CharField(max_length=120, primary_key=True)
+    revision = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.resource} up to {self.revision}"
+
+
+class Owner(models.Model):
+    """Index of owner references: who depends on which uid (wire.md 3.6)."""
+
+    owner_uid = models.CharField(max_length=64, db_index=True)
+    resource = models.CharField(max_length=120)
+    uid = models.CharField(max_length=36, db_index=True)
+    namespace = NameField(max_length=63, blank=True, default="")
+    name = NameField(max_length=253)
+
+    def __str__(self) -> str:
+        return f"{self.resource} {Key(self.namespace, self.name)} of {self.owner_uid}"
+
+
+class AuditEvent(models.Model):
+    """Who did what through which door, or was refused and why. Append-only; denials of one minute share a row (D11)."""
+
+    class Outcome(models.TextChoices):
+        ALLOWED = "allowed"
+        DENIED = "denied"
+
+    time = models.DateTimeField(db_index=True)
+    revision = models.BigIntegerField(null=True, unique=True)
+    request_id = models.CharField(max_length=36, blank=True, default="", db_index=True)
+    user = models.CharField(max_length=320, db_index=True)
+    groups = models.JSONField(default=list)
+    impersonator = models.CharField(max_length=320, blank=True, default="")
+    credential = models.CharField(max_length=120, blank=True, default="")
+    address = models.CharField(max_length=64, blank=True, default="")
+    user_agent = models.CharField(max_length=256, blank=True, default="")
+    door = models.CharField(max_length=10)
+    outcome = models.CharField(max_length=7, choices=Outcome)
+    act = models.CharField(max_length=80)
+    verb = models.CharField(max_length=20)
+    resource = models.CharField(max_length=160)
+    namespace = NameField(max_length=253, blank=True, default="")
+    name = NameField(max_length=253, blank=True, default="")
+    uid = models.CharField(max_length=36, blank=True, default="")
+    reason = models.TextField(blank=True, default="")
+    diff = models.JSONField(default=list)
+    count = models.PositiveIntegerField(default=1)
+    # Digest of what a minute's equal denials share; null for writes.
+    same = models.CharField(max_length=64, null=True, unique=True)  # noqa: DJ001 - unique among denials only
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["resource", "namespace", "name", "time"])]
+
+    def __str__(self) -> str:
+        return f"{self.time:%Y-%m-%d %H:%M:%S} {self.user} {self.act} {self.resource} {self.name}: {self.outcome}"
+
+
+class WorkItem(models.Model):
+    """Something to look at again: one row for each reconciler and key, written with the change that caused it."""
+
+    reconciler = models.CharField(max_length=80)
+    namespace = NameField(max_length=63, blank=True, default="")
+    name = NameField(max_length=253)
+    due = models.DateTimeField(db_index=True)
+    attempts = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["reconciler", "namespace", "name"], name="kubeapi_workitem_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reconciler} {self.key}"
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)

@@ -1,0 +1,251 @@
+"""Watch streams: from a revision to an endless line of events, without a thread (W11, W12; wire.md section 5).
+
+Invariant: no event is lost, repeated or out of order. The stream subscribes first, then sends the present state if it
+was asked for, replays the log up to what it saw, and follows; a revision it has passed is never sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import orjson
+from django.utils import timezone
+
+from ocmconsole.kubeapi import changes, errors, store, tables
+from ocmconsole.kubeapi.changes import Entry
+from ocmconsole.kubeapi.kinds import Kind, Served
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.requestinfo import ListOptions
+
+BOOKMARK_SECONDS = 60.0
+RECHECK_SECONDS = 30.0
+LONGEST_SECONDS = (1_800.0, 3_600.0)
+END_OF_INITIAL = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a watcher wants to see: objects that pass are his, in the form he asked for."""
+
+    served: Served
+    namespace: str
+    options: ListOptions
+    shape: str = ""
+    include_object: str = "Metadata"
+
+    def sees(self, doc: Doc) -> bool:
+        """``doc`` is in the stored version."""
+        metadata = doc["metadata"]
+        if self.namespace and metadata.get("namespace") != self.namespace:
+            return False
+        if not self.options.labels.matches(metadata.get("labels") or {}):
+            return False
+        return self.options.fields.matches(self.field_values(doc)) if self.options.fields.terms else True
+
+    def field_values(self, doc: Doc) -> dict[str, str]:
+        served = self.served.version.from_storage(doc)
+        metadata = doc["metadata"]
+        values = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
+        return values | {label: value(served) for label, value in self.served.version.fields.items()}
+
+    def labels(self) -> set[str]:
+        """Field labels that this kind supports (wire.md 3.10)."""
+        common = {"metadata.name"} | (
+            {"metadata.namespace"} if self.served.kind.namespaced or not self.served.kind.custom else set()
+        )
+        return common | set(self.served.version.fields)
+
+
+@dataclass(slots=True)
+class _Stream:
+    scope: Scope
+    may_go_on: Callable[[], bool]
+    position: int = 0
+    sent: dict[str, int] = field(default_factory=dict)
+    has_columns: bool = False
+    is_over: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return self.scope.served.kind
+
+
+async def events(scope: Scope, may_go_on: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """Lines of a watch. ``may_go_on`` is asked again now and then; a no ends the stream."""
+    stream = _Stream(scope, may_go_on)
+    ends = monotonic() + (scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
+    async with changes.tail().subscribe(stream.kind.resource) as listener:
+        async for line in _catch_up(stream):
+            yield line
+        if not stream.is_over:
+            async for line in _follow(stream, listener, ends):
+                yield line
+
+
+async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
+    """Everything that was before the stream was open."""
+    options = stream.scope.options
+    wants_state = options.initial_events or (options.initial_events is None and options.resource_version in {"", "0"})
+    if wants_state:
+        stream.position, texts = await changes.in_thread(_state, stream.scope)
+        for line in _initial(stream, texts):
+            yield line
+    elif options.resource_version in {"", "0"}:
+        stream.position = await changes.in_thread(changes.head)
+    else:
+        stream.position = int(options.resource_version)
+        cut = await changes.in_thread(changes.cut_before, stream.kind.resource, stream.position)
+        if cut is not None:
+            yield _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
+            stream.is_over = True
+            return
+    async for line in _replay(stream):
+        yield line
+    if options.initial_events and options.bookmarks:
+        yield _bookmark(stream, {END_OF_INITIAL: "true"})
+
+
+def _state(scope: Scope) -> tuple[int, list[str]]:
+    name = scope.options.fields.pinned("metadata.name")
+    page = store.page(scope.served.kind, namespace=scope.namespace, selector=scope.options.labels, name=name)
+    return page.revision, page.texts
+
+
+def _initial(stream: _Stream, texts: list[str]) -> list[bytes]:
+    """The present objects as ADDED, oldest change first, so that the last one's version is a place to resume."""
+    docs = [orjson.loads(text) for text in texts]
+    docs = sorted(
+        (doc for doc in docs if stream.scope.sees(doc)), key=lambda doc: int(doc["metadata"]["resourceVersion"])
+    )
+    for doc in docs:
+        stream.sent[doc["metadata"]["uid"]] = int(doc["metadata"]["resourceVersion"])
+    return [_line(stream, "ADDED", doc) for doc in docs]
+
+
+async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
+    """The log from the position to now; afterwards nothing of the state needs remembering."""
+    while entries := await changes.in_thread(changes.since, stream.kind.resource, stream.position):
+        for entry in entries:
+            if line := _event(stream, entry):
+                yield line
+    stream.position = max(stream.position, *stream.sent.values(), 0)
+    stream.sent.clear()
+
+
+async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> AsyncIterator[bytes]:
+    checked = marked = monotonic()
+    while (now := monotonic()) < ends:
+        try:
+            batch = await asyncio.wait_for(listener.queue.get(), min(ends - now, RECHECK_SECONDS))
+        except TimeoutError:
+            batch = []
+        if batch is None:
+            return
+        if monotonic() - checked > RECHECK_SECONDS:
+            checked = monotonic()
+            if not await changes.in_thread(stream.may_go_on):
+                return
+        for entry in batch:
+            if line := _event(stream, entry):
+                yield line
+        if stream.scope.options.bookmarks and monotonic() - marked > BOOKMARK_SECONDS:
+            marked = monotonic()
+            yield _bookmark(stream)
+    if stream.scope.options.bookmarks:
+        yield _bookmark(stream)
+
+
+def _event(stream: _Stream, entry: Entry) -> bytes | None:
+    """The change as this watcher sees it, or None (wire.md 5.5)."""
+    if entry.revision <= stream.position:
+        return None
+    stream.position = entry.revision
+    if stream.scope.namespace and entry.namespace != stream.scope.namespace:
+        return None
+    name = stream.scope.options.fields.pinned("metadata.name")
+    if name is not None and entry.name != name:
+        return None
+    if stream.sent.get(entry.doc["metadata"]["uid"], 0) >= entry.revision:
+        return None
+    before, after = _seen(stream.scope, entry)
+    if before and after:
+        return _shared(stream, "MODIFIED", entry)
+    if after:
+        return _shared(stream, "ADDED", entry)
+    if not before:
+        return None
+    if entry.verb == "DELETED":
+        return _shared(stream, "DELETED", entry)
+    old = entry.doc_before
+    return _line(stream, "DELETED", {**old, "metadata": {**old["metadata"], "resourceVersion": str(entry.revision)}})
+
+
+def _seen(scope: Scope, entry: Entry) -> tuple[bool, bool]:
+    """Whether the watcher saw the object before the change, and sees it after."""
+    now = scope.sees(entry.doc)
+    if entry.verb == "ADDED":
+        return False, now
+    if entry.verb == "DELETED":
+        return now, False
+    return (scope.sees(entry.doc_before) if entry.before else now), now
+
+
+def _shared(stream: _Stream, verb: str, entry: Entry) -> bytes:
+    """Rendered once for all watchers that want the same form; tables differ in their first row."""
+    if stream.scope.shape == "Table":
+        return _line(stream, verb, entry.doc)
+    form = (verb, stream.scope.served.version.api_version, stream.scope.shape)
+    if form not in entry.rendered:
+        is_stored = stream.scope.served.version is stream.kind.storage and not stream.scope.shape
+        entry.rendered[form] = (
+            b'{"type":"%s","object":%s}\n' % (verb.encode(), entry.wire.encode())
+            if is_stored
+            else _line(stream, verb, entry.doc)
+        )
+    return entry.rendered[form]
+
+
+def _line(stream: _Stream, verb: str, doc: Doc) -> bytes:
+    return orjson.dumps({"type": verb, "object": _shown(stream, doc)}) + b"\n"
+
+
+def _shown(stream: _Stream, doc: Doc, now: datetime | None = None) -> Doc:
+    served = stream.scope.served
+    doc = served.version.from_storage(doc)
+    if stream.scope.shape == "Table":
+        first = not stream.has_columns
+        stream.has_columns = True
+        return tables.table(
+            served,
+            [doc],
+            include_object=stream.scope.include_object,
+            now=now or timezone.now(),
+            metadata={"resourceVersion": doc["metadata"]["resourceVersion"]},
+            with_columns=first,
+        )
+    return tables.partial(doc) if stream.scope.shape else doc
+
+
+def _bookmark(stream: _Stream, annotations: Doc | None = None) -> bytes:
+    metadata: Doc = {"resourceVersion": str(stream.position)}
+    if annotations:
+        metadata["annotations"] = annotations
+    version, kind = stream.scope.served.version, stream.kind
+    doc: Doc = {"kind": kind.kind, "apiVersion": version.api_version, "metadata": metadata}
+    if stream.scope.shape == "Table":
+        doc = tables.bookmark(metadata)
+    elif stream.scope.shape:
+        doc |= {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return orjson.dumps({"type": "BOOKMARK", "object": doc}) + b"\n"
+
+
+def _error(error: errors.ApiError) -> bytes:
+    return orjson.dumps({"type": "ERROR", "object": error.status()}) + b"\n"

@@ -1,0 +1,121 @@
+"""The outbox of work for reconcilers: rows written with the change that caused them, drained by whoever is there.
+
+Invariant: a request for work is never lost. A worker claims an item by pushing its due time out of reach (compare and
+set); it deletes the item only if nobody asked again meanwhile. Pokes (Celery, a thread's event) carry no state.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+
+from ocmconsole.kubeapi import controllers, errors
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import WorkItem
+
+log = logging.getLogger(__name__)
+
+VISIBILITY = timedelta(seconds=30)
+FIRST_RETRY = timedelta(milliseconds=50)
+LONGEST_RETRY = timedelta(minutes=5)
+LONGEST_PAUSE = 1.0  # seconds
+
+woken = threading.Event()
+
+
+def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
+    """Ask for work, inside the transaction that caused it. Asking again makes an item due now."""
+    items = [WorkItem(reconciler=name, namespace=key.namespace, name=key.name, due=due) for name, key in sorted(work)]
+    if items:
+        WorkItem.objects.bulk_create(
+            items,
+            update_conflicts=True,
+            unique_fields=["reconciler", "namespace", "name"],
+            update_fields=["due", "attempts"],
+        )
+
+
+def poke() -> None:
+    """Tell a worker that something is due. A failure here is logged only: beat drains what was missed."""
+    if settings.OCMCONSOLE_CONTROLLERS == "thread":
+        woken.set()
+    elif settings.OCMCONSOLE_CONTROLLERS == "celery":
+        from ocmconsole.kubeapi import tasks  # noqa: PLC0415 - Celery is needed in this mode only
+
+        try:
+            tasks.drain.apply_async(retry=False, ignore_result=True)
+        except Exception:
+            log.exception("the broker took no poke; beat will drain")
+
+
+def drain(limit: int = 0) -> int:
+    """Work off what is due now, oldest first; returns how many items were run. ``limit`` 0 is all."""
+    done = 0
+    while not limit or done < limit:
+        due = WorkItem.objects.filter(due__lte=timezone.now()).order_by("due", "pk")[:50]
+        claimed = [item for item in due if _claim(item)]
+        if not claimed:
+            break
+        for item in claimed:
+            _run(item)
+            done += 1
+    return done
+
+
+def next_due() -> datetime | None:
+    """When the next item wants attention, or None when there is none."""
+    return WorkItem.objects.order_by("due").values_list("due", flat=True).first()
+
+
+def _claim(item: WorkItem) -> bool:
+    mine = WorkItem.objects.filter(pk=item.pk, due=item.due)
+    item.due = timezone.now() + VISIBILITY
+    item.attempts += 1
+    return mine.update(due=item.due, attempts=item.attempts) == 1
+
+
+def _run(item: WorkItem) -> None:
+    reconciler = controllers.find(item.reconciler)
+    mine = WorkItem.objects.filter(pk=item.pk, due=item.due)
+    if reconciler is None:
+        log.warning("dropping work for unknown reconciler %s", item)
+        mine.delete()
+        return
+    try:
+        again = reconciler.reconcile(item.key)
+    except errors.Conflict:
+        mine.update(due=timezone.now() + _delay(item.attempts))
+    except Exception:  # one bad object never stops the others (D12)
+        log.exception("reconciler failed: %s", item)
+        mine.update(due=timezone.now() + _delay(item.attempts))
+    else:
+        if again is None:
+            mine.delete()
+        else:
+            mine.update(due=timezone.now() + again, attempts=0)
+
+
+def _delay(attempts: int) -> timedelta:
+    return min(FIRST_RETRY * 2 ** min(attempts - 1, 20), LONGEST_RETRY)
+
+
+def follow(stopping: threading.Event | None = None) -> None:
+    """Drain for ever: at a poke, when the next item is due, and once a second."""
+    stopping = stopping or threading.Event()
+    while not stopping.is_set():
+        woken.clear()
+        close_old_connections()
+        try:
+            drain()
+            due = next_due()
+        except DatabaseError:
+            log.exception("the work queue could not be read; trying again")
+            due = None
+        pause = (due - timezone.now()).total_seconds() if due else LONGEST_PAUSE
+        woken.wait(min(max(pause, 0.001), LONGEST_PAUSE))

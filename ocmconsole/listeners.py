@@ -1,0 +1,47 @@
+"""Keeps the two listeners apart: the API's never serves pages or reads cookies, the console's never serves the API.
+
+Which listener took a request is in its environ, put there by the lanes; a test client without one is the console's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseBadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+API = "api"
+CONSOLE = "console"
+API_URLCONF = "ocmconsole.kubeapi.urls"
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class ListenerMiddleware:
+    """First in the chain, so that an API request meets no session, CSRF or page middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        console = urlsplit(settings.OCMCONSOLE_CONSOLE_URL).hostname
+        self.names = LOCAL_NAMES | ({console} if console else set())
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.META.get("ocmconsole.listener") == API:
+            return api_response(request)
+        host = request.META.get("HTTP_HOST", "").rpartition(":")[0] or request.META.get("HTTP_HOST", "")
+        if host and host not in self.names and not settings.OCMCONSOLE_TRUSTED_PROXY:
+            return HttpResponseBadRequest("The console is not served under this name; see OCMCONSOLE_CONSOLE_URL.")
+        return self.get_response(request)
+
+
+def api_response(request: HttpRequest) -> HttpResponse:
+    """Every path of the API listener goes to one view (imported late: DRF needs ready apps)."""
+    from ocmconsole.kubeapi.views import entry  # noqa: PLC0415
+
+    return entry(request)

@@ -1,0 +1,25 @@
+"""``manage.py work``: drain the work queue once, or follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand
+
+from ocmconsole.kubeapi import workqueue
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Runs what reconcilers have due."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--follow", action="store_true", help="go on until stopped")
+
+    def handle(self, *args: Any, follow: bool, **options: Any) -> None:
+        if follow:
+            workqueue.follow()
+        else:
+            self.stdout.write(f"{workqueue.drain()} items done")

@@ -1,0 +1,303 @@
+"""Settings: every value comes from the environment through a typed reader that refuses nonsense at start.
+
+Names and defaults are those of docs/settings.md. Without any of them one process serves everything from SQLite in
+``var``; with a database and Redis the same code runs as many processes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import dj_database_url
+import django_stubs_ext
+from django.core.exceptions import ImproperlyConfigured
+
+from ocmconsole.durations import parse_duration
+
+django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written with the types they hold
+
+ROOT = Path(__file__).resolve().parent.parent
+
+UPSTREAM_GATES = {
+    "DefaultClusterSet": True,
+    "ResourceCleanup": True,
+    "ManagedClusterAutoApproval": False,
+    "V1beta1CSRAPICompatibility": False,
+}
+NOT_BUILT = {
+    "ClusterProfile": "ClusterProfile objects are not served",
+    "ClusterImporter": "the Cluster API importer is not built",
+}
+
+
+# ---------------------------------------------------------------- readers
+
+
+def text(name: str, default: str = "") -> str:
+    """A variable, or the content of the file that ``<name>_FILE`` names."""
+    if path := os.environ.get(f"{name}_FILE"):
+        return Path(path).read_text(encoding="utf-8").strip()
+    return os.environ.get(name, default)
+
+
+def flag(name: str, *, default: bool) -> bool:
+    value = text(name, "true" if default else "false").lower()
+    if value not in {"true", "false"}:
+        msg = f"{name} must be true or false, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return value == "true"
+
+
+def choice(name: str, default: str, allowed: set[str]) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        msg = f"{name} must be one of {', '.join(sorted(allowed))}, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return value
+
+
+def duration(name: str, default: str) -> timedelta:
+    try:
+        return parse_duration(text(name, default))
+    except ImproperlyConfigured as error:
+        msg = f"{name}: {error}"
+        raise ImproperlyConfigured(msg) from error
+
+
+def listed(name: str, default: str = "") -> list[str]:
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def address(name: str, default: str) -> tuple[str, int]:
+    value = text(name, default)
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        msg = f"{name} must be host:port, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return host.strip("[]"), int(port)
+
+
+def url(name: str, default: str) -> str:
+    value = text(name, default).rstrip("/")
+    if urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname:
+        msg = f"{name} must be a http(s) URL, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return value
+
+
+def gates(name: str) -> dict[str, bool]:
+    """Feature gates as upstream writes them: ``DefaultClusterSet=true,ResourceCleanup=false`` (ocm.md 3.12)."""
+    found = dict(UPSTREAM_GATES)
+    for part in listed(name):
+        gate, _, value = part.partition("=")
+        if gate in NOT_BUILT and value.lower() == "true":
+            msg = f"{name}: {gate} cannot be switched on: {NOT_BUILT[gate]}"
+            raise ImproperlyConfigured(msg)
+        if gate not in {*UPSTREAM_GATES, *NOT_BUILT} or value.lower() not in {"true", "false"}:
+            msg = f"{name}: {part!r} is not a known gate with =true or =false"
+            raise ImproperlyConfigured(msg)
+        found[gate] = value.lower() == "true"
+    return found
+
+
+def pairs(name: str) -> dict[str, str]:
+    found = {}
+    for part in listed(name):
+        key, separator, value = part.partition("=")
+        if not separator or not key:
+            msg = f"{name} must be key=value,…, not {part!r}"
+            raise ImproperlyConfigured(msg)
+        found[key] = value
+    return found
+
+
+def kept_secret(home: Path, file: str) -> str:
+    """A secret that is made once and kept in the home, readable by its owner only."""
+    path = home / file
+    if not path.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        made = path.with_suffix(f".{os.getpid()}")
+        made.touch(mode=0o600)
+        made.write_text(secrets.token_urlsafe(48), encoding="ascii")
+        try:
+            os.link(made, path)  # the first of two starting processes wins
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+    return path.read_text(encoding="ascii").strip()
+
+
+def loopback_or(host: str) -> str:
+    return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared, not bound
+
+
+# ---------------------------------------------------------------- ocmconsole
+
+OCMCONSOLE_HOME = Path(text("OCMCONSOLE_HOME", str(ROOT / "var"))).absolute()
+OCMCONSOLE_API_ADDRESS = address("OCMCONSOLE_API_ADDRESS", "127.0.0.1:6443")
+OCMCONSOLE_CONSOLE_ADDRESS = address("OCMCONSOLE_CONSOLE_ADDRESS", "127.0.0.1:8000")
+OCMCONSOLE_API_URL = url(
+    "OCMCONSOLE_API_URL", f"https://{loopback_or(OCMCONSOLE_API_ADDRESS[0])}:{OCMCONSOLE_API_ADDRESS[1]}"
+)
+OCMCONSOLE_CONSOLE_URL = url(
+    "OCMCONSOLE_CONSOLE_URL", f"http://{loopback_or(OCMCONSOLE_CONSOLE_ADDRESS[0])}:{OCMCONSOLE_CONSOLE_ADDRESS[1]}"
+)
+OCMCONSOLE_HUB_NAME = text("OCMCONSOLE_HUB_NAME", OCMCONSOLE_API_URL.partition("://")[2])
+OCMCONSOLE_ENVIRONMENT = text("OCMCONSOLE_ENVIRONMENT")
+OCMCONSOLE_DATABASE_URL = text("OCMCONSOLE_DATABASE_URL")
+OCMCONSOLE_REDIS_URL = text("OCMCONSOLE_REDIS_URL")
+OCMCONSOLE_CONTROLLERS = choice(
+    "OCMCONSOLE_CONTROLLERS", "celery" if OCMCONSOLE_REDIS_URL else "thread", {"thread", "celery", "inline"}
+)
+OCMCONSOLE_SECRET_KEY = text("OCMCONSOLE_SECRET_KEY") or kept_secret(OCMCONSOLE_HOME, "secret-key")
+OCMCONSOLE_ADMIN_PASSWORD = text("OCMCONSOLE_ADMIN_PASSWORD")
+OCMCONSOLE_CERT_LIFETIME = duration("OCMCONSOLE_CERT_LIFETIME", "365d")
+OCMCONSOLE_CLIENT_CA_FILE = text("OCMCONSOLE_CLIENT_CA_FILE")
+OCMCONSOLE_CSR_SIGNER = choice("OCMCONSOLE_CSR_SIGNER", "internal", {"internal", "external"})
+OCMCONSOLE_TRUSTED_PROXY = text("OCMCONSOLE_TRUSTED_PROXY")
+OCMCONSOLE_PROXY_SECRET = text("OCMCONSOLE_PROXY_SECRET")
+OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
+OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
+OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")
+OCMCONSOLE_GC_RESOURCES = listed(
+    "OCMCONSOLE_GC_RESOURCES",
+    "addon.open-cluster-management.io/v1beta1/managedclusteraddons,work.open-cluster-management.io/v1/manifestworks",
+)
+OCMCONSOLE_GUARD_DISCONNECT = flag("OCMCONSOLE_GUARD_DISCONNECT", default=True)
+OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING = flag("OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING", default=False)
+
+# ---------------------------------------------------------------- Django
+
+SECRET_KEY = OCMCONSOLE_SECRET_KEY
+DEBUG = False
+ALLOWED_HOSTS = ["*"]  # the console's middleware compares with OCMCONSOLE_CONSOLE_URL; API clients send any name
+CSRF_TRUSTED_ORIGINS = [OCMCONSOLE_CONSOLE_URL]
+APPEND_SLASH = False  # wire.md 0, trap 5: no redirects
+ROOT_URLCONF = "ocmconsole.urls"
+WSGI_APPLICATION = None
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+
+INSTALLED_APPS = [
+    "ocmconsole.apps.ConsoleConfig",
+    "ocmconsole.kubeapi",
+    "ocmconsole.corekinds",
+    "clusters",
+    "clustersets",
+    "registration",
+    "guardian",
+    "rest_framework",
+    "django_cotton",
+    "template_partials",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "ocmconsole.listeners.ListenerMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "ocmconsole.views.shell",
+            ],
+            "builtins": ["ocmconsole.templatetags.console"],
+        },
+    }
+]
+
+DATABASES = {
+    "default": {
+        **dj_database_url.parse(OCMCONSOLE_DATABASE_URL or f"sqlite:///{OCMCONSOLE_HOME / 'hub.sqlite3'}"),
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": bool(OCMCONSOLE_DATABASE_URL),
+    }
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 30,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-65536;",
+    }
+
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": OCMCONSOLE_REDIS_URL}
+    if OCMCONSOLE_REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "guardian.backends.ObjectPermissionBackend",
+    "ocmconsole.corekinds.backends.RbacBackend",
+]
+ANONYMOUS_USER_NAME = None  # guardian: no database user stands for nobody
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "registration:approvals"
+LOGOUT_REDIRECT_URL = "login"
+
+SESSION_COOKIE_NAME = "ocmconsole_session"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OCMCONSOLE_CONSOLE_URL.startswith("https:")
+CSRF_COOKIE_NAME = "ocmconsole_csrf"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = OCMCONSOLE_HOME / "static"
+STATICFILES_DIRS = [ROOT / "static"]
+WHITENOISE_USE_FINDERS = True
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+
+REST_FRAMEWORK = {
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+}

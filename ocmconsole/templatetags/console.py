@@ -1,0 +1,222 @@
+"""Presentation tags of the console: icons, times, key pictures and the comparison of certificate requests.
+
+Everything here turns values the server already computed into safe markup; nothing reads the database or decides
+anything. Every value that came from outside is escaped. Used by templates only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+NOTHING = "\N{EN DASH}"
+BARS = 16
+BAR_HEIGHT = 18
+# The longest unit that still says something, as `kubectl get` does it.
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """One symbol of the sprite; decorative, so the words beside it must say the same."""
+    return format_html(
+        '<svg class="oc-i" aria-hidden="true" focusable="false"><use href="{}#{}"/></svg>',
+        static("vendor/icons.svg"),
+        name,
+    )
+
+
+# --- times ---
+
+
+def _moment(value: object) -> datetime | None:
+    """A datetime, or the wire's text for one, in UTC; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = parse_datetime(value)
+        except ValueError:  # well formed, but no such day
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def span(length: timedelta) -> str:
+    """A length of time in its largest whole unit: 4 min, 3 h, 12 d."""
+    seconds = max(0, int(length.total_seconds()))
+    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
+    return f"{seconds // size} {unit}"
+
+
+def _time(moment: datetime, text: str) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        moment.strftime("%d %b %Y, %H:%M:%S UTC").lstrip("0"),
+        text,
+    )
+
+
+@register.filter
+def age(value: object) -> SafeString | str:
+    """How long ago, without "ago": the form for columns."""
+    found = _moment(value)
+    return NOTHING if found is None else _time(found, span(timezone.now() - found))
+
+
+@register.filter
+def ago(value: object) -> SafeString | str:
+    """How long ago or ahead, in words that fit a sentence."""
+    found = _moment(value)
+    if found is None:
+        return NOTHING
+    passed = timezone.now() - found
+    if abs(passed) < timedelta(seconds=1):
+        return _time(found, "just now")
+    return _time(found, f"{span(passed)} ago" if passed > timedelta() else f"in {span(-passed)}")
+
+
+@register.filter
+def day(value: object) -> SafeString | str:
+    """The date, for things years apart: 21 Nov 2026."""
+    found = _moment(value)
+    return NOTHING if found is None else _time(found, found.strftime("%d %b %Y").lstrip("0"))
+
+
+@register.filter
+def moment(value: object) -> SafeString | str:
+    """Date and time: 21 Nov 2026, 14:33 UTC."""
+    found = _moment(value)
+    return NOTHING if found is None else _time(found, found.strftime("%d %b %Y, %H:%M UTC").lstrip("0"))
+
+
+@register.simple_tag
+def lifetime(issued: object, ends: object) -> SafeString:
+    """A bar of how much of a certificate's life is left; the words beside it give the days."""
+    start, end = _moment(issued), _moment(ends)
+    left = 0.0
+    if start is not None and end is not None and end > start:
+        left = min(max((end - timezone.now()) / (end - start), 0.0), 1.0)
+    return format_html(
+        '<svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect width="{}" height="6"/></svg>',
+        round(left * 100),
+    )
+
+
+# --- names, numbers and keys ---
+
+
+@register.filter
+def grouped(value: object) -> str:
+    """9,581; a text such as "about 10,000" stays as it is."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@register.filter
+def breakable(value: object) -> SafeString:
+    """A qualified name that prefers to break after its separators."""
+    parts = re.findall(r"[^:/.@-]*[:/.@-]+|[^:/.@-]+", str(value))
+    return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in parts))
+
+
+@register.filter
+def last_segment(value: object) -> str:
+    """The part of a qualified name that people read: `unreachable` of `cluster.…io/unreachable`."""
+    return str(value).rstrip("/").rpartition("/")[2]
+
+
+@register.filter
+def initials(value: object) -> str:
+    return str(value)[:2]
+
+
+@register.filter
+def short_fingerprint(value: object) -> str:
+    """The first eight characters in two groups: enough to tell two keys apart, not to prove one."""
+    digits = str(value or "").removeprefix("SHA256:").replace(":", "")
+    return f"{digits[:4]} {digits[4:8]}".strip() or NOTHING
+
+
+@register.simple_tag
+def key_picture(fingerprint: object) -> SafeString:
+    """Sixteen bars drawn from the fingerprint: two keys that differ look different at a glance."""
+    digest = sha256(str(fingerprint).encode("utf-8", "backslashreplace")).digest()
+    heights = [1 + byte % BAR_HEIGHT for byte in digest[:BARS]]
+    bars = format_html_join(
+        "",
+        '<rect x="{}" y="{}" width="3" height="{}"/>',
+        ((index * 4, BAR_HEIGHT - height, height) for index, height in enumerate(heights)),
+    )
+    return format_html(
+        '<span class="oc-key"><svg viewBox="0 0 63 {}" aria-hidden="true" focusable="false">{}</svg>'
+        '<span class="oc-mono">{}</span></span>',
+        BAR_HEIGHT,
+        bars,
+        short_fingerprint(fingerprint),
+    )
+
+
+# --- evidence ---
+
+
+@register.filter
+def problems(facts: Iterable[Any] | None) -> list[Any]:
+    """The checked facts that do not hold."""
+    return [fact for fact in facts or () if not _read(fact, "ok")]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One line of the comparison: what each request says, and whether they disagree."""
+
+    label: str
+    shape: str
+    cells: list[Any]
+    differs: bool
+
+
+# label, attribute, how the cell is drawn
+COMPARED = (
+    ("Key", "fingerprint", "key"),
+    ("Key type", "key", "text"),
+    ("Asked", "asked", "time"),
+    ("Requester", "requester", "code"),
+    ("Groups", "groups", "codes"),
+    ("CN", "cn", "code"),
+    ("Organizations", "organizations", "codes"),
+    ("Signer", "signer", "code"),
+    ("Usages", "usages", "list"),
+    ("Expires", "expires", "text"),
+    ("State", "state", "state"),
+    ("Problems", "problems", "problems"),
+)
+
+
+@register.simple_tag
+def comparison(requests: Iterable[Any] | None) -> list[Compared]:
+    """Certificate requests turned by ninety degrees: one line per fact, one cell per request."""
+    columns = list(requests or ())
+    lines = (
+        Compared(label, shape, cells, differs=any(cell != cells[0] for cell in cells))
+        for label, attribute, shape in COMPARED
+        if any(cells := [_read(column, attribute) for column in columns])
+    )
+    return list(lines)
+
+
+def _read(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

@@ -1,0 +1,22 @@
+"""Routes of the console listener."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import include, path
+
+from ocmconsole import views
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path(
+        "login/",
+        LoginView.as_view(template_name="registration/login.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("", include("registration.urls")),
+    path("clusters/", include("clusters.urls")),
+    path("admin/", admin.site.urls),
+]

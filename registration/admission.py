@@ -1,0 +1,336 @@
+"""The rules of certificate requests: who asks, what may be asked, who may decide (W23, W24; wire.md 3.4)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterFacts
+from ocmconsole.kubeapi import admission, authz, errors, store
+from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.errors import Cause
+from ocmconsole.kubeapi.kinds import Key
+from registration import ca, identity, queries
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.kinds import DECISIONS, certificate_pem, conditions, request_pem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+ACCEPT = "clusters.accept_managedcluster"
+GROUP = "certificates.k8s.io"
+SHORTEST_SECONDS = 600
+FINAL = (*DECISIONS, "Failed")
+USAGES = frozenset(
+    {
+        "signing", "digital signature", "content commitment", "key encipherment", "key agreement", "data encipherment",
+        "cert sign", "crl sign", "encipher only", "decipher only", "any", "server auth", "client auth", "code signing",
+        "email protection", "s/mime", "ipsec end system", "ipsec tunnel", "ipsec user", "timestamping", "ocsp signing",
+        "microsoft sgc", "netscape sgc",
+    }
+)  # fmt: skip
+DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+SIGNER_PATH = re.compile(r"[a-zA-Z0-9._~-]+(/[a-zA-Z0-9._~-]+)*")
+
+
+# ---------------------------------------------------------------- create
+
+
+@admission.defaults(CSR)
+def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """The caller is the requester, whatever the body says (W23)."""
+    if old is not None:
+        return
+    spec = new.setdefault("spec", {})
+    spec["username"] = actor.user
+    spec["groups"] = list(actor.groups)
+    for name, value in (("uid", actor.uid), ("extra", {key: list(values) for key, values in actor.extra.items()})):
+        if value:
+            spec[name] = value
+        else:
+            spec.pop(name, None)
+
+
+@admission.checks(CSR)
+def request_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    if old is not None:
+        return
+    spec = new["spec"]
+    causes = [*_request_causes(spec), *_usage_causes(spec), *_signer_causes(spec)]
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < SHORTEST_SECONDS:
+        text = "may not specify a duration less than 600 seconds (10 minutes)"
+        causes.append(errors.invalid("spec.expirationSeconds", str(seconds), text))
+    if causes:
+        raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
+
+
+def _request_causes(spec: Doc) -> list[Cause]:
+    try:
+        pem = request_pem({"spec": spec})
+        ca.parse_request(pem)
+    except ValueError as error:
+        return [errors.invalid("spec.request", f'"{spec.get("request") or ""}"'[:200], str(error))]
+    return []
+
+
+def _usage_causes(spec: Doc) -> list[Cause]:
+    usages = spec.get("usages") or []
+    if not usages:
+        return [errors.required("spec.usages")]
+    unknown = [
+        errors.unsupported(f"spec.usages[{index}]", f'"{usage}"', sorted(USAGES))
+        for index, usage in enumerate(usages)
+        if usage not in USAGES
+    ]
+    repeated = [
+        Cause("FieldValueDuplicate", f'Duplicate value: "{usage}"', f"spec.usages[{index}]")
+        for index, usage in enumerate(usages)
+        if usage in usages[:index]
+    ]
+    return unknown + repeated
+
+
+def _signer_causes(spec: Doc) -> list[Cause]:
+    signer = spec.get("signerName") or ""
+    domain, _, path = signer.partition("/")
+    if len(signer) <= 571 and DOMAIN.fullmatch(domain) and SIGNER_PATH.fullmatch(path):  # noqa: PLR2004 - Kubernetes' limit
+        return []
+    text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+    return [errors.invalid("spec.signerName", f'"{signer}"', text)]
+
+
+@admission.checks(CSR)
+def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """W24: nobody becomes system:masters by a certificate request."""
+    spec = new["spec"]
+    if old is not None or spec["signerName"] != identity.SIGNER:
+        return
+    if MASTERS in ca.parse_request(request_pem(new)).organizations:
+        name = new["metadata"]["name"]
+        text = f"use of {identity.SIGNER} signer with {MASTERS} group is not allowed"
+        raise errors.Forbidden(
+            f'certificatesigningrequests.{GROUP} "{name}" is forbidden: {text}',
+            details={"name": name, "group": GROUP, "kind": CSR.plural},
+        )
+
+
+# ---------------------------------------------------------------- decide
+
+
+@admission.defaults(CSR, subresource="approval")
+@admission.defaults(CSR, subresource="status")
+def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    now = store.timestamp(timezone.now())
+    for condition in conditions(new):
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or now
+
+
+@admission.checks(CSR, subresource="approval")
+def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """Verb ``approve`` on the signer, or the accept right for the cluster that the request speaks for (D15)."""
+    assert old is not None
+    if conditions(old) == conditions(new) or actor.is_controller:
+        return
+    signer = new["spec"]["signerName"]
+    if may_use_signer(actor, "approve", signer).allowed or _may_decide(actor, new).allowed:
+        return
+    name = new["metadata"]["name"]
+    text = f'certificatesigningrequests.{GROUP} "{name}" is forbidden: user not permitted to approve requests with signerName "{signer}"'
+    raise errors.Forbidden(text, details={"name": name, "group": GROUP, "kind": CSR.plural})
+
+
+@admission.checks(CSR, subresource="status")
+def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
+    assert old is not None
+    signer = new["spec"]["signerName"]
+    if (old.get("status") or {}).get("certificate") == (new.get("status") or {}).get(
+        "certificate"
+    ) or actor.is_controller:
+        return
+    if not may_use_signer(actor, "sign", signer).allowed:
+        name = new["metadata"]["name"]
+        text = f'certificatesigningrequests.{GROUP} "{name}" is forbidden: user not permitted to sign requests with signerName "{signer}"'
+        raise errors.Forbidden(text, details={"name": name, "group": GROUP, "kind": CSR.plural})
+
+
+def may_use_signer(actor: Actor, verb: str, signer: str) -> Decision:
+    """``approve`` or ``sign`` on ``signers``, by full name or ``<domain>/*`` (W23)."""
+    domain = signer.partition("/")[0]
+    for name in (signer, f"{domain}/*"):
+        decision = authz.authorize(actor, Attributes(verb, group=GROUP, resource="signers", name=name))
+        if decision.allowed:
+            return decision
+    return authz.DENIED
+
+
+@admission.checks(CSR, subresource="approval")
+@admission.checks(CSR, subresource="status")
+def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """Decisions are True, exclude each other, and stay."""
+    assert old is not None
+    causes = [*_condition_causes(new), *_kept_causes(old, new)]
+    if causes:
+        raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
+
+
+def _condition_causes(new: Doc) -> list[Cause]:
+    causes = []
+    types = [condition.get("type") for condition in conditions(new)]
+    for index, condition in enumerate(conditions(new)):
+        field = f"status.conditions[{index}]"
+        if not condition.get("type"):
+            causes.append(errors.required(f"{field}.type"))
+        status = condition.get("status")
+        if not status:
+            causes.append(errors.required(f"{field}.status"))
+        elif condition.get("type") in FINAL and status != "True":
+            causes.append(errors.unsupported(f"{field}.status", f'"{status}"', ("True",)))
+        elif status not in {"True", "False", "Unknown"}:
+            causes.append(errors.unsupported(f"{field}.status", f'"{status}"', ("True", "False", "Unknown")))
+        if condition.get("type") in types[:index]:
+            causes.append(Cause("FieldValueDuplicate", f'Duplicate value: "{condition["type"]}"', f"{field}.type"))
+    if {"Approved", "Denied"} <= set(types):
+        text = "Approved and Denied conditions are mutually exclusive"
+        causes.append(errors.invalid("status.conditions", '"Denied"', text))
+    return causes
+
+
+def _kept_causes(old: Doc, new: Doc) -> list[Cause]:
+    types = {condition.get("type") for condition in conditions(new)}
+    return [
+        errors.forbidden("status.conditions", f'updates may not remove a condition of type "{condition["type"]}"')
+        for condition in conditions(old)
+        if condition.get("type") in FINAL and condition["type"] not in types
+    ]
+
+
+@admission.checks(CSR, subresource="status")
+def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    assert old is not None
+    before = (old.get("status") or {}).get("certificate")
+    after = (new.get("status") or {}).get("certificate")
+    if not after or after == before:
+        return
+    causes = []
+    if before:
+        causes.append(errors.forbidden("status.certificate", "updates may not modify a certificate that is set"))
+    try:
+        ca.parse_certificate(certificate_pem(new))
+    except ValueError:
+        causes.append(errors.invalid("status.certificate", '"…"', "must contain at least one CERTIFICATE PEM block"))
+    if causes:
+        raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
+
+
+@admission.names_act(CSR)
+def decision_act(old: Doc | None, new: Doc | None) -> str | None:
+    if old is None or new is None:
+        return None
+    added = {condition.get("type") for condition in conditions(new)} - {
+        condition.get("type") for condition in conditions(old)
+    }
+    acts = {"Approved": "approve", "Denied": "deny", "Failed": "fail"}
+    for kind, act in acts.items():
+        if kind in added:
+            return f"certificatesigningrequest:{act}"
+    if (new.get("status") or {}).get("certificate") and not (old.get("status") or {}).get("certificate"):
+        return "certificatesigningrequest:sign"
+    return None
+
+
+# ---------------------------------------------------------------- facts
+
+
+@admission.records(MANAGED_CLUSTER)
+def decision_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
+    """Who let a cluster in or sent it away, whatever door he used."""
+    before, after = _is_accepted(old), _is_accepted(new)
+    if new is None or before == after:
+        return []
+    decision = ClusterFacts.Decision.ACCEPTED if after else ClusterFacts.Decision.DISCONNECTED
+    return [decided(actor, new["metadata"]["name"], decision, "")]
+
+
+def _is_accepted(doc: Doc | None) -> bool:
+    return bool(((doc or {}).get("spec") or {}).get("hubAcceptsClient"))
+
+
+def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision, reason: str) -> ClusterFacts:
+    facts = queries.facts_of(cluster)
+    facts.decision = decision
+    facts.decided_by = actor.user
+    facts.decided_at = timezone.now()
+    facts.decision_reason = reason
+    return facts
+
+
+@admission.records(CSR)
+def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:  # noqa: ARG001 - a record's signature
+    """The certificate of a cluster's agent, whoever signed it."""
+    if old is None or new is None or certificate_pem(old) == certificate_pem(new):
+        return []
+    cluster = cluster_of(new)
+    if not cluster:
+        return []
+    certificate = ca.parse_certificate(certificate_pem(new))
+    facts = queries.facts_of(cluster)
+    facts.certificate_fingerprint = certificate.fingerprint
+    facts.certificate_not_before = certificate.not_before
+    facts.certificate_not_after = certificate.not_after
+    return [facts]
+
+
+# ---------------------------------------------------------------- D15
+
+
+def cluster_of(doc: Doc) -> str:
+    """The cluster whose agent a request speaks for, or "" when H35 does not hold."""
+    cluster: str = (doc["metadata"].get("labels") or {}).get(identity.CLUSTER_LABEL, "")
+    return cluster if cluster and not found_problems(doc, cluster) else ""
+
+
+def found_problems(doc: Doc, cluster: str) -> list[str]:
+    spec = doc["spec"]
+    try:
+        request = ca.parse_request(request_pem(doc))
+    except ValueError as error:
+        return [str(error)]
+    return identity.problems(request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or [])
+
+
+def _may_decide(actor: Actor, doc: Doc) -> Decision:
+    cluster = cluster_of(doc)
+    if not cluster:
+        return authz.DENIED
+    row = store.read(MANAGED_CLUSTER, Key("", cluster))
+    return authz.permitted(actor, ACCEPT, obj=row, name=cluster)
+
+
+@authz.authorizer
+def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> Decision | None:
+    """D15: reading and deciding the requests of a cluster comes with the right to accept it."""
+    if (attributes.group, attributes.resource) != (GROUP, CSR.plural) or not attributes.name:
+        return None
+    wanted: Callable[[], bool] = {
+        "": lambda: attributes.verb == "get",
+        "approval": lambda: attributes.verb in {"get", "update", "patch"},
+    }.get(attributes.subresource, lambda: False)
+    if not wanted():
+        return None
+    row = store.read(CSR, Key("", attributes.name))
+    if row is None:
+        return None
+    decision = _may_decide(actor, row.doc)
+    if not decision.allowed:
+        return None
+    fields = frozenset({"status.conditions"}) if attributes.subresource else None
+    return Decision(allowed=True, reason=f"may accept cluster {row.cluster}: {decision.reason}", fields=fields)

@@ -1,0 +1,134 @@
+"""What a hub needs before it serves: its CA, the first admin, and the objects of a fresh OCM hub (H1, H2).
+
+Run at every start; a second run writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+
+from ocmconsole.corekinds import defaults
+from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
+from ocmconsole.kubeapi import store, verbs
+from ocmconsole.kubeapi.actor import MASTERS, Actor
+from ocmconsole.kubeapi.kinds import Key, Kind
+from registration import ca, services
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+ADMIN = "admin"
+ADMIN_LIFETIME = timedelta(days=365)
+BOOTSTRAP = "open-cluster-management:bootstrap"
+NAMESPACE = "open-cluster-management"
+BOOTSTRAP_ACCOUNT = "agent-registration-bootstrap"
+RBAC = "rbac.authorization.k8s.io"
+CONTROLLER = Actor.controller("foundation")
+
+# H2; the agent finds its own way only with exactly these.
+BOOTSTRAP_RULES: list[Doc] = [
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    {
+        "apiGroups": ["certificates.k8s.io"],
+        "resources": ["certificatesigningrequests"],
+        "verbs": ["create", "get", "list", "watch"],
+    },
+    {
+        "apiGroups": ["cluster.open-cluster-management.io"],
+        "resources": ["managedclusters"],
+        "verbs": ["get", "create", "list", "watch"],
+    },
+    {
+        "apiGroups": ["cluster.open-cluster-management.io"],
+        "resources": ["managedclustersets/join"],
+        "verbs": ["create"],
+    },
+]
+
+
+def ensure() -> None:
+    """Bring home and database to where a hub can serve."""
+    home = settings.OCMCONSOLE_HOME
+    home.mkdir(parents=True, exist_ok=True)
+    ca.ensure(home, serving_names())
+    defaults.ensure(CONTROLLER)
+    _ensure_registration_objects()
+    _ensure_admin(home)
+
+
+def serving_names() -> list[str]:
+    """Names and addresses in the serving certificate."""
+    hosts = [settings.OCMCONSOLE_API_ADDRESS[0], urlsplit(settings.OCMCONSOLE_API_URL).hostname or ""]
+    return sorted({host for host in (*hosts, "localhost", "127.0.0.1", "::1") if host not in {"", "0.0.0.0", "::"}})  # noqa: S104 - compared, not bound
+
+
+def client_cas() -> list[Path]:
+    """CAs whose client certificates the TLS listener lets through."""
+    others = [Path(settings.OCMCONSOLE_CLIENT_CA_FILE)] if settings.OCMCONSOLE_CLIENT_CA_FILE else []
+    return [settings.OCMCONSOLE_HOME / "ca.crt", *others]
+
+
+def shown_home() -> str:
+    """The home as a person types it."""
+    home = settings.OCMCONSOLE_HOME
+    return str(home.relative_to(Path.cwd())) if home.is_relative_to(Path.cwd()) else str(home)
+
+
+def _ensure_registration_objects() -> None:
+    _keep(CLUSTER_ROLE, "", {"metadata": {"name": BOOTSTRAP}, "rules": BOOTSTRAP_RULES})
+    _keep(SERVICE_ACCOUNT, NAMESPACE, {"metadata": {"name": BOOTSTRAP_ACCOUNT}})
+    group = {"kind": "Group", "apiGroup": RBAC, "name": "system:bootstrappers:managedcluster"}
+    account = {"kind": "ServiceAccount", "name": BOOTSTRAP_ACCOUNT, "namespace": NAMESPACE}
+    for name, subject in (("managedcluster", group), ("agent-registration", account)):
+        reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": BOOTSTRAP}
+        _keep(
+            CLUSTER_ROLE_BINDING,
+            "",
+            {"metadata": {"name": f"{BOOTSTRAP}:{name}"}, "roleRef": reference, "subjects": [subject]},
+        )
+    info = services.kubeconfig(settings.OCMCONSOLE_API_URL, user="", credential={}, cluster="")
+    _keep(CONFIG_MAP, "kube-public", {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": info}})
+
+
+def _keep(kind: Kind, namespace: str, wanted: Doc) -> None:
+    """Create an object or bring its content back to what is wanted; metadata of others stays."""
+    key = Key(namespace, wanted["metadata"]["name"])
+    if store.read(kind, key) is None:
+        typed = {"apiVersion": kind.storage.api_version, "kind": kind.kind}
+        verbs.create(CONTROLLER, kind, {**typed, **wanted}, namespace=namespace)
+        return
+    content = {name: part for name, part in wanted.items() if name != "metadata"}
+    verbs.edit(CONTROLLER, kind, key, lambda doc: doc.update(content))
+
+
+def _ensure_admin(home: Path) -> None:
+    """The first superuser, with a generated password and a kubeconfig, both readable by their owner only."""
+    users = get_user_model().objects
+    if not users.filter(is_superuser=True).exists():
+        password = settings.OCMCONSOLE_ADMIN_PASSWORD or secrets.token_urlsafe(18)
+        users.create_superuser(ADMIN, password=password)
+        write_private(home / "admin-password", password + "\n")
+    path = home / "admin.kubeconfig"
+    if not _is_current(path, home):
+        write_private(path, services.user_kubeconfig(ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME))
+
+
+def _is_current(path: Path, home: Path) -> bool:
+    """A kubeconfig of this CA and address that lasts another month."""
+    return path.exists() and services.is_usable(path.read_text(encoding="utf-8"), (home / "ca.crt").read_bytes())
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file in one step, mode 0600."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.touch(mode=0o600)
+    made.write_text(text, encoding="utf-8")
+    made.replace(path)

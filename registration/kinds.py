@@ -1,0 +1,113 @@
+"""Registers CertificateSigningRequest, and says what of it each endpoint may write (W23; wire.md 3.4)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from ocmconsole.corekinds import protos
+from ocmconsole.kubeapi import kinds, store
+from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
+from ocmconsole.kubeapi.schema import Schema
+from registration import ca, identity, schemas, wire
+from registration.models import CertificateSigningRequest
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+DECISIONS = ("Approved", "Denied")
+State = CertificateSigningRequest.State
+
+
+def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
+    """spec is written once; /approval takes decisions and metadata, /status the certificate and other conditions."""
+    if old is None:
+        return {**new, "status": {}}
+    if subresource == "status":
+        merged = deepcopy(old)
+        merged["status"] = {**new.get("status", {}), "conditions": _mixed(old, new, decisions_of=old)}
+        return merged
+    merged = {**deepcopy(old), "metadata": new["metadata"]}
+    if subresource == "approval":
+        merged["status"] = {**old.get("status", {}), "conditions": _mixed(old, new, decisions_of=new)}
+    return merged
+
+
+def _mixed(old: Doc, new: Doc, *, decisions_of: Doc) -> list[Doc]:
+    """Decisions from one side, all other conditions from the other, in the order of the new document."""
+    others_of = new if decisions_of is old else old
+    wanted = [condition for condition in conditions(decisions_of) if condition.get("type") in DECISIONS]
+    rest = [condition for condition in conditions(others_of) if condition.get("type") not in DECISIONS]
+    order = [condition.get("type") for condition in (*conditions(new), *conditions(old))]
+    return sorted((*wanted, *rest), key=lambda condition: order.index(condition.get("type")))
+
+
+def conditions(doc: Doc) -> list[Any]:
+    found = (doc.get("status") or {}).get("conditions") or []
+    return [condition for condition in found if isinstance(condition, dict)] if isinstance(found, list) else []
+
+
+def state_of(doc: Doc) -> State:
+    """One word for where a request stands."""
+    types = {condition.get("type") for condition in conditions(doc)}
+    if "Denied" in types:
+        return State.DENIED
+    if "Failed" in types:
+        return State.FAILED
+    if (doc.get("status") or {}).get("certificate"):
+        return State.ISSUED
+    return State.APPROVED if "Approved" in types else State.PENDING
+
+
+def request_pem(doc: Doc) -> bytes:
+    """The PKCS#10 text. Raises ValueError when it is not base64."""
+    try:
+        return base64.b64decode(doc["spec"].get("request") or "", validate=True)
+    except binascii.Error as error:
+        msg = f"spec.request is not base64: {error}"
+        raise ValueError(msg) from error
+
+
+def certificate_pem(doc: Doc) -> bytes:
+    return base64.b64decode((doc.get("status") or {}).get("certificate") or "")
+
+
+def _project(row: CertificateSigningRequest, doc: Doc) -> None:
+    labels = doc["metadata"].get("labels") or {}
+    row.signer = doc["spec"]["signerName"]
+    row.cluster = labels.get(identity.CLUSTER_LABEL, "")
+    row.addon = labels.get(identity.ADDON_LABEL, "")
+    row.username = doc["spec"].get("username", "")[:320]
+    row.state = state_of(doc)
+    times = [condition["lastUpdateTime"] for condition in conditions(doc) if condition.get("lastUpdateTime")]
+    row.decided_at = store.instant(max(times)) if times else None
+    row.expires_at = ca.parse_certificate(certificate_pem(doc)).not_after if row.state is State.ISSUED else None
+    row.key_fingerprint = ca.parse_request(request_pem(doc)).key_fingerprint
+
+
+CERTIFICATE_SIGNING_REQUEST = kinds.register(
+    Kind(
+        kind="CertificateSigningRequest",
+        plural="certificatesigningrequests",
+        short_names=("csr",),
+        namespaced=False,
+        versions=(
+            Version(
+                group="certificates.k8s.io",
+                version="v1",
+                schema=Schema(schemas.CSR, name="io.k8s.api.certificates.v1.CertificateSigningRequest"),
+                columns=wire.CSR_COLUMNS,
+                fields={"spec.signerName": lambda doc: doc["spec"].get("signerName", "")},
+                protobuf=protos.CERTIFICATE_SIGNING_REQUEST,
+            ),
+        ),
+        model=CertificateSigningRequest,
+        subresources=(Subresource("approval"), Subresource("status")),
+        unconditional_update=True,
+        name_check="segment",
+        project=_project,
+        merge=_merge,
+    )
+)

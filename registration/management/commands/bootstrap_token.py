@@ -1,0 +1,79 @@
+"""``manage.py bootstrap_token create | list | revoke``: keys to the door, printed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from ocmconsole.corekinds import tokens
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.durations import parse_duration
+from ocmconsole.kubeapi import errors
+from registration import foundation, people, services
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Mints, lists and revokes bootstrap tokens."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        acts = parser.add_subparsers(dest="act", required=True)
+        create = acts.add_parser("create", help="mint a token and print it once")
+        create.add_argument("--name", default="", help="what it is for")
+        create.add_argument("--ttl", default="1h", help="how long it works, such as 15m, 1h or 7d")
+        create.add_argument("--cluster", default="", help="the one cluster that may join with it")
+        create.add_argument("--kubeconfig", metavar="FILE", help="write a ready bootstrap kubeconfig instead")
+        create.add_argument("--as", dest="user", default="admin", metavar="USER")
+        acts.add_parser("list", help="show tokens, never their secrets")
+        revoke = acts.add_parser("revoke", help="end a token now")
+        revoke.add_argument("id", metavar="ID")
+        revoke.add_argument("--as", dest="user", default="admin", metavar="USER")
+
+    def handle(self, *args: Any, act: str, **options: Any) -> None:
+        try:
+            {"create": self._create, "list": self._list, "revoke": self._revoke}[act](options)
+        except errors.ApiError as error:
+            raise CommandError(error.message) from error
+
+    def _create(self, options: dict[str, Any]) -> None:
+        try:
+            ttl = parse_duration(options["ttl"])
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
+        actor = people.actor_named(options["user"])
+        token = tokens.issue_bootstrap_token(actor, name=options["name"], ttl=ttl, cluster=options["cluster"])
+        if options["kubeconfig"]:
+            foundation.write_private(Path(options["kubeconfig"]), services.bootstrap_kubeconfig(token))
+            self.stdout.write(f"{options['kubeconfig']} holds a token for {options['ttl']}")
+            return
+        cluster = options["cluster"] or "<cluster_name>"
+        self.stdout.write(f"token={token}")
+        self.stdout.write("please log on to the cluster and run:")
+        self.stdout.write(
+            f"clusteradm join --hub-token {token} --hub-apiserver {settings.OCMCONSOLE_API_URL} --cluster-name {cluster}"
+        )
+
+    def _list(self, options: dict[str, Any]) -> None:  # noqa: ARG002 - one signature for the three acts
+        now = timezone.now()
+        for token in BootstrapToken.objects.order_by("created"):
+            state = (
+                "revoked"
+                if token.revoked_at
+                else "expired"
+                if token.expires <= now
+                else f"until {token.expires:%Y-%m-%d %H:%M}"
+            )
+            self.stdout.write(
+                f"{token.pk}  {token.name or '-'}  {token.cluster or 'any cluster'}  {state}  {token.uses} uses"
+            )
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        tokens.revoke_bootstrap_token(people.actor_named(options["user"]), options["id"])
+        self.stdout.write(f"{options['id']} revoked")
