@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -92,7 +92,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """SQLite in a file, as in a hub: threads and processes share it, which a database in memory does not allow."""
     from django.conf import settings
 
-    database = settings.DATABASES["default"]
+    database: dict[str, Any] = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         home = Path(os.environ["OCMCONSOLE_HOME"])
         home.mkdir(parents=True, exist_ok=True)

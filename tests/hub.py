@@ -88,7 +88,7 @@ def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings
     hub = Hub(home, f"https://{api}", f"http://{console}", environment)
     with ExitStack() as stack:
         server = stack.enter_context(_process(hub, "serve", [sys.executable, "manage.py", "serve"]))
-        if not servers.wait_until(lambda: _ask_ready(hub), (OSError, httpx.HTTPError, ssl.SSLError), server):
+        if not servers.wait_until(lambda: _ask_ready(hub), (OSError, httpx.HTTPError), server):
             raise servers.ServerError(f"the hub did not start:\n{(home / 'serve.log').read_text(errors='replace')}")
         if redis_url:
             celery = [sys.executable, "-m", "celery", "-A", "ocmconsole"]

@@ -112,7 +112,11 @@ def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM,
         return process.wait()
 
 
-def wait_until(ready: Callable[[], object], failures: type[Exception], process: subprocess.Popen[bytes]) -> bool:
+def wait_until(
+    ready: Callable[[], object],
+    failures: type[Exception] | tuple[type[Exception], ...],
+    process: subprocess.Popen[bytes],
+) -> bool:
     """Ask until nothing is raised; False when the process ended or the time is over."""
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
@@ -127,7 +131,12 @@ def wait_until(ready: Callable[[], object], failures: type[Exception], process: 
 
 @contextmanager
 def _running(
-    command: list[str], home: Path, *, ready: Callable[[], object], failures: type[Exception], how: signal.Signals
+    command: list[str],
+    home: Path,
+    *,
+    ready: Callable[[], object],
+    failures: type[Exception] | tuple[type[Exception], ...],
+    how: signal.Signals,
 ) -> Iterator[None]:
     log = home / "log"
     with log.open("wb") as output:
