@@ -64,9 +64,7 @@ def postgres() -> Iterator[str]:
         options = [f"-c{name}={value}" for name, value in {**POSTGRES_SETTINGS, "port": port}.items()]
         command = [str(binaries / "postgres"), "-D", str(home / "data"), *options]
         url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
-        # SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for every client to leave.
-        connects, refused = lambda: psycopg.connect(url).close(), psycopg.OperationalError
-        with _running(command, home, ready=connects, failures=refused, how=signal.SIGINT):
+        with _running(command, home, _user(), lambda: psycopg.connect(url).close(), psycopg.OperationalError):
             yield create_database(url, "ocmconsole")
 
 
@@ -81,12 +79,11 @@ def redis_server() -> Iterator[str]:
     with _folder() as home:
         configuration = home / "redis.conf"
         configuration.touch(mode=0o600)
-        _give_away(configuration)
         configuration.write_text(
             f'bind 127.0.0.1\nport {port}\nrequirepass {password}\ndatabases 256\nsave ""\nappendonly no\ndir {home}\n'
         )
         command = [str(binary), str(configuration)]
-        with _running(command, home, ready=lambda: _ping(url), failures=redis.RedisError, how=signal.SIGTERM):
+        with _running(command, home, {}, lambda: _ping(url), redis.RedisError):
             yield url
 
 
@@ -131,22 +128,18 @@ def wait_until(
 
 @contextmanager
 def _running(
-    command: list[str],
-    home: Path,
-    *,
-    ready: Callable[[], object],
-    failures: type[Exception] | tuple[type[Exception], ...],
-    how: signal.Signals,
+    command: list[str], home: Path, user: Unprivileged, ready: Callable[[], object], failures: type[Exception]
 ) -> Iterator[None]:
     log = home / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=home, stdout=output, stderr=output, start_new_session=True, **_user())
+        process = subprocess.Popen(command, cwd=home, stdout=output, stderr=output, start_new_session=True, **user)
     try:
         if not wait_until(ready, failures, process):
             raise ServerError(f"{command[0]} did not start:\n{log.read_text(errors='replace')}")
         yield
     finally:
-        stop(process, how)
+        # PostgreSQL's fast shutdown; at SIGTERM it would wait for every client to leave.
+        stop(process, signal.SIGINT)
 
 
 class Unprivileged(TypedDict, total=False):
@@ -184,9 +177,13 @@ def _reachable(binaries: Path, home: Path) -> Path:
     try:
         subprocess.run([binaries / "postgres", "--version"], check=True, capture_output=True, cwd=home, **_user())
     except (PermissionError, subprocess.CalledProcessError):
-        copy = home / "postgresql"
-        shutil.copytree(binaries.parent, copy, symlinks=True)
-        for path in (copy, *copy.rglob("*")):
+        installation, package = binaries.parents[0], binaries.parents[1]
+        copy = home / package.name / installation.name
+        shutil.copytree(installation, copy, symlinks=True)
+        libraries = package.with_name(f"{package.name}.libs")  # a wheel finds them by their place beside it
+        if libraries.is_dir():
+            shutil.copytree(libraries, home / libraries.name)
+        for path in home.rglob("*"):
             _give_away(path)
         return copy / "bin"
     return binaries
