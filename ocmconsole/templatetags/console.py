@@ -103,6 +103,14 @@ def moment(value: object) -> SafeString | str:
     return NOTHING if found is None else _time(found, found.strftime("%d %b %Y, %H:%M UTC").lstrip("0"))
 
 
+@register.filter
+def readable(value: object) -> object:
+    """A fact's value: times as ages, nothing as a dash, the rest as it is."""
+    if isinstance(value, datetime):
+        return ago(value)
+    return NOTHING if value is None or value == "" else value
+
+
 @register.simple_tag
 def lifetime(issued: object, ends: object) -> SafeString:
     """A bar of how much of a certificate's life is left; the words beside it give the days."""
@@ -175,8 +183,9 @@ def key_picture(fingerprint: object) -> SafeString:
 
 @register.filter
 def problems(facts: Iterable[Any] | None) -> list[Any]:
-    """The checked facts that do not hold."""
-    return [fact for fact in facts or () if not _read(fact, "ok")]
+    """The checked facts that do not hold; those that block first, those that only ask for a look after them."""
+    failed = [fact for fact in facts or () if not _read(fact, "ok")]
+    return sorted(failed, key=lambda fact: _read(fact, "weight") == "check")
 
 
 @dataclass(frozen=True)
@@ -202,6 +211,7 @@ COMPARED = (
     ("Usages", "usages", "list"),
     ("Expires", "expires", "text"),
     ("State", "state", "state"),
+    ("Reason", "reason", "text"),
     ("Problems", "problems", "problems"),
 )
 

@@ -157,6 +157,21 @@ def test_problems_are_the_facts_that_do_not_hold() -> None:
     assert console.problems(None) == []
 
 
+def test_problems_that_block_come_before_those_that_ask_for_a_look() -> None:
+    unusual, contradiction = {"ok": False, "weight": "check"}, {"ok": False, "weight": "blocked"}
+    assert console.problems([unusual, contradiction]) == [contradiction, unusual]
+
+
+@pytest.mark.usefixtures("frozen")
+def test_a_fact_is_readable_whatever_its_value() -> None:
+    assert words(str(console.readable(NOW - timedelta(hours=1)))) == "1 h ago"
+    assert [console.readable(value) for value in ("token web-eu", 0, None, "")] == [
+        "token web-eu",
+        0,
+        *["\N{EN DASH}"] * 2,
+    ]
+
+
 def test_requests_are_compared_line_by_line_and_lines_nobody_fills_are_left_out() -> None:
     lines = console.comparison(
         [

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from django.template.loader import get_template
 
+from clusters.status import Word
+
 ROOT = Path(__file__).parents[3]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 NAMES = [path.relative_to(ROOT / "templates").as_posix() for path in TEMPLATES]
@@ -56,6 +58,12 @@ def test_every_class_of_our_own_that_a_template_writes_has_a_style() -> None:
     written = {part for name in NAMES for part in re.findall(r"(?<![\w-])oc-[a-z][a-z0-9_-]*\b(?!{)", source(name))}
     # A tone is completed by the server: oc-t-{{ tone }}.
     assert {part for part in written if not part.endswith("-") and f".{part}" not in STYLES} == set()
+
+
+@pytest.mark.parametrize("word", list(Word))
+def test_every_status_word_has_its_icon_and_its_tone(word: Word) -> None:
+    assert word.icon in LUCIDE_ICONS
+    assert f".oc-t-{word.tone} " in STYLES
 
 
 def test_the_icon_list_is_sorted_and_without_doubles() -> None:
