@@ -1,7 +1,8 @@
 """Field tables of the built-in kinds that typed clients send as protobuf (W1, wire.md Appendix A).
 
 Numbers and names are those of the published proto2 definitions; types that no client sends (lists, Status) are left
-out. ``kinds`` of this app, of ``clusters`` and of ``registration`` hang them on their versions; ``protobuf`` reads them.
+out. The ``kinds`` of this app, of ``clusters`` and of ``registration`` hang them on their versions, ``reviews`` on its
+endpoints; ``kubeapi.protobuf`` reads them.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ _CSR_STATUS = Message(
     "CertificateSigningRequestStatus",
     {1: Field("conditions", _CSR_CONDITION, repeated=True), 2: Field("certificate", "bytes")},
 )
-CSR = Message(
+CERTIFICATE_SIGNING_REQUEST = Message(
     "CertificateSigningRequest", {1: _METADATA, 2: Field("spec", _CSR_SPEC), 3: Field("status", _CSR_STATUS)}
 )
 
@@ -361,9 +362,7 @@ _SUBJECT = Message("Subject", {1: Field("kind"), 2: Field("apiGroup"), 3: Field(
 _ROLE_REF = Message("RoleRef", {1: Field("apiGroup"), 2: Field("kind"), 3: Field("name")})
 
 ROLE = Message("Role", {1: _METADATA, 2: Field("rules", _POLICY_RULE, repeated=True)})
-CLUSTER_ROLE = Message(
-    "ClusterRole", {**ROLE.fields, 3: Field("aggregationRule", _AGGREGATION_RULE, pointer=True)}
-)
+CLUSTER_ROLE = Message("ClusterRole", {**ROLE.fields, 3: Field("aggregationRule", _AGGREGATION_RULE, pointer=True)})
 ROLE_BINDING = Message(
     "RoleBinding",
     {1: _METADATA, 2: Field("subjects", _SUBJECT, repeated=True), 3: Field("roleRef", _ROLE_REF)},

@@ -23,6 +23,8 @@ from ocmconsole.kubeapi.values import MAX_REPORTED, Path, copied, spelled
 MAX_BODY = 3 * 1024 * 1024
 # Twice what may be stored: between the two the schema names the field that is too deep.
 MAX_DEPTH = 128
+# What aliases may add to a YAML document, in characters.
+_MOST_COPIED = 1024 * 1024
 
 _LONG_NUMBER = re.compile(r"\d{19}")
 _LONGEST_NUMBER = 20
@@ -152,6 +154,7 @@ class _YamlReader:
         self.duplicates: list[str] = []
         self._documents = 0
         self._size = 0
+        self._copied = 0
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
 
@@ -172,7 +175,7 @@ class _YamlReader:
                 raise _unreadable("there is more than one document")
 
     def _take_scalar(self, event: yaml.ScalarEvent) -> None:
-        self._grow(len(event.value) + 1)
+        self._size += len(event.value) + 1
         top = self._open[-1] if self._open else None
         if top is None or not top.wants_key:
             value = _yaml_scalar(event)
@@ -190,11 +193,13 @@ class _YamlReader:
         if anchor is None or anchor not in self._anchors:
             raise _unreadable(f"unknown anchor '{anchor}' referenced")
         value, size = self._anchors[anchor]
-        self._grow(size)
+        self._size += size
+        self._copied += size
+        if self._copied > _MOST_COPIED:
+            raise _unreadable("its aliases make it too large")
         self._add(copied(value))
 
     def _begin(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
-        self._grow(1)
         if len(self._open) >= MAX_DEPTH:
             raise _unreadable(f"the document is nested more than {MAX_DEPTH} levels deep")
         path: Path = None
@@ -203,7 +208,8 @@ class _YamlReader:
             if top.wants_key:
                 raise _unreadable("a key must be a scalar")
             path = (top.path, len(top.value) if isinstance(top.value, list) else top.key)
-        self._open.append(_Open(value, path, anchor, self._size - 1))
+        self._open.append(_Open(value, path, anchor, self._size))
+        self._size += 2
 
     def _end(self) -> None:
         done = self._open.pop()
@@ -234,13 +240,9 @@ class _YamlReader:
         if not isinstance(key, str):
             raise _unreadable("a key must be a scalar")
         if key in top.value and len(self.duplicates) < MAX_REPORTED:
-            self.duplicates.append(spelled((top.path, key)))
+            path = spelled((top.path, key))
+            self.duplicates.extend([path] if path not in self.duplicates else [])
         top.key = key
-
-    def _grow(self, size: int) -> None:
-        self._size += size
-        if self._size > 2 * MAX_BODY:
-            raise _unreadable("its aliases make it too large")
 
 
 def _merged(parts: list[Any], own: dict[str, Any]) -> dict[str, Any]:

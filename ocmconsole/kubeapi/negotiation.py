@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -118,9 +119,11 @@ def read_patch(raw: bytes, how: PatchKind) -> tuple[Any, list[str]]:
     """The body of a PATCH, and the paths of fields given twice. An apply patch is YAML; kubectl sends JSON text."""
     _check_size(raw)
     try:
-        if how == "apply" and not raw.lstrip().startswith(b"{"):
-            return documents.read_yaml(raw)
-        return documents.read_json(raw, find_duplicates=True)
+        if how != "apply":
+            return documents.read_json(raw, find_duplicates=True)
+        with suppress(BadRequest):
+            return documents.read_json(raw, find_duplicates=True)
+        return documents.read_yaml(raw)
     except BadRequest as error:
         raise BadRequest(f"error decoding patch: {error.message}") from error
 

@@ -89,15 +89,14 @@ def _fill(doc: Doc, raw: bytes, message: Message) -> None:
 def _put(doc: Doc, wire: int, value: Any, field: Field) -> None:
     """The last of several scalars counts, several messages are one.
 
-    Go sends every field that is no pointer, also empty ones: those go, or ``namespace: ""`` would be a wrong namespace.
+    Go sends every field that is no pointer. Empty scalars go, or ``namespace: ""`` would be a wrong namespace; empty
+    messages stay, as in Go's JSON, where a required ``spec`` may be ``{}``.
     """
     if isinstance(field.type, Message):
-        read = doc.get(field.name, {})
-        _fill(read, _bytes(value, field.name), field.type)
-    else:
-        read = _scalar(wire, value, field)
-    keep = read is not None if field.pointer else bool(read)
-    if keep:
+        _fill(doc.setdefault(field.name, {}), _bytes(value, field.name), field.type)
+        return
+    read = _scalar(wire, value, field)
+    if read or (field.pointer and read is not None):
         doc[field.name] = read
     else:
         doc.pop(field.name, None)

@@ -1,0 +1,26 @@
+"""Printer columns of ManagedCluster (ocm.md 1.1) and Lease (wire.md 2.5)."""
+
+from __future__ import annotations
+
+from ocmconsole.corekinds.wire import AGE
+from ocmconsole.kubeapi.kinds import Column
+
+
+def condition_column(name: str, type: str, description: str) -> Column:  # noqa: A002 - the field's name on the wire
+    """The status of one condition; blank until somebody has set it."""
+    return Column(name, "string", f'.status.conditions[?(@.type=="{type}")].status', description=description)
+
+
+MANAGED_CLUSTER_COLUMNS = (
+    Column("Hub Accepted", "boolean", ".spec.hubAcceptsClient", description="Whether the hub lets the cluster in."),
+    Column(
+        "Managed Cluster URLs",
+        "string",
+        ".spec.managedClusterClientConfigs[*].url",
+        description="Where the cluster's own API is.",
+    ),
+    condition_column("Joined", "ManagedClusterJoined", "Whether the cluster's agent has joined."),
+    condition_column("Available", "ManagedClusterConditionAvailable", "Whether the cluster's API answers."),
+    AGE,
+)
+LEASE_COLUMNS = (Column("Holder", "string", ".spec.holderIdentity", description="Who holds the lease."), AGE)
