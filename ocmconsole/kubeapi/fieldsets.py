@@ -130,8 +130,12 @@ def compare(old: Any, new: Any, schema: Doc, room: int = LEVELS) -> tuple[Tree, 
 
 def _compare_item(changed: Tree, removed: Tree, element: str, pair: tuple[Any, Any], schema: Doc, room: int) -> None:
     old, new = pair
-    if room <= 0 or type(old) is not type(new) or parts(old, schema) is None or parts(new, schema) is None:
+    before, after = (parts(value, schema) if room > 0 else None for value in pair)
+    if after is None:
         changed[element] = {}
+        return
+    if before is None or type(old) is not type(new):
+        changed[element], removed[element] = owned(new, schema, containers=True, room=room), {}
         return
     modified, gone = compare(old, new, schema, room)
     if modified:
@@ -232,7 +236,7 @@ def pruned(value: Any, last: Tree, keep: Tree, schema: Doc) -> Any:
             continue
         item = fields[element]
         if element in keep:
-            fields[element] = pruned(item, node, keep[element], below)
+            fields[element] = pruned(item, _beside_key(element, node), keep[element], below)
         elif SELF in node or not (node or parts(item, below)):
             del fields[element]
         else:
@@ -240,6 +244,14 @@ def pruned(value: Any, last: Tree, keep: Tree, schema: Doc) -> Any:
             if not fields[element] and item:
                 del fields[element]
     return joined(fields, value)
+
+
+def _beside_key(element: str, node: Tree) -> Tree:
+    """The fields of a list element but for its key, which stays as long as the element does."""
+    if element[0] != "k":
+        return node
+    key = json.loads(element[2:])
+    return {name: below for name, below in node.items() if name[2:] not in key}
 
 
 # ---- FieldsV1 from outside
