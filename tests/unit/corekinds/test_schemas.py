@@ -1,0 +1,156 @@
+"""Schemas of the core kinds: what clients send passes, what is wrong is named, `explain` has something to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clusters import schemas as clusters
+from clustersets import schemas as clustersets
+from ocmconsole.corekinds import protos, schemas
+from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.protobuf import Message
+from ocmconsole.kubeapi.schema import Schema
+from registration import schemas as registration
+
+TABLES: dict[str, tuple[Doc, Message]] = {
+    name: (getattr(schemas, name), table)
+    for name, table in vars(protos).items()
+    if name[0].isalpha() and isinstance(table, Message) and hasattr(schemas, name)
+}
+TABLES["CSR"] = (registration.CSR, protos.CERTIFICATE_SIGNING_REQUEST)
+TABLES["LEASE"] = (clusters.LEASE, protos.LEASE)
+ROOTS = {
+    f"{module.__name__}.{name}": root
+    for module in (schemas, clusters, clustersets, registration)
+    for name, root in vars(module).items()
+    if name.isupper() and not name.startswith("_") and isinstance(root, dict)
+}
+
+
+def admitted(root: Doc, doc: Doc) -> tuple[Doc, list[str], list[str]]:
+    """The document as stored, its unknown fields, and what is wrong with it."""
+    schema = Schema(root, name="x")
+    pruned, unknown = schema.prune(doc)
+    stored = schema.default(pruned)
+    return stored, unknown, [str(cause) for cause in schema.validate(stored)]
+
+
+def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Doc]]:
+    yield path, node
+    for name, child in node.get("properties", {}).items():
+        yield from nodes(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            yield from nodes(node[key], f"{path}[]")
+
+
+@pytest.mark.contract("W145")
+@pytest.mark.parametrize("name", sorted(ROOTS))
+def test_every_field_is_explained_in_a_sentence(name: str) -> None:
+    assert Schema(ROOTS[name], name=name).publish()["description"]
+    for path, node in nodes(ROOTS[name]):
+        if "properties" in node or (path and not path.endswith("[]")):
+            assert node["description"].endswith("."), path
+
+
+@pytest.mark.parametrize("name", sorted(ROOTS))
+def test_lists_say_how_they_merge_and_required_fields_exist(name: str) -> None:
+    for path, node in nodes(ROOTS[name]):
+        assert set(node.get("required", ())) <= set(node.get("properties", {})), path
+        if node.get("x-kubernetes-list-type") == "map":
+            assert set(node["x-kubernetes-list-map-keys"]) <= set(node["items"]["properties"]), path
+
+
+def fields_of(root: Doc, message: Message, path: str = "") -> Iterator[str]:
+    """Fields that a protobuf body may have and the schema would drop."""
+    for field in message.fields.values():
+        node = root.get("properties", {}).get(field.name)
+        if field.name == "metadata" and not path:
+            continue
+        if node is None:
+            yield f"{path}.{field.name}"
+        elif isinstance(field.type, Message):
+            yield from fields_of(node.get("items", node), field.type, f"{path}.{field.name}")
+
+
+@pytest.mark.contract("W1")
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_the_schema_knows_every_field_of_the_protobuf_table(name: str) -> None:
+    assert list(fields_of(*TABLES[name])) == []
+
+
+@pytest.mark.contract("W5")
+def test_a_core_event_may_have_null_times() -> None:
+    event = {
+        "metadata": {"name": "c1.18", "namespace": "default"},
+        "involvedObject": {"kind": "ManagedCluster", "name": "c1"},
+        "reason": "Seen",
+        "eventTime": None,
+        "firstTimestamp": "2026-11-21T02:21:11Z",
+        "lastTimestamp": None,
+        "count": 1,
+        "source": {},
+    }
+    stored, unknown, causes = admitted(schemas.EVENT_CORE, event)
+    assert (unknown, causes) == ([], [])
+    assert "eventTime" not in stored
+
+
+@pytest.mark.contract("W28")
+def test_an_event_of_the_new_group_needs_its_time() -> None:
+    event = {"metadata": {"name": "e"}, "regarding": {"kind": "ManagedCluster"}, "note": "x" * 1025, "eventTime": None}
+    assert admitted(schemas.EVENT, event)[2] == [
+        "eventTime: Required value",
+        "note: Too long: may not be more than 1024 bytes",
+    ]
+    event |= {"eventTime": "2026-11-21T02:21:11.000001Z", "note": "x"}
+    assert admitted(schemas.EVENT, event)[2] == []
+
+
+def test_a_secret_is_opaque_unless_it_says_otherwise() -> None:
+    assert admitted(schemas.SECRET, {"data": {"a": "YQ=="}})[0]["type"] == "Opaque"
+    assert admitted(schemas.SECRET, {"data": {"a": "?"}})[2] == [
+        'data.a: Invalid value: "?": data.a in body must be of type byte: "?"'
+    ]
+
+
+def test_a_binding_names_its_role_and_its_subjects() -> None:
+    stored, _, causes = admitted(schemas.ROLE_BINDING, {"roleRef": {"kind": "Role", "name": "r"}})
+    assert causes == []
+    assert stored["roleRef"]["apiGroup"] == "rbac.authorization.k8s.io"
+    assert admitted(schemas.CLUSTER_ROLE_BINDING, {"subjects": [{}]})[2] == [
+        "roleRef: Required value",
+        "subjects[0].kind: Required value",
+        "subjects[0].name: Required value",
+    ]
+
+
+def test_a_definition_of_a_kind_is_kept_as_it_is() -> None:
+    spec = {"names": {"kind": "X"}, "versions": [{"schema": {"openAPIV3Schema": {"x": [1]}}}]}
+    assert admitted(schemas.CUSTOM_RESOURCE_DEFINITION, {"spec": spec}) == ({"spec": spec}, [], [])
+
+
+@pytest.mark.contract("W23")
+def test_a_signing_request_needs_request_and_signer() -> None:
+    assert admitted(registration.CSR, {"spec": {}})[2] == [
+        "spec.request: Required value",
+        "spec.signerName: Required value",
+    ]
+    approved = {"type": "Approved", "status": "True", "reason": "clusteradm Approve"}
+    doc = {"spec": {"request": "YQ==", "signerName": "a/b"}, "status": {"conditions": [approved, approved]}}
+    assert admitted(registration.CSR, doc)[2] == ['status.conditions[1]: Duplicate value: {"type":"Approved"}']
+
+
+@pytest.mark.contract("W26")
+def test_reviews_and_token_requests_have_room_for_question_and_answer() -> None:
+    spec = {"nonResourceAttributes": {"path": "/", "verb": "get"}, "user": "u", "extra": {"scopes": ["a"]}}
+    assert admitted(schemas.SUBJECT_ACCESS_REVIEW, {"spec": spec}) == ({"spec": spec}, [], [])
+    assert admitted(schemas.SELF_SUBJECT_ACCESS_REVIEW, {"spec": spec})[1] == ["spec.extra", "spec.user"]
+    assert admitted(schemas.TOKEN_REQUEST, {"spec": {"audiences": None, "expirationSeconds": 3600}}) == (
+        {"spec": {"expirationSeconds": 3600}},
+        [],
+        [],
+    )
