@@ -99,6 +99,14 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         database.setdefault("TEST", {})["NAME"] = str(home / "test.sqlite3")
 
 
+@pytest.fixture(autouse=True)
+def _fresh_rules() -> None:
+    """A test's database is rolled back behind the rule index, so that it has to start from the rows again."""
+    from ocmconsole.corekinds import rbac
+
+    rbac.index.forget()
+
+
 # --------------------------------------------------------------------------------------------------------- served hubs
 
 StartHub = Callable[..., AbstractContextManager[hubs.Hub]]
@@ -168,3 +176,14 @@ def chromium() -> Path:
     if path is None:
         missing("chromium")
     return path
+
+
+# -------------------------------------------------------------------------------------------------- between two tests
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_rules() -> None:
+    """A test that is rolled back turns the revision counter back, which the index of RBAC rules cannot notice."""
+    from ocmconsole.corekinds import rbac
+
+    rbac.index.forget()

@@ -1,4 +1,4 @@
-"""Registry of reconcilers, and the answer to: which of them must look again because of these writes?
+"""Registry of reconcilers, and which of them must look again because of some writes.
 
 A reconciler is an idempotent function of a key. It compares what is with what should be and corrects it through verbs;
 run twice it writes nothing. It may run late, twice or after a crash.
@@ -25,6 +25,17 @@ Keys = Callable[["Doc | None", "Doc | None", Key], Iterable[Key]]
 
 def itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
     return (key,)
+
+
+def changed(*parts: Callable[[Doc], object]) -> Keys:
+    """The object itself when it came, went, or one of these parts of its document moved."""
+
+    def keys(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+        if old is None or new is None or any(part(old) != part(new) for part in parts):
+            return (key,)
+        return ()
+
+    return keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,238 @@
+"""The rules of ManagedCluster: taint timestamps, shape, and who may let a cluster in (ocm.md 2.1, 2.2).
+
+Membership of sets has its rules in ``clustersets``. Defaults run before the schema has been checked, so they touch only
+what has the right form and leave the rest for the schema to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils import timezone
+
+from clusters import roles, webhooks
+from clusters.kinds import GROUP, MANAGED_CLUSTER, REGISTER, spec_of
+from clusters.models import ClusterFacts, ManagedCluster
+from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
+from ocmconsole.corekinds.kinds import CLUSTER_ROLE
+from ocmconsole.corekinds.models import Namespace
+from ocmconsole.kubeapi import admission, authz, errors, names
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+ACCEPT = "clusters.accept_managedcluster"
+# D18: namespaces in which no agent may get rights.
+GUARDED_NAMES = re.compile(r"default|kube-.*|open-cluster-management.*")
+ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
+BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def _accept_spellings(name: str) -> list[Attributes]:
+    """D2: what upstream asks today, and what its documents have said."""
+    return [
+        Attributes("update", REGISTER, "managedclusters", "accept", name=name),
+        *(
+            Attributes("create", group, resource, "accept", name=name)
+            for group in (GROUP, REGISTER)
+            for resource in ("managedclusters", "managedcluster")
+        ),
+    ]
+
+
+authz.spell(ACCEPT, _accept_spellings)
+
+
+# ---------------------------------------------------------------- defaults
+
+
+@admission.defaults(MANAGED_CLUSTER)
+def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W5: what upstream's mutating webhook leaves behind; the schema's defaults fill the spec that it needs."""
+    spec = new.setdefault("spec", {})
+    if isinstance(spec, dict):
+        spec.setdefault("hubAcceptsClient", False)
+
+
+@admission.defaults(MANAGED_CLUSTER)
+def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """A1: only the hub says when a taint was added."""
+    now = timezone.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    before = _taints(old) if old is not None else []
+    refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
+    if refused:
+        text = f"It is not allowed to set TimeAdded of Taint {shown(','.join(refused))}."
+        raise webhooks.bad_request(CLUSTER_MUTATING_WEBHOOK, text)
+
+
+def _taints(doc: Doc) -> list[Doc]:
+    spec = doc.get("spec")
+    taints = spec.get("taints") if isinstance(spec, dict) else None
+    return [
+        taint
+        for taint in (taints if isinstance(taints, list) else ())
+        if isinstance(taint, dict) and isinstance(taint.get("key"), str)
+    ]
+
+
+def _stamp(taint: Doc, before: list[Doc], now: str, *, is_new: bool) -> bool:
+    """Set the time; False when the client may not have set the one it sent."""
+    try:
+        sent = _time(taint.get("timeAdded"))
+    except (TypeError, ValueError):
+        return True  # the schema says what is wrong with it
+    stored = _counterpart(taint, before)
+    if stored is not None and _same(taint, stored):
+        if sent != _time(stored.get("timeAdded")):
+            return False
+        taint["timeAdded"] = stored.get("timeAdded")
+    elif sent is None or is_new:
+        taint["timeAdded"] = now
+    else:
+        return False
+    return True
+
+
+def _counterpart(taint: Doc, before: list[Doc]) -> Doc | None:
+    """K3: the stored taint of that key and effect, else of that key."""
+    same_key = [stored for stored in before if stored["key"] == taint["key"]]
+    exact = (stored for stored in same_key if stored.get("effect") == taint.get("effect"))
+    return next(exact, same_key[0] if same_key else None)
+
+
+def _same(taint: Doc, stored: Doc) -> bool:
+    return (taint.get("value") or "", taint.get("effect")) == (stored.get("value") or "", stored.get("effect"))
+
+
+def _time(value: Any) -> datetime | None:
+    """None for absent and for Go's zero time. Raises TypeError and ValueError when it is no time."""
+    moment = datetime.fromisoformat(value) if value is not None else ZERO_TIME
+    if moment.tzinfo is None:
+        raise ValueError("a time needs a zone")
+    return None if moment == ZERO_TIME else moment
+
+
+# ---------------------------------------------------------------- shape
+
+
+@admission.checks(MANAGED_CLUSTER)
+def cluster_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """A3. K1: the name is looked at in every new cluster; an old one with a bad name must stay removable."""
+    problems = [
+        f"url {shown(config['url'])} is invalid in client configs"
+        for config in spec_of(new).get("managedClusterClientConfigs") or ()
+        if not _is_https(config["url"])
+    ]
+    if old is None and (flaws := _name_flaws(new["metadata"]["name"])):
+        problems.append(f"metadata.name format is not correct: {','.join(flaws)}")
+    if problems:
+        raise webhooks.bad_request(CLUSTER_WEBHOOK, "\n".join(sorted(problems)))
+
+
+def _name_flaws(name: str) -> list[str]:
+    """A7d: this webhook counts characters where the API server counts bytes; a name has no others."""
+    return [re.sub(r"bytes$", "characters", flaw) for flaw in names.label_flaws(name)]
+
+
+def _is_https(url: str) -> bool:
+    """What Go's url.Parse takes, with scheme https; an empty host passes (A3)."""
+    if any(not char.isprintable() or char.isspace() for char in url.partition("?")[0]):
+        return False
+    try:
+        parts = urlsplit(url)
+        port_is_sane = parts.port is None or parts.port >= 0
+    except ValueError:
+        return False
+    return port_is_sane and parts.scheme == "https" and not BAD_ESCAPE.search(parts.netloc + parts.path)
+
+
+# ---------------------------------------------------------------- letting in
+
+
+def is_accepting(old: Doc | None, new: Doc) -> bool:
+    """A4: created as accepted, or turned so."""
+    return _accepts(new) and not (old is not None and _accepts(old))
+
+
+def is_disconnecting(old: Doc | None, new: Doc) -> bool:
+    return old is not None and _accepts(old) and not _accepts(new)
+
+
+def _accepts(doc: Doc) -> bool:
+    return bool(spec_of(doc).get("hubAcceptsClient"))
+
+
+@admission.checks(MANAGED_CLUSTER)
+def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """A4a."""
+    name = new["metadata"]["name"]
+    if is_accepting(old, new) and Namespace.objects.filter(name=name, deleted_at__isnull=False).exists():
+        raise _accept_forbidden(name, f'cluster namespace "{name}" is terminating')
+
+
+@admission.checks(MANAGED_CLUSTER)
+def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """A4b; D3: sending away needs the same right as letting in."""
+    guarded = is_accepting(old, new) or (settings.OCMCONSOLE_GUARD_DISCONNECT and is_disconnecting(old, new))
+    if not guarded or actor.is_controller:
+        return
+    name = new["metadata"]["name"]
+    cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
+    if not authz.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
+        raise _accept_forbidden(name, f"user {shown(actor.user)} cannot update the HubAcceptsClient field")
+
+
+@admission.checks(MANAGED_CLUSTER)
+def guarded_names_stay_out(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """D18: accepting gives the agent rights in the namespace of that name, and a role named after it."""
+    name = new["metadata"]["name"]
+    if not is_accepting(old, new):
+        return
+    if GUARDED_NAMES.fullmatch(name):
+        raise accept_invalid(name, f'namespace "{name}" belongs to the system and cannot become a cluster namespace')
+    if name in roles.TAKEN_NAMES:
+        raise accept_invalid(name, f'the role "{roles.role_name(name)}" is shared by all clusters')
+
+
+def accept_invalid(name: str, why: str) -> errors.Invalid:
+    cause = errors.forbidden("spec.hubAcceptsClient", why)
+    return webhooks.invalid(CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
+
+
+def _accept_forbidden(name: str, why: str) -> errors.Forbidden:
+    return webhooks.forbidden(CLUSTER_WEBHOOK, "managedclusters/accept", name, why)
+
+
+# ---------------------------------------------------------------- names and records
+
+
+@admission.names_act(MANAGED_CLUSTER)
+def acceptance_act(old: Doc | None, new: Doc | None) -> str | None:
+    if new is None:
+        return None
+    if is_accepting(old, new):
+        return "managedcluster:accept"
+    return "managedcluster:disconnect" if is_disconnecting(old, new) else None
+
+
+@admission.records(CLUSTER_ROLE)
+def withheld_renewal_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
+    """D5: whoever takes the renew rule out of a cluster's role means it; putting it back ends that."""
+    cluster = roles.cluster_of(new["metadata"]["name"]) if new is not None else ""
+    if new is None or not cluster or actor.is_controller:
+        return []
+    withheld = not roles.allows_renewal(new)
+    if withheld and old is not None and not roles.allows_renewal(old):
+        return []
+    facts = ClusterFacts.objects.filter(cluster=cluster).first() or ClusterFacts(cluster=cluster)
+    if facts.renewal_withheld == withheld:
+        return []
+    facts.renewal_withheld = withheld
+    return [facts]

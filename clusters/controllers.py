@@ -1,0 +1,220 @@
+"""Reconcilers of acceptance: what a cluster gets when it is let in, loses when it is sent away or deleted (ocm.md 3.1).
+
+Each runs twice without a second write, for one cluster at a time; what fails for one stops no other. Health is in
+``health``, removal of what a deleted cluster leaves behind in ``removal``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from clusters import hand, roles
+from clusters.hand import CONTROLLER
+from clusters.kinds import (
+    CLUSTER_LABEL,
+    GROUP,
+    LEASE,
+    LEASE_NAME,
+    MANAGED_CLUSTER,
+    ConditionType,
+    conditions_of,
+    label_of,
+    spec_of,
+)
+from clusters.models import ClusterFacts, Lease, ManagedCluster
+from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING
+from ocmconsole.kubeapi import conditions, controllers, errors, kinds, verbs
+from ocmconsole.kubeapi.conditions import Condition
+from ocmconsole.kubeapi.kinds import Key
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+log = logging.getLogger(__name__)
+
+API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
+MANIFEST_WORKS = "manifestworks.work.open-cluster-management.io"
+LOOK_AGAIN = timedelta(seconds=5)
+SHARED = Key("", "shared")
+
+ACCEPTED = Condition(ConditionType.ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
+DENIED = Condition(ConditionType.ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
+
+
+def is_deleting(doc: Doc) -> bool:
+    return bool(doc["metadata"].get("deletionTimestamp"))
+
+
+def _accepts(doc: Doc) -> bool:
+    return bool(spec_of(doc).get("hubAcceptsClient"))
+
+
+def _finalizers(doc: Doc) -> list[str]:
+    return list(doc["metadata"].get("finalizers") or ())
+
+
+def _accepted_condition(doc: Doc) -> tuple[Any, Any, Any]:
+    found = conditions.find(conditions_of(doc), ConditionType.ACCEPTED) or {}
+    return found.get("status"), found.get("reason"), found.get("message")
+
+
+def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """The cluster that an object says it belongs to, before or after the write."""
+    labels = {label_of(doc, CLUSTER_LABEL) for doc in (old, new) if doc is not None}
+    return [Key("", name) for name in labels if name]
+
+
+@controllers.reconciler(
+    MANAGED_CLUSTER,
+    keys=controllers.changed(_accepts, is_deleting, _finalizers, _accepted_condition),
+    also={
+        NAMESPACE: _cluster_of,
+        CLUSTER_ROLE: _cluster_of,
+        CLUSTER_ROLE_BINDING: _cluster_of,
+        ROLE_BINDING: _cluster_of,
+    },
+)
+def reconcile_acceptance(key: Key) -> timedelta | None:
+    if key.name in roles.TAKEN_NAMES:
+        return None  # never accepted (D18): what is called so belongs to all clusters
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or cluster.deleted_at is not None:
+        return _remove(key.name, present=cluster is not None)
+    if not cluster.hub_accepts_client:
+        return _expel(cluster)
+    _admit(cluster)
+    return None
+
+
+# ---------------------------------------------------------------- accepted, H4, H5, H8
+
+
+def _admit(cluster: ManagedCluster) -> None:
+    problems = list(_attempt(cluster, _steps(cluster.name)))
+    if not problems:
+        _freshen_lease(cluster)
+        hand.report(cluster.name, ACCEPTED)
+        return
+    text = "\n".join(problems)
+    if cluster.accepted != "True":  # K40: once granted it stays; an agent takes anything but True for a refusal
+        hand.report(cluster.name, Condition(ConditionType.ACCEPTED, "False", "Error", text))
+    raise errors.Conflict(text)  # the queue tries again, later each time
+
+
+Step = Callable[[], None]
+
+
+def _steps(name: str) -> Iterable[Step]:
+    """H4: namespace, finalizer, rights."""
+    labels = settings.OCMCONSOLE_RESOURCE_LABELS
+    role = roles.cluster_role(name, roles.accepted_rules(name, may_renew=not _renewal_withheld(name)), labels)
+    return (
+        lambda: hand.ensure(NAMESPACE, {"metadata": {"name": name, "labels": {**labels, CLUSTER_LABEL: name}}}),
+        lambda: hand.add_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP),
+        lambda: hand.ensure(CLUSTER_ROLE, role),
+        lambda: hand.ensure(CLUSTER_ROLE_BINDING, roles.cluster_role_binding(name, labels)),
+        lambda: hand.ensure(ROLE_BINDING, roles.registration_binding(name, labels), namespace=name),
+        lambda: hand.ensure(ROLE_BINDING, roles.work_binding(name, labels), namespace=name),
+    )
+
+
+def _attempt(cluster: ManagedCluster, steps: Iterable[Step]) -> Iterable[str]:
+    """Texts of what failed. A lost race is no failure: the queue tries again at once."""
+    for step in steps:
+        try:
+            step()
+        except errors.Conflict:
+            raise
+        except errors.ApiError as error:
+            log.warning("accepting %s: %s", cluster.name, error.message)
+            yield error.message
+
+
+def _renewal_withheld(name: str) -> bool:
+    return ClusterFacts.objects.filter(cluster=name, renewal_withheld=True).exists()
+
+
+def _freshen_lease(cluster: ManagedCluster) -> None:
+    """K15: a lease from before the acceptance says nothing about the agent that comes now."""
+    key = Key(cluster.name, LEASE_NAME)
+    if cluster.accepted == "True" or not Lease.objects.at(key).exists():
+        return
+    now = timezone.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    verbs.edit(CONTROLLER, LEASE, key, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))
+
+
+# ---------------------------------------------------------------- sent away, H6, H7, K8, K8b
+
+
+def _expel(cluster: ManagedCluster) -> timedelta | None:
+    """Whatever rights there are go at once, whether or not the condition ever became True."""
+    name = cluster.name
+    role = Key("", roles.role_name(name))
+    had_rights = verbs.find(CLUSTER_ROLE, role) is not None
+    if had_rights:
+        labels = settings.OCMCONSOLE_RESOURCE_LABELS
+        hand.ensure(CLUSTER_ROLE, roles.cluster_role(name, roles.denied_rules(name), labels))
+    again = _withdraw_bindings(name)
+    if had_rights or cluster.accepted:
+        hand.report(name, DENIED)
+    return again
+
+
+def _withdraw_bindings(name: str) -> timedelta | None:
+    """The binding for works lingers until the agent has undone them."""
+    hand.delete(ROLE_BINDING, Key(name, roles.registration_binding_name(name)))
+    work = Key(name, roles.work_binding_name(name))
+    hand.delete(ROLE_BINDING, work)
+    if verbs.find(ROLE_BINDING, work) is None:
+        return None
+    if _has_works(name):
+        return LOOK_AGAIN
+    hand.drop_finalizer(ROLE_BINDING, work, roles.WORK_FINALIZER)
+    return None
+
+
+def _has_works(name: str) -> bool:
+    """A hub that does not serve ManifestWorks has none."""
+    kind = next((kind for kind in kinds.all_kinds() if kind.resource == MANIFEST_WORKS), None)
+    return kind is not None and kind.model.objects.filter(namespace=name).exists()
+
+
+# ---------------------------------------------------------------- deleted, H10, H31
+
+
+def _remove(name: str, *, present: bool) -> timedelta | None:
+    """Rights go first, the binding for works last; the same when the cluster is gone without a trace."""
+    hand.delete(CLUSTER_ROLE, Key("", roles.role_name(name)))
+    hand.delete(CLUSTER_ROLE_BINDING, Key("", roles.role_name(name)))
+    again = _withdraw_bindings(name)
+    if again is None and present:
+        hand.drop_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP)
+    return again
+
+
+# ---------------------------------------------------------------- roles that all clusters share, H13
+
+
+def _shared(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (SHARED,) if old is None or new is None else ()
+
+
+def _shared_role(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (SHARED,) if key.name in {roles.REGISTRATION_ROLE, roles.WORK_ROLE} else ()
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=_shared, also={CLUSTER_ROLE: _shared_role})
+def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set of them
+    """There as long as there is a cluster."""
+    wanted = ManagedCluster.objects.exists()
+    for role in roles.shared_roles():
+        if wanted:
+            hand.ensure(CLUSTER_ROLE, role)
+        else:
+            hand.delete(CLUSTER_ROLE, Key("", role["metadata"]["name"]))

@@ -1,0 +1,124 @@
+"""Django permissions on clusters as an authorizer, and as what a page may show (D2, D16).
+
+A permission may be held for every object or, through guardian, for one. RBAC says the same in its own words and is
+asked by its own authorizer; nothing is copied between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.backends import ModelBackend
+from django.db.models import Q, QuerySet
+from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
+
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedClusterGroupPermission, ManagedClusterUserPermission
+from ocmconsole.corekinds import rbac
+from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.kinds import Kind
+from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
+
+READ = frozenset({"get", "list", "watch"})
+CHANGE = READ | {"update", "patch"}
+DELETE = READ | {"delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What the permissions on one cluster-scoped kind allow. ``limits`` are the only fields that one may change."""
+
+    kind: Kind
+    app: str
+    users: type[UserObjectPermissionBase]
+    groups: type[GroupObjectPermissionBase]
+    verbs: Mapping[str, frozenset[str]]
+    limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
+        """An authorizer; None is no grant."""
+        if asked.resource != self.kind.plural or asked.group != self.kind.group or asked.subresource:
+            return None
+        fitting = {codename for codename, verbs in self.verbs.items() if asked.verb in verbs}
+        person = _person(actor) if fitting else None
+        if person is None:
+            return None
+        held = fitting & self._held(person, asked.name)
+        for codename in sorted(held, key=lambda codename: codename in self.limits):
+            fields = None if asked.verb in READ else self.limits.get(codename)
+            return Decision(allowed=True, reason=f"{self._label(codename)} granted to {actor.user}", fields=fields)
+        return None
+
+    def visible(self, actor: Actor) -> Q:
+        """Rows that the actor may get by name; a condition, so that the database does the work (D16)."""
+        question = Attributes("get", self.kind.group, self.kind.plural)
+        if authz.authorize(actor, question).allowed:
+            return EVERYTHING
+        return Q(name__in=self._named_in_rules(actor)) | self.holding(actor, *self.verbs)
+
+    def holding(self, actor: Actor, *codenames: str) -> Q:
+        """Rows on which the actor holds one of the Django permissions, for all or for one."""
+        person = _person(actor)
+        if person is None:
+            return NOTHING
+        everywhere = ModelBackend().get_all_permissions(person)
+        if any(self._label(codename) in everywhere for codename in codenames):
+            return EVERYTHING
+        own, shared = self._granted(person, permission__codename__in=codenames)
+        return Q(pk__in=own.values("content_object")) | Q(pk__in=shared.values("content_object"))
+
+    def _named_in_rules(self, actor: Actor) -> set[str]:
+        return {
+            name
+            for rule in rbac.index.rules_for(actor)
+            for name in rule.names
+            if rule.allows(Attributes("get", self.kind.group, self.kind.plural, name=name))
+        }
+
+    def _held(self, person: Any, name: str) -> set[str]:
+        everywhere = ModelBackend().get_all_permissions(person)
+        held = {codename for codename in self.verbs if self._label(codename) in everywhere}
+        for rows in self._granted(person, content_object__name=name) if name else ():
+            held.update(rows.values_list("permission__codename", flat=True))
+        return held
+
+    def _granted(self, person: Any, **narrowed: Any) -> tuple[QuerySet[Any], QuerySet[Any]]:
+        """What guardian keeps for single objects: the person's own and those of his groups."""
+        return (
+            self.users.objects.filter(user=person, **narrowed),
+            self.groups.objects.filter(group__user=person, **narrowed),
+        )
+
+    def _label(self, codename: str) -> str:
+        return f"{self.app}.{codename}"
+
+
+def _person(actor: Actor) -> Any:
+    """A superuser counts as one only through his group, which not every credential of his carries."""
+    person = authz.person_of(actor)
+    return None if person is None or person.is_superuser else person
+
+
+CLUSTERS = Grants(
+    MANAGED_CLUSTER,
+    "clusters",
+    ManagedClusterUserPermission,
+    ManagedClusterGroupPermission,
+    verbs={
+        "view_managedcluster": READ,
+        "change_managedcluster": CHANGE,
+        "delete_managedcluster": DELETE,
+        "accept_managedcluster": CHANGE,
+    },
+    # D9: whoever accepts may also say which key is the right one.
+    limits={
+        "accept_managedcluster": frozenset(
+            {"spec.hubAcceptsClient", "metadata.annotations.registration.ocmconsole.io/accept-key"}
+        ),
+    },
+)
+authz.authorizer(CLUSTERS.decide)

@@ -1,0 +1,285 @@
+"""Reconcilers of health: silence, clocks and the taints that follow (ocm.md 3.3 to 3.5).
+
+A heartbeat causes no work. ``tasks.sweep_leases`` finds with one query what the passing of time has changed and asks
+the reconcilers here to look; they look for themselves and may come late or twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from clusters import hand
+from clusters.controllers import is_deleting
+from clusters.hand import CONTROLLER
+from clusters.kinds import (
+    CLUSTER_LABEL,
+    GRACE_LEASES,
+    GROUP,
+    LEASE,
+    LEASE_NAME,
+    MANAGED_CLUSTER,
+    SECOND,
+    SKIP_CLOCK_CHECK,
+    ConditionType,
+    conditions_of,
+    instant,
+    spec_of,
+)
+from clusters.models import Lease, ManagedCluster, Serving, Silence
+from ocmconsole.corekinds.kinds import EVENT
+from ocmconsole.kubeapi import conditions, controllers, errors, verbs
+from ocmconsole.kubeapi.conditions import Condition
+from ocmconsole.kubeapi.kinds import Key
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+log = logging.getLogger(__name__)
+
+LONGEST_GAP = timedelta(seconds=15)
+LOOK_AGAIN = timedelta(seconds=5)
+NO_SELECT = "NoSelect"
+UNREACHABLE = {"key": f"{GROUP}/unreachable", "effect": NO_SELECT}
+UNAVAILABLE = {"key": f"{GROUP}/unavailable", "effect": NO_SELECT}
+
+SILENT = Condition(
+    ConditionType.AVAILABLE,
+    "Unknown",
+    "ManagedClusterLeaseUpdateStopped",
+    "Registration agent stopped updating its lease.",
+)
+SYNCED = Condition(
+    ConditionType.CLOCK_SYNCED,
+    "True",
+    "ManagedClusterClockSynced",
+    "The clock of the managed cluster is synced with the hub.",
+)
+OUT_OF_SYNC = Condition(
+    ConditionType.CLOCK_SYNCED,
+    "False",
+    "ManagedClusterClockOutOfSync",
+    "The clock of hub and agent is out of sync. This may cause the Unknown status and affect agent functionalities.",
+)
+
+
+def _lease_seconds(doc: Doc) -> object:
+    return spec_of(doc).get("leaseDurationSeconds")
+
+
+def _skips_clock(doc: Doc) -> object:
+    return (doc["metadata"].get("annotations") or {}).get(SKIP_CLOCK_CHECK)
+
+
+def _has_condition(doc: Doc) -> object:
+    return conditions.find(conditions_of(doc), ConditionType.ACCEPTED) is not None
+
+
+def _available(doc: Doc) -> str:
+    return conditions.status_of(conditions_of(doc), ConditionType.AVAILABLE)
+
+
+def _clock(doc: Doc) -> str:
+    return conditions.status_of(conditions_of(doc), ConditionType.CLOCK_SYNCED)
+
+
+def grace(cluster: ManagedCluster) -> timedelta:
+    return timedelta(seconds=GRACE_LEASES * cluster.lease_duration_seconds)
+
+
+# ---------------------------------------------------------------- since when the hub can hear
+
+
+def serving_since(now: datetime) -> datetime:
+    """Silence counts only while the hub was there to hear (D17). A hub that has not looked lately starts now."""
+    serving = Serving.objects.first()
+    return serving.since if serving is not None and _is_current(serving, now) else now
+
+
+def note_serving(now: datetime) -> datetime:
+    """Called by every sweep: a gap between two of them means that the hub was down, or that its clock jumped."""
+    serving = Serving.objects.first()
+    if serving is not None and _is_current(serving, now):
+        if now - serving.seen > LONGEST_GAP / 3:
+            Serving.objects.update(seen=now)
+        return serving.since
+    Serving.objects.update_or_create(pk=1, defaults={"since": now, "seen": now})
+    return now
+
+
+def _is_current(serving: Serving, now: datetime) -> bool:
+    return abs(now - serving.seen) <= LONGEST_GAP
+
+
+# ---------------------------------------------------------------- silence, H15, H16
+
+
+def _lost_renewal(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """A lease that went, or whose time was taken back, may be silence; a renewal never is."""
+    if key.name != LEASE_NAME or old is None:
+        return ()
+    before = spec_of(old).get("renewTime") or ""
+    after = (spec_of(new).get("renewTime") or "") if new is not None else ""
+    return (Key("", key.namespace),) if after < before else ()
+
+
+@controllers.reconciler(
+    MANAGED_CLUSTER,
+    keys=controllers.changed(_has_condition, is_deleting, _lease_seconds, _available),
+    also={LEASE: _lost_renewal},
+)
+def reconcile_lease_health(key: Key) -> timedelta | None:
+    """Available becomes Unknown when the lease is older than five of its periods; the agent takes it back (H17)."""
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or not cluster.accepted:
+        return None
+    lease = Lease.objects.at(Key(cluster.name, LEASE_NAME)).first()
+    if lease is None and cluster.deleted_at is None:
+        return _create_lease(cluster)
+    if cluster.available == SILENT.status:
+        return None
+    now = timezone.now()
+    if lease is not None and (left := _time_left(cluster, lease, now)) > timedelta():
+        return left if _was_called_silent(cluster, lease) else None
+    _call_silent(cluster, lease, now)
+    return None
+
+
+def _create_lease(cluster: ManagedCluster) -> timedelta | None:
+    """H15. Without its namespace it has to wait for the acceptance to be repaired."""
+    lease = {
+        "apiVersion": LEASE.storage.api_version,
+        "kind": LEASE.kind,
+        "metadata": {"name": LEASE_NAME, "labels": {CLUSTER_LABEL: cluster.name}},
+        "spec": {"holderIdentity": LEASE_NAME, "renewTime": timezone.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")},
+    }
+    try:
+        verbs.create(CONTROLLER, LEASE, lease, namespace=cluster.name)
+    except (errors.NotFound, errors.Forbidden):
+        return LOOK_AGAIN
+    return None
+
+
+def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelta:
+    """Until silence is certain; K46: a sign of life after it was called silent counts for as long as a heartbeat."""
+    heard = [serving_since(now)]
+    if lease.renew_time is not None:
+        heard.append(instant(lease.renew_time))
+    silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
+    if silence is not None:
+        heard.append(silence.at)
+    return max(heard) + grace(cluster) - now
+
+
+def _was_called_silent(cluster: ManagedCluster, lease: Lease) -> bool:
+    """Then the sweep's arithmetic does not apply, and a timer does."""
+    return Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).exists()
+
+
+def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> None:
+    renewed = lease.renew_time if lease is not None else None
+    with verbs.batch(CONTROLLER) as batch:
+        batch.edit(
+            MANAGED_CLUSTER,
+            cluster.key,
+            hand.set_condition(SILENT),
+            subresource="status",
+            expect=str(cluster.resource_version),
+        )
+        batch.rows.append(Silence(cluster=cluster.name, renew_time=renewed, at=now))
+    _warn(cluster, now)
+
+
+def _warn(cluster: ManagedCluster, now: datetime) -> None:
+    """3.11, H44: the event is in the cluster's namespace though the object is in none. Losing it loses no state."""
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    regarding = {
+        "apiVersion": MANAGED_CLUSTER.storage.api_version,
+        "kind": MANAGED_CLUSTER.kind,
+        "name": cluster.name,
+        "namespace": cluster.name,
+        "uid": cluster.uid,
+    }
+    event = {
+        "apiVersion": EVENT.storage.api_version,
+        "kind": EVENT.kind,
+        "metadata": {"name": f"{cluster.name}.{secrets.token_hex(8)}"},
+        "involvedObject": regarding,
+        "type": "Warning",
+        "reason": "AvailableUnknown",
+        "action": "AvailableUnknown",
+        "message": f"The {cluster.name} is successfully imported. However, the connection check from the managed "
+        "cluster to the hub cluster has failed",
+        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "reportingComponent": "registration-controller",
+        "reportingInstance": "registration-controller",
+        "source": {},
+    }
+    try:
+        verbs.create(CONTROLLER, EVENT, event, namespace=cluster.name)
+    except errors.ApiError as error:
+        log.warning("no event about %s: %s", cluster.name, error.message)
+
+
+# ---------------------------------------------------------------- clocks, H18 to H20
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_lease_seconds, _skips_clock, _clock))
+def reconcile_clock(key: Key) -> None:
+    """The verdict on the last heartbeat; K47: by the time at which it was written, not at which it is looked at."""
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or not cluster.accepted:
+        return
+    skew = Lease.objects.at(Key(cluster.name, LEASE_NAME)).values_list("skew", flat=True).first()
+    if skew is None:
+        return  # no heartbeat yet
+    limit = GRACE_LEASES * cluster.lease_duration_seconds * SECOND
+    verdict = SYNCED if cluster.ignores_clock or abs(skew) < limit else OUT_OF_SYNC
+    if cluster.clock_synced != verdict.status:
+        hand.report(cluster.name, verdict)
+
+
+# ---------------------------------------------------------------- taints, H21
+
+
+def _taints(doc: Doc) -> list[Doc]:
+    return list(spec_of(doc).get("taints") or ())
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, _taints))
+def reconcile_taints(key: Key) -> None:
+    """A cluster that is not known to be well says so to placements. Also one that was never accepted (K41)."""
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or cluster.deleted_at is not None:
+        return
+    wanted = {"True": None, "False": UNAVAILABLE}.get(cluster.available, UNREACHABLE)
+    try:
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, lambda doc: _taint(doc, wanted))
+    except errors.NotFound:
+        return
+
+
+def _taint(doc: Doc, wanted: Doc | None) -> None:
+    """Others' taints stay, in their order."""
+    present = _taints(doc)
+    unwanted = [taint for taint in (UNREACHABLE, UNAVAILABLE) if taint is not wanted]
+    kept = [taint for taint in present if not any(_equal(taint, other) for other in unwanted)]
+    if wanted is not None and not any(_equal(taint, wanted) for taint in kept):
+        kept.append(dict(wanted))
+    if kept == present:
+        return
+    if kept:
+        doc.setdefault("spec", {})["taints"] = kept
+    else:
+        doc["spec"].pop("taints")
+
+
+def _equal(taint: Doc, other: Doc) -> bool:
+    return all((taint.get(part) or "") == (other.get(part) or "") for part in ("key", "value", "effect"))

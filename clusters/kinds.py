@@ -1,0 +1,154 @@
+"""Registers ManagedCluster and Lease: names, columns, and what of a document becomes a column of its row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from clusters import schemas, wire
+from clusters.models import Lease, ManagedCluster
+from ocmconsole.corekinds import protos
+from ocmconsole.kubeapi import conditions, kinds
+from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
+from ocmconsole.kubeapi.schema import Schema
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+GROUP = "cluster.open-cluster-management.io"
+REGISTER = "register.open-cluster-management.io"
+
+CLUSTER_LABEL = "open-cluster-management.io/cluster-name"
+CLUSTERSET_LABEL = f"{GROUP}/clusterset"
+SKIP_CLOCK_CHECK = "registration.open-cluster-management.io/skip-clock-sync-check"
+MAINTENANCE_TAINT = "ocmconsole.io/maintenance"
+LEASE_NAME = "managed-cluster-lease"
+DEFAULT_LEASE_SECONDS = 60
+GRACE_LEASES = 5  # H16
+SECOND = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ConditionType(StrEnum):
+    """Conditions of a cluster that the hub reads or writes (ocm.md 1.3)."""
+
+    ACCEPTED = "HubAcceptedManagedCluster"
+    JOINED = "ManagedClusterJoined"
+    AVAILABLE = "ManagedClusterConditionAvailable"
+    CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
+    DELETING = "Deleting"
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def instant(value: int) -> datetime:
+    return EPOCH + timedelta(microseconds=value)
+
+
+def conditions_of(doc: Doc) -> list[Doc]:
+    return list((doc.get("status") or {}).get("conditions") or ())
+
+
+def spec_of(doc: Doc) -> Doc:
+    """A cluster without a spec is legal and means: not accepted (1.2)."""
+    return dict(doc.get("spec") or {})
+
+
+def label_of(doc: Doc, label: str) -> str:
+    return str((doc["metadata"].get("labels") or {}).get(label, ""))
+
+
+def _project_cluster(row: ManagedCluster, doc: Doc) -> None:
+    spec = spec_of(doc)
+    row.hub_accepts_client = bool(spec.get("hubAcceptsClient"))
+    seconds = spec.get("leaseDurationSeconds") or 0
+    row.lease_duration_seconds = seconds if seconds > 0 else DEFAULT_LEASE_SECONDS
+    row.accepted, row.accepted_since = _condition(doc, ConditionType.ACCEPTED)
+    row.joined, _ = _condition(doc, ConditionType.JOINED)
+    row.available, row.available_since = _condition(doc, ConditionType.AVAILABLE)
+    row.available_message = "" if row.available == "True" else _message(doc, ConditionType.AVAILABLE)
+    row.deleting_message = _message(doc, ConditionType.DELETING)
+    row.in_maintenance = any(taint["key"] == MAINTENANCE_TAINT for taint in spec.get("taints") or ())
+    row.clock_synced, row.clock_since = _condition(doc, ConditionType.CLOCK_SYNCED)
+    row.ignores_clock = (doc["metadata"].get("annotations") or {}).get(SKIP_CLOCK_CHECK) == "true"
+    row.clusterset = label_of(doc, CLUSTERSET_LABEL)
+    version = (doc.get("status") or {}).get("version") or {}
+    row.kubernetes_version = str(version.get("kubernetes") or "")[:64]
+
+
+def _condition(doc: Doc, type_: str) -> tuple[str, datetime | None]:
+    found = conditions.find(conditions_of(doc), type_)
+    if found is None:
+        return "", None
+    return found["status"], _moment(found.get("lastTransitionTime"))
+
+
+def _message(doc: Doc, type_: str) -> str:
+    return str((conditions.find(conditions_of(doc), type_) or {}).get("message", ""))
+
+
+def _moment(text: Any) -> datetime | None:
+    """A time as the schema lets it pass; years that Python cannot hold are no time."""
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _project_lease(row: Lease, doc: Doc) -> None:
+    spec = spec_of(doc)
+    renewed = _moment(spec.get("renewTime"))
+    row.duration = spec.get("leaseDurationSeconds")
+    row.renew_time = microseconds(renewed) if renewed else None
+    row.skew = microseconds(timezone.now()) - row.renew_time if row.renew_time is not None else None
+
+
+MANAGED_CLUSTER = kinds.register(
+    Kind(
+        kind="ManagedCluster",
+        plural="managedclusters",
+        singular="managedcluster",
+        short_names=("mcl", "mcls"),
+        namespaced=False,
+        versions=(
+            Version(
+                group=GROUP,
+                version="v1",
+                schema=Schema(schemas.MANAGED_CLUSTER, name="io.open-cluster-management.cluster.v1.ManagedCluster"),
+                columns=wire.MANAGED_CLUSTER_COLUMNS,
+            ),
+        ),
+        model=ManagedCluster,
+        subresources=(Subresource("status"),),
+        custom=True,
+        project=_project_cluster,
+    )
+)
+
+LEASE = kinds.register(
+    Kind(
+        kind="Lease",
+        plural="leases",
+        singular="lease",
+        namespaced=True,
+        versions=(
+            Version(
+                group="coordination.k8s.io",
+                version="v1",
+                schema=Schema(schemas.LEASE, name="io.k8s.api.coordination.v1.Lease"),
+                columns=wire.LEASE_COLUMNS,
+                protobuf=protos.LEASE,
+            ),
+        ),
+        model=Lease,
+        create_on_update=True,
+        project=_project_lease,
+        audited=False,
+        retention_seconds=120,
+    )
+)

@@ -1,0 +1,121 @@
+"""Rows of clusters: the resource, its lease, and what only the hub knows about a cluster.
+
+A column of a resource exists only where a rule, a sweep or a page asks for it; ``kinds`` fills it from the document.
+The records at the end belong to the hub and never reach a client.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
+
+from ocmconsole.kubeapi.models import NameField, Resource
+
+
+class ManagedCluster(Resource):
+    """Statuses of conditions are the wire's words, empty when nobody has set the condition."""
+
+    hub_accepts_client = models.BooleanField(default=False)
+    # What counts: the schema's default where the document says nothing that makes sense (K13).
+    lease_duration_seconds = models.BigIntegerField(default=60)
+    accepted = models.CharField(max_length=7, blank=True, default="")
+    accepted_since = models.DateTimeField(null=True)
+    joined = models.CharField(max_length=7, blank=True, default="")
+    available = models.CharField(max_length=7, blank=True, default="")
+    available_since = models.DateTimeField(null=True)
+    # What the condition says while it is not True.
+    available_message = models.TextField(blank=True, default="")
+    clock_synced = models.CharField(max_length=7, blank=True, default="")
+    clock_since = models.DateTimeField(null=True)
+    deleting_message = models.TextField(blank=True, default="")
+    in_maintenance = models.BooleanField(default=False)
+    ignores_clock = models.BooleanField(default=False)
+    clusterset = models.CharField(max_length=63, blank=True, default="", db_index=True)
+    kubernetes_version = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta(Resource.Meta):
+        permissions = [
+            ("accept_managedcluster", "Can let a managed cluster in and send it away"),
+        ]
+        indexes = [models.Index(fields=["accepted", "available"])]
+
+
+class ManagedClusterUserPermission(UserObjectPermissionBase):
+    """A permission on one cluster. It dies with the object, so a name that is created again inherits nothing."""
+
+    content_object = models.ForeignKey(ManagedCluster, on_delete=models.CASCADE)
+
+
+class ManagedClusterGroupPermission(GroupObjectPermissionBase):
+    content_object = models.ForeignKey(ManagedCluster, on_delete=models.CASCADE)
+
+
+class Lease(Resource):
+    """Instants are integer microseconds, so that their arithmetic is the same SQL on every database."""
+
+    renew_time = models.BigIntegerField(null=True)
+    # How far the holder's clock was behind the hub's when the renewal was written (K47); null before the first (H18).
+    skew = models.BigIntegerField(null=True)
+    duration = models.BigIntegerField(null=True)
+
+    class Meta(Resource.Meta):
+        pass
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Only a new row comes this way; the store renews with an UPDATE."""
+        self.skew = None
+        super().save(*args, **options)
+
+
+# ---------------------------------------------------------------- the hub's own records
+
+
+class ClusterFacts(models.Model):
+    """What registration knows about a cluster name, and clusters show. Outlives the object."""
+
+    class Decision(models.TextChoices):
+        ACCEPTED = "accepted"
+        DECLINED = "declined"
+        DISCONNECTED = "disconnected"
+
+    cluster = NameField(max_length=253, primary_key=True)
+    first_seen = models.DateTimeField(auto_now_add=True)
+    decision = models.CharField(max_length=12, choices=Decision, blank=True, default="")
+    decided_by = models.CharField(max_length=320, blank=True, default="")
+    decided_at = models.DateTimeField(null=True, db_index=True)
+    decision_reason = models.TextField(blank=True, default="")
+    certificate_fingerprint = models.CharField(max_length=120, blank=True, default="")
+    certificate_not_before = models.DateTimeField(null=True)
+    certificate_not_after = models.DateTimeField(null=True)
+    # D5: somebody took the renew rule away on purpose.
+    renewal_withheld = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name_plural = "cluster facts"
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.decision}".rstrip()
+
+
+class Silence(models.Model):
+    """The renewal after which a cluster was last called silent, so that it is not called so again at once (K46)."""
+
+    cluster = NameField(max_length=253, primary_key=True)
+    renew_time = models.BigIntegerField(null=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.cluster} since {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class Serving(models.Model):
+    """One row: since when the hub has been up without a gap, and when it last looked (D17)."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    since = models.DateTimeField()
+    seen = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"since {self.since:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,95 @@
+"""Reads for pages: the clusters a person may see, and the state of each in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from clusters import status
+from clusters.grants import CLUSTERS
+from clusters.kinds import LEASE_NAME, instant
+from clusters.models import ClusterFacts, Lease, ManagedCluster
+from clusters.status import Facts, Status
+from ocmconsole.kubeapi.labels import EVERYTHING
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+
+Sight = Callable[["Actor"], "Q"]
+_sights: list[Sight] = []
+
+
+def sight(rule: Sight) -> Sight:
+    """Add a reason to see clusters; sets use it for their members (D16)."""
+    _sights.append(rule)
+    return rule
+
+
+def clusters_for(actor: Actor) -> QuerySet[Any]:
+    """Clusters the actor may see in the console (D16), in the order of their names."""
+    visible = CLUSTERS.visible(actor)
+    if visible != EVERYTHING:
+        visible = reduce(or_, (rule(actor) for rule in _sights), visible)
+    return ManagedCluster.objects.filter(visible).order_by("name")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A cluster, the word for its state, and when its agent was heard last."""
+
+    row: ManagedCluster
+    status: Status
+    last_heard: datetime | None
+
+
+def observe(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
+    """The state of each cluster, with three queries however many they are."""
+    names = clusters.values("name")
+    facts = {each.cluster: each for each in ClusterFacts.objects.filter(cluster__in=names)}
+    leases: Iterable[tuple[str, int | None, int | None]] = Lease.objects.filter(
+        name=LEASE_NAME, namespace__in=names
+    ).values_list("namespace", "renew_time", "skew")
+    heard = {name: (renewed, skew) for name, renewed, skew in leases}
+    return [_observed(row, facts.get(row.name), *heard.get(row.name, (None, None)), now) for row in clusters]
+
+
+def _observed(
+    row: ManagedCluster, facts: ClusterFacts | None, renewed: int | None, skew: int | None, now: datetime
+) -> Observed:
+    last_heard = instant(renewed) if renewed is not None else None
+    return Observed(row, status.word(_facts(row, facts or ClusterFacts(), last_heard, skew), now), last_heard)
+
+
+def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None, skew: int | None) -> Facts:
+    return Facts(
+        created=row.created,
+        deleted_at=row.deleted_at,
+        deleting_message=row.deleting_message,
+        hub_accepts=row.hub_accepts_client,
+        accepted=row.accepted,
+        accepted_since=row.accepted_since,
+        joined=row.joined,
+        available=row.available,
+        available_since=row.available_since,
+        available_message=row.available_message,
+        clock_synced=row.clock_synced,
+        clock_since=row.clock_since,
+        clock_skew=timedelta(microseconds=skew) if skew is not None else None,
+        lease_seconds=row.lease_duration_seconds,
+        last_heard=last_heard,
+        decision=facts.decision,
+        decided_by=facts.decided_by,
+        decided_at=facts.decided_at,
+        decision_reason=facts.decision_reason,
+        certificate_not_before=facts.certificate_not_before,
+        certificate_not_after=facts.certificate_not_after,
+        in_maintenance=row.in_maintenance,
+    )

@@ -1,0 +1,109 @@
+"""What a deleted cluster leaves behind in its namespace is deleted first, kind by kind (ocm.md 3.7).
+
+A finalizer holds the cluster until nothing is left; the condition Deleting says what it waits for.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from clusters import hand
+from clusters.controllers import is_deleting
+from clusters.hand import CONTROLLER
+from clusters.kinds import GROUP, MANAGED_CLUSTER, ConditionType
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi import controllers, errors, kinds, verbs
+from ocmconsole.kubeapi.conditions import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Key, Kind
+    from ocmconsole.kubeapi.models import Resource
+
+RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
+PRIORITY = "open-cluster-management.io/cleanup-priority"
+LOOK_AGAIN = timedelta(seconds=5)
+NOTHING_LEFT = Condition(ConditionType.DELETING, "True", "NoResource", "No cleaned resource in cluster ns.")
+
+
+def _finalizers(doc: Doc) -> list[str]:
+    return list(doc["metadata"].get("finalizers") or ())
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _finalizers))
+def reconcile_resource_cleanup(key: Key) -> timedelta | None:
+    cluster = ManagedCluster.objects.at(key).first()
+    enabled = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
+    if cluster is None:
+        return _clean(key.name, None) if enabled else None  # H30
+    if cluster.deleted_at is None:
+        if enabled:
+            hand.add_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP, first=True)
+        return None
+    if RESOURCE_CLEANUP not in _finalizers(cluster.doc):
+        return None
+    if enabled and (again := _clean(key.name, cluster)) is not None:
+        return again
+    hand.drop_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP)
+    return None
+
+
+def _clean(name: str, cluster: ManagedCluster | None) -> timedelta | None:
+    """H28: one kind after the other, in the configured order."""
+    for kind in _kinds():
+        left = list(kind.model.objects.filter(namespace=name))
+        if left:
+            _say(cluster, _remaining(kind, left))
+            _delete_first(kind, left, cluster)
+            return LOOK_AGAIN
+    _say(cluster, NOTHING_LEFT)
+    return None
+
+
+def _kinds() -> Iterator[Kind]:
+    """Types that are not served are skipped; an empty list is nothing to do (K26)."""
+    for entry in settings.OCMCONSOLE_GC_RESOURCES:
+        group, _, rest = entry.partition("/")
+        version, _, plural = rest.partition("/")
+        if (served := kinds.find(group, version, plural)) is not None:
+            yield served.kind
+
+
+def _remaining(kind: Kind, left: list[Resource]) -> Condition:
+    pending = sum(bool(_finalizers(row.doc)) for row in left)
+    text = (
+        f"The resource {kind.plural} is remaning, the remaining count is {len(left)}, "
+        f"the finalizer pending count is {pending}"
+    )
+    return Condition(ConditionType.DELETING, "False", "ResourceRemaining", text)
+
+
+def _delete_first(kind: Kind, left: list[Resource], cluster: ManagedCluster | None) -> None:
+    """Only those of the lowest priority; the next ones follow when they are gone."""
+    first = min(_priority(row) for row in left)
+    for row in left:
+        if row.deleted_at is not None or _priority(row) != first:
+            continue
+        try:
+            verbs.delete(CONTROLLER, kind, row.key)
+        except errors.NotFound:
+            continue
+        except errors.ApiError as error:
+            _say(cluster, Condition(ConditionType.DELETING, "False", "DeletingError", error.message))
+
+
+def _priority(row: Resource) -> int:
+    """0 is first; what is no number up to 100 counts as 0."""
+    text = str((row.doc["metadata"].get("annotations") or {}).get(PRIORITY, ""))
+    return int(text) if re.fullmatch("[0-9]{1,2}|100", text) else 0
+
+
+def _say(cluster: ManagedCluster | None, condition: Condition) -> None:
+    if cluster is not None:
+        hand.report(cluster.name, condition)

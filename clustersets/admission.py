@@ -1,0 +1,143 @@
+"""The rules of cluster sets: the default set, who may move clusters between sets, and who may bind sets (ocm.md 2).
+
+Those on ManagedCluster run after the rules of the app of clusters: first failure is reported (A7c).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from clusters import webhooks
+from clusters.admission import accept_invalid, is_accepting
+from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER, label_of, spec_of
+from clusters.models import ManagedCluster
+from clusters.webhooks import BINDING_WEBHOOK, CLUSTER_WEBHOOK
+from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
+from ocmconsole.kubeapi import admission, authz, errors
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.authz import Spelling
+    from ocmconsole.kubeapi.errors import Doc
+
+JOIN = "clustersets.join_managedclusterset"
+BIND = "clustersets.bind_managedclusterset"
+# What the oldest of OCM's documents calls the label (D6).
+OLD_CLUSTERSET_LABEL = "open-cluster-management.io/clusterset"
+
+
+def _spelled(subresource: str) -> Spelling:
+    """D2: singular and plural."""
+
+    def spelling(name: str) -> list[Attributes]:
+        resources = ("managedclustersets", "managedclusterset")
+        return [Attributes("create", GROUP, resource, subresource, name=name) for resource in resources]
+
+    return spelling
+
+
+authz.spell(JOIN, _spelled("join"))
+authz.spell(BIND, _spelled("bind"))
+
+
+def _set(name: str) -> ManagedClusterSet | None:
+    """None where it does not exist: then global permissions and RBAC decide (D2)."""
+    return ManagedClusterSet.objects.filter(name=name).first()
+
+
+# ---------------------------------------------------------------- membership of a cluster
+
+
+@admission.defaults(MANAGED_CLUSTER)
+def old_label_is_copied(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """D6: before the default set is given."""
+    labels = new["metadata"].get("labels")
+    value = labels.get(OLD_CLUSTERSET_LABEL) if isinstance(labels, dict) else None
+    if not value or not isinstance(value, str) or value == _label(old, OLD_CLUSTERSET_LABEL):
+        return
+    if (labels.get(CLUSTERSET_LABEL) or "") == _label(old, CLUSTERSET_LABEL):
+        labels[CLUSTERSET_LABEL] = value
+        admission.warn(
+            f"label {OLD_CLUSTERSET_LABEL} is deprecated: its value was copied to {CLUSTERSET_LABEL}, use that label"
+        )
+
+
+@admission.defaults(MANAGED_CLUSTER)
+def default_set_is_given(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """A2."""
+    if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
+        return
+    labels = new["metadata"].get("labels")
+    if labels is None:
+        labels = new["metadata"]["labels"] = {}
+    if isinstance(labels, dict) and not labels.get(CLUSTERSET_LABEL):
+        labels[CLUSTERSET_LABEL] = DEFAULT_SET
+
+
+@admission.checks(MANAGED_CLUSTER)
+def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """A6: on the set that the cluster leaves, then on the one that it enters. K6: the hub's own hand is free."""
+    before, after = _label(old, CLUSTERSET_LABEL), label_of(new, CLUSTERSET_LABEL)
+    if before == after or actor.is_controller:
+        return
+    for name in filter(None, (before, after)):
+        if not authz.permitted(actor, JOIN, obj=_set(name), name=name).allowed:
+            why = f"user {shown(actor.user)} cannot add/remove a ManagedCluster to/from ManagedClusterSet {shown(name)}"
+            raise webhooks.forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
+
+
+@admission.checks(MANAGED_CLUSTER)
+def bound_namespace_stays_no_cluster_namespace(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """D18: whoever works with placements there must not share the namespace with an agent."""
+    name = new["metadata"]["name"]
+    if is_accepting(old, new) and ManagedClusterSetBinding.objects.filter(namespace=name).exists():
+        why = f'namespace "{name}" holds a ManagedClusterSetBinding and cannot become a cluster namespace'
+        raise accept_invalid(name, why)
+
+
+def _label(doc: Doc | None, label: str) -> str:
+    return label_of(doc, label) if doc is not None else ""
+
+
+# ---------------------------------------------------------------- bindings
+
+
+@admission.checks(MANAGED_CLUSTER_SET_BINDING)
+def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """A8."""
+    if new["metadata"]["name"] != spec_of(new).get("clusterSet"):
+        text = "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet"
+        raise webhooks.bad_request(BINDING_WEBHOOK, text)
+
+
+@admission.checks(MANAGED_CLUSTER_SET_BINDING)
+def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """A9, with the group that is meant (K2)."""
+    if old is not None or actor.is_controller:
+        return
+    name = new["metadata"]["name"]
+    if not authz.permitted(actor, BIND, obj=_set(name), name=name).allowed:
+        why = f"user {shown(actor.user)} is not allowed to bind cluster set {shown(name)}"
+        raise webhooks.forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
+
+
+@admission.checks(MANAGED_CLUSTER_SET_BINDING)
+def cluster_namespace_is_not_bound(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """D4. Only a cluster that was let in has a namespace: one that merely asks must not block anybody's."""
+    if old is not None:
+        return
+    namespace = new["metadata"]["namespace"]
+    cluster = ManagedCluster.objects.filter(name=namespace).first()
+    if cluster is None or not (cluster.hub_accepts_client or cluster.accepted):
+        return
+    why = f'namespace "{namespace}" is the cluster namespace of a registered cluster; bind the set into another one'
+    if settings.OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING:
+        admission.warn(why)
+        return
+    cause = errors.forbidden("metadata.namespace", why)
+    raise webhooks.invalid(BINDING_WEBHOOK, MANAGED_CLUSTER_SET_BINDING.kind, new["metadata"]["name"], cause)

@@ -1,0 +1,23 @@
+"""Django permissions on cluster sets as an authorizer, and as what a page may show (D2, D16)."""
+
+from __future__ import annotations
+
+from clusters.grants import CHANGE, DELETE, READ, Grants
+from clustersets.kinds import MANAGED_CLUSTER_SET
+from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
+from ocmconsole.kubeapi import authz
+
+SETS = Grants(
+    MANAGED_CLUSTER_SET,
+    "clustersets",
+    ManagedClusterSetUserPermission,
+    ManagedClusterSetGroupPermission,
+    verbs={
+        "view_managedclusterset": READ,
+        "change_managedclusterset": CHANGE,
+        "delete_managedclusterset": DELETE,
+        "join_managedclusterset": READ,
+        "bind_managedclusterset": READ,
+    },
+)
+authz.authorizer(SETS.decide)

@@ -1,0 +1,56 @@
+"""Which clusters belong to a set: the single definition (T6), on labels and as a condition for the database. Pure.
+
+A set that cannot be read has no members and disturbs no other one (K24); ``problem`` says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusters.kinds import CLUSTERSET_LABEL, spec_of
+from clustersets.schemas import BY_LABELS, EXCLUSIVE
+from ocmconsole.kubeapi import labels
+from ocmconsole.kubeapi.selectors import NOTHING, LabelSelector, Operator, Requirement
+
+if TYPE_CHECKING:
+    from django.db.models import Q
+
+    from ocmconsole.kubeapi.errors import Doc
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """``selector`` decides about a cluster's labels."""
+
+    name: str
+    selector: LabelSelector
+    problem: str = ""
+
+    def includes(self, present: Mapping[str, str]) -> bool:
+        return not self.problem and self.selector.matches(present)
+
+    def condition(self) -> Q:
+        """The same for rows of clusters."""
+        return labels.NOTHING if self.problem else labels.condition(self.selector)
+
+
+def of(set_: Doc) -> Membership:
+    """Read a set's document."""
+    name = str(set_["metadata"]["name"])
+    selector = spec_of(set_).get("clusterSelector") or {}
+    selector_type = selector.get("selectorType") or EXCLUSIVE
+    if selector_type == EXCLUSIVE:
+        return Membership(name, LabelSelector((Requirement(CLUSTERSET_LABEL, Operator.IN, (name,)),)))
+    if selector_type != BY_LABELS:
+        return Membership(name, NOTHING, f"selectorType is not right: {selector_type}")
+    try:
+        return Membership(name, LabelSelector.from_wire(selector.get("labelSelector")))
+    except ValueError as error:
+        return Membership(name, NOTHING, f"failed to build ClusterSelector with clusterSet: {name}, {error}")
+
+
+def sets_of(present: Mapping[str, str], sets: Iterable[Membership]) -> list[str]:
+    """Names of the sets that a cluster with these labels belongs to."""
+    return [each.name for each in sets if each.includes(present)]

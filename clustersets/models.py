@@ -1,0 +1,36 @@
+"""Rows of cluster sets and of their bindings. Membership is computed (``membership``), never stored."""
+
+from __future__ import annotations
+
+from django.db import models
+from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
+
+from ocmconsole.kubeapi.models import NameField, Resource
+
+
+class ManagedClusterSet(Resource):
+    # Whether the set asks its clusters for namespaces (H33).
+    manages_namespaces = models.BooleanField(default=False)
+
+    class Meta(Resource.Meta):
+        permissions = [
+            ("join_managedclusterset", "Can add clusters to the set and take them out"),
+            ("bind_managedclusterset", "Can bind the set into namespaces"),
+        ]
+
+
+class ManagedClusterSetUserPermission(UserObjectPermissionBase):
+    """A permission on one set. It dies with the object, so a name that is created again inherits nothing."""
+
+    content_object = models.ForeignKey(ManagedClusterSet, on_delete=models.CASCADE)
+
+
+class ManagedClusterSetGroupPermission(GroupObjectPermissionBase):
+    content_object = models.ForeignKey(ManagedClusterSet, on_delete=models.CASCADE)
+
+
+class ManagedClusterSetBinding(Resource):
+    cluster_set = NameField(max_length=253, db_index=True)
+
+    class Meta(Resource.Meta):
+        pass

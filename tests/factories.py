@@ -1,0 +1,157 @@
+"""Builders of the objects that tests need. They go through verbs: what could not exist cannot be a fixture."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from clusters import health
+from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
+from clusters.models import ManagedCluster, Serving
+from clusters.tasks import sweep_leases
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from ocmconsole.corekinds.kinds import NAMESPACE
+from ocmconsole.kubeapi import verbs, workqueue
+from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
+from ocmconsole.kubeapi.kinds import Key, Kind
+from ocmconsole.kubeapi.models import Change
+from ocmconsole.kubeapi.verbs import Edit
+
+Doc = dict[str, Any]
+
+ADMIN = Actor(user="root", groups=(MASTERS, AUTHENTICATED))
+
+
+def agent(cluster: str) -> Actor:
+    """The agent of an accepted cluster, as its certificate names it."""
+    group = f"system:open-cluster-management:{cluster}"
+    return Actor(user=f"{group}:agent", groups=(group, AUTHENTICATED))
+
+
+def document(kind: Kind, name: str, *, spec: Doc | None = None, **metadata: Any) -> Doc:
+    doc: Doc = {"apiVersion": kind.storage.api_version, "kind": kind.kind, "metadata": {"name": name, **metadata}}
+    return doc if spec is None else doc | {"spec": spec}
+
+
+def create(kind: Kind, doc: Doc, *, by: Actor = ADMIN, namespace: str = "") -> Doc:
+    made = verbs.create(by, kind, doc, namespace=namespace).doc
+    assert made is not None
+    return made
+
+
+def cluster(name: str, *, accepted: bool = False, by: Actor = ADMIN, spec: Doc | None = None, **metadata: Any) -> Doc:
+    spec = {"hubAcceptsClient": accepted, **(spec or {})}
+    return create(MANAGED_CLUSTER, document(MANAGED_CLUSTER, name, spec=spec, **metadata), by=by)
+
+
+def clusterset(name: str, *, selector: Doc | None = None, namespaces: tuple[str, ...] = ()) -> Doc:
+    spec: Doc = {"clusterSelector": selector} if selector is not None else {}
+    if namespaces:
+        spec["managedNamespaces"] = [{"name": namespace} for namespace in namespaces]
+    return create(MANAGED_CLUSTER_SET, document(MANAGED_CLUSTER_SET, name, spec=spec))
+
+
+def binding(name: str, *, namespace: str, by: Actor = ADMIN) -> Doc:
+    doc = document(MANAGED_CLUSTER_SET_BINDING, name, spec={"clusterSet": name})
+    return create(MANAGED_CLUSTER_SET_BINDING, doc, by=by, namespace=namespace)
+
+
+def namespace(name: str, **metadata: Any) -> Doc:
+    return create(NAMESPACE, document(NAMESPACE, name, **metadata))
+
+
+def edit(kind: Kind, name: str, change: Edit, *, by: Actor = ADMIN, namespace: str = "", subresource: str = "") -> Doc:
+    edited = verbs.edit(by, kind, Key(namespace, name), change, subresource=subresource).doc
+    assert edited is not None
+    return edited
+
+
+def accept(name: str, *, by: Actor = ADMIN, accepts: bool = True) -> Doc:
+    return edit(MANAGED_CLUSTER, name, lambda doc: doc["spec"].update(hubAcceptsClient=accepts), by=by)
+
+
+def label(name: str, *, by: Actor = ADMIN, **labels: str | None) -> Doc:
+    """Set labels of a cluster, or drop those whose value is None."""
+
+    def change(doc: Doc) -> None:
+        wanted = {**doc["metadata"].get("labels", {}), **labels}
+        doc["metadata"]["labels"] = {key: value for key, value in wanted.items() if value is not None}
+
+    return edit(MANAGED_CLUSTER, name, change, by=by)
+
+
+def said(name: str, type_: str, status: str, *, reason: str = "Said", message: str = "") -> Doc:
+    """A condition as the agent of a cluster patches it."""
+    now = timezone.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    condition = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": now}
+
+    def change(doc: Doc) -> None:
+        present = doc.setdefault("status", {}).get("conditions") or []
+        doc["status"]["conditions"] = [each for each in present if each["type"] != type_] + [condition]
+
+    return edit(MANAGED_CLUSTER, name, change, subresource="status")
+
+
+def available(name: str, status: str = "True") -> None:
+    """The agent has joined and says how it is."""
+    said(name, "ManagedClusterJoined", "True", reason="ManagedClusterJoined")
+    said(name, "ManagedClusterConditionAvailable", status, reason="ManagedClusterAvailable")
+
+
+def renew(name: str, at: datetime | None = None) -> Doc:
+    """A heartbeat; ``at`` is what the clock of the agent shows."""
+    moment = (at or timezone.now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return edit(LEASE, LEASE_NAME, lambda doc: doc["spec"].update(renewTime=moment), namespace=name)
+
+
+# ---------------------------------------------------------------- time and reconcilers
+
+
+def serve_since(ago: timedelta) -> None:
+    """The hub has been up for so long."""
+    now = timezone.now()
+    Serving.objects.update_or_create(pk=1, defaults={"since": now - ago, "seen": now})
+
+
+def settle() -> int:
+    """Run the reconcilers until nothing is due; returns how many items they looked at."""
+    return workqueue.drain(limit=500)
+
+
+def sweep() -> None:
+    """What the passing of time asks for, and the work it causes."""
+    sweep_leases()
+    settle()
+
+
+def writes_of(act: Any, *arguments: Any) -> list[str]:
+    """What a call wrote to the log, as ``verb resource name``."""
+    newest = Change.objects.order_by("-revision").values_list("revision", flat=True).first() or 0
+    act(*arguments)
+    found = Change.objects.filter(revision__gt=newest).order_by("revision")
+    return [f"{change.verb} {change.resource} {change.name}" for change in found]
+
+
+def stored(name: str) -> ManagedCluster:
+    row: ManagedCluster = ManagedCluster.objects.get(name=name)
+    return row
+
+
+def condition(doc: Doc, type_: str) -> tuple[str, str, str]:
+    """Status, reason and message, empty when it is absent."""
+    for each in (doc.get("status") or {}).get("conditions") or ():
+        if each["type"] == type_:
+            return each["status"], each["reason"], each["message"]
+    return "", "", ""
+
+
+def taints(name: str) -> list[str]:
+    """``key:effect`` without the hub's domain."""
+    found = stored(name).doc["spec"].get("taints") or []
+    return [f"{taint['key'].removeprefix('cluster.open-cluster-management.io/')}:{taint['effect']}" for taint in found]
+
+
+def reconcile_health(name: str) -> Any:
+    return health.reconcile_lease_health(Key("", name))
