@@ -99,14 +99,6 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         database.setdefault("TEST", {})["NAME"] = str(home / "test.sqlite3")
 
 
-@pytest.fixture(autouse=True)
-def _fresh_rules() -> None:
-    """A test's database is rolled back behind the rule index, so that it has to start from the rows again."""
-    from ocmconsole.corekinds import rbac
-
-    rbac.index.forget()
-
-
 # --------------------------------------------------------------------------------------------------------- served hubs
 
 StartHub = Callable[..., AbstractContextManager[hubs.Hub]]

@@ -43,11 +43,11 @@ def namespace_is_open(kind: Kind, key: Key) -> None:
     if not found:
         raise errors.not_found("", "namespaces", key.namespace)
     if found[0] is not None:
-        ending = f"namespace {key.namespace} is being terminated"
         subject = f'{errors.qualified(kind.group, kind.plural)} "{key.name}"'
-        text = f"{subject} is forbidden: unable to create new content in namespace {key.namespace} because it is being terminated"
+        ending = f"namespace {key.namespace} is being terminated"
+        why = f"unable to create new content in namespace {key.namespace} because it is being terminated"
         raise errors.Forbidden(
-            text,
+            f"{subject} is forbidden: {why}",
             details={"name": key.name, "kind": kind.plural} | ({"group": kind.group} if kind.group else {}),
             causes=[errors.Cause("NamespaceTerminating", ending, "metadata.namespace")],
         )
@@ -55,15 +55,17 @@ def namespace_is_open(kind: Kind, key: Key) -> None:
 
 @admission.defaults(kinds.NAMESPACE)
 def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    labels = new["metadata"].setdefault("labels", {})
+    metadata = new["metadata"]
+    labels = metadata.get("labels") or {}
     if isinstance(labels, dict):
-        labels[NAME_LABEL] = new["metadata"]["name"]
+        metadata["labels"] = labels | {NAME_LABEL: metadata["name"]}
     if old is not None:
         return
     new["status"] = {"phase": "Active"}
-    finalizers = new.setdefault("spec", {}).setdefault("finalizers", [])
+    spec = new.get("spec") or {}
+    finalizers = (spec.get("finalizers") or []) if isinstance(spec, dict) else None
     if isinstance(finalizers, list) and KUBERNETES not in finalizers:
-        finalizers.append(KUBERNETES)
+        new["spec"] = spec | {"finalizers": [*finalizers, KUBERNETES]}
 
 
 @admission.checks_delete(kinds.NAMESPACE)
@@ -80,18 +82,6 @@ def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 -
 
 
 @admission.defaults(kinds.SECRET)
-def string_data_is_folded(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """``stringData`` is for writing only: its values end up encoded in ``data``."""
-    plain, data = new.get("stringData"), new.get("data") or {}
-    new["type"] = new.get("type") or "Opaque"
-    if plain is None or not isinstance(plain, dict) or not isinstance(data, dict):
-        return
-    if all(isinstance(value, str) and _is_encodable(value) for value in plain.values()):
-        new["data"] = data | {key: _encoded(value.encode()) for key, value in plain.items()}
-        del new["stringData"]
-
-
-@admission.defaults(kinds.SECRET)
 def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """wire.md 6.3: the older way to a service account's token, for clients that still ask for it."""
     if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
@@ -101,9 +91,9 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     if account is None:
         return
     metadata["annotations"][ACCOUNT_UID] = account.uid
-    bound = {"kind": "Secret", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
+    bound = ("Secret", metadata["name"], metadata["uid"])
     filled = {
-        "token": tokens.mint(account.doc, lifetime=LASTING, bound=bound)[0].encode(),
+        "token": tokens.mint(account, LASTING, bound=bound)[0].encode(),
         "ca.crt": tokens.ca_certificate().encode(),
         "namespace": metadata["namespace"].encode(),
     }
@@ -133,15 +123,16 @@ def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: 
     causes: list[Cause] = []
     size = 0
     for field in ("data", "binaryData"):
+        is_encoded = new["kind"] == "Secret" or field == "binaryData"
         for key, value in (new.get(field) or {}).items():
-            size += len(value.encode())
+            size += len(value) * 3 // 4 - value[-2:].count("=") if is_encoded else len(value.encode())
             if not KEY.fullmatch(key) or key in {".", ".."} or len(key) > 253:  # noqa: PLR2004 - as a DNS name
                 causes.append(errors.invalid(f"{field}[{key}]", shown(key), _key_rule()))
     both = set(new.get("data") or {}) & set(new.get("binaryData") or {})
     causes += [
         errors.invalid(f"data[{key}]", shown(key), "duplicate of key present in binaryData") for key in sorted(both)
     ]
-    if size > MOST_BYTES * 4 // 3:
+    if size > MOST_BYTES:
         causes.append(errors.Cause("FieldValueTooLong", f"Too long: may not be more than {MOST_BYTES} bytes", "data"))
     if causes:
         raise _invalid(new, causes)
@@ -191,8 +182,8 @@ def _encoded(value: bytes) -> str:
 
 def _key_rule() -> str:
     return (
-        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
-        f"or 'key-name', regex used for validation is '{KEY.pattern}')"
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  "
+        f"or 'KEY_NAME',  or 'key-name', regex used for validation is '{KEY.pattern}')"
     )
 
 

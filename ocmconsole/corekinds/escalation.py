@@ -170,12 +170,9 @@ def _require_held(actor: Actor, kind: Kind, new: Doc, rules: list[PolicyRule]) -
     if lacking := rbac.index.lacking(actor, rules, new["metadata"].get("namespace", "")):
         groups = " ".join(json.dumps(group, ensure_ascii=False) for group in actor.groups)
         listed = "\n".join(sorted({str(rule) for rule in lacking}))
-        raise _refused(
-            actor,
-            kind,
-            new,
-            f'user "{actor.user}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{listed}',
-        )
+        who = f'user "{actor.user}" (groups=[{groups}])'
+        why = f"{who} is attempting to grant RBAC permissions not currently held:\n{listed}"
+        raise _refused(actor, kind, new, why)
 
 
 def _refused(actor: Actor, kind: Kind, new: Doc, why: str) -> errors.Forbidden:

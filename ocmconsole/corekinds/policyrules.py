@@ -58,7 +58,7 @@ class PolicyRule(NamedTuple):
             _all_in(other.verbs, self.verbs)
             and _all_in(other.groups, self.groups)
             and all(_resource_matches(self.resources, *_split(resource)) for resource in other.resources)
-            and (not self.names or bool(other.names) and set(other.names) <= set(self.names))
+            and (not self.names or (bool(other.names) and set(other.names) <= set(self.names)))
             and all(any(_path_matches(pattern, path) for pattern in self.paths) for path in other.paths)
         )
 

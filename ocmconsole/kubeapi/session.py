@@ -23,8 +23,12 @@ def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
 
 
 def actor_for(user: Any, **how: Any) -> Actor:
-    """User name, Django groups as groups; a superuser carries ``system:masters`` here, where no certificate is asked."""
-    groups = [*user.groups.order_by("name").values_list("name", flat=True), AUTHENTICATED]
+    """User name, Django groups as groups; a superuser carries ``system:masters`` here, where no certificate is asked.
+
+    A Django group cannot claim a name of the system's own.
+    """
+    named = user.groups.exclude(name__startswith="system:").order_by("name")
+    groups = [*named.values_list("name", flat=True), AUTHENTICATED]
     if user.is_superuser:
         groups.append(MASTERS)
     return Actor(user=user.get_username(), groups=tuple(groups), request_id=str(uuid.uuid4()), **how)

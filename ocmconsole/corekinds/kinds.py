@@ -1,0 +1,303 @@
+"""Registers the kinds that any API server has: names, endpoints, columns, and what each endpoint may write."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ocmconsole.corekinds import models, protos, schemas, wire
+from ocmconsole.kubeapi import errors, kinds, virtual
+from ocmconsole.kubeapi.kinds import ALL_VERBS, Kind, Subresource, Version
+from ocmconsole.kubeapi.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Column
+    from ocmconsole.kubeapi.protobuf import Message
+
+RBAC = schemas.RBAC_GROUP
+EVENTS = "events.k8s.io"
+TERMINATING = "Terminating"
+# Events are many and soon forgotten, in the store and in the log.
+EVENT_RETENTION_SECONDS = 120
+
+virtual.register_delete_options(protos.DELETE_OPTIONS)
+
+
+def _core(kind: str, schema: Doc, columns: tuple[Column, ...], protobuf: Message, **more: Any) -> tuple[Version, ...]:
+    return (_version("", "core", kind, schema, columns, protobuf, **more),)
+
+
+def _rbac(kind: str, schema: Doc, columns: tuple[Column, ...], protobuf: Message) -> tuple[Version, ...]:
+    return (_version(RBAC, "rbac", kind, schema, columns, protobuf),)
+
+
+def _version(
+    group: str, package: str, kind: str, schema: Doc, columns: tuple[Column, ...], protobuf: Message, **more: Any
+) -> Version:
+    named = Schema(schema, name=f"io.k8s.api.{package}.v1.{kind}")
+    return Version(group=group, version="v1", schema=named, columns=columns, protobuf=protobuf, **more)
+
+
+# ---------------------------------------------------------------- namespaces
+
+
+def _merge_namespace(subresource: str, old: Doc | None, new: Doc) -> Doc:
+    """Status and finalizers have endpoints of their own (wire.md 3.4)."""
+    if old is None:
+        return {name: part for name, part in new.items() if name != "status"}
+    owned = {"": None, "status": "status", "finalize": "spec"}[subresource]
+    kept = deepcopy(old)
+    if owned is None:
+        return new | {part: kept[part] for part in ("spec", "status") if part in kept}
+    return kept | {owned: new.get(owned) or {}}
+
+
+def _mark_namespace_deleted(doc: Doc) -> None:
+    doc["status"] = {**doc.get("status", {}), "phase": TERMINATING}
+
+
+def _project_namespace(row: models.Namespace, doc: Doc) -> None:
+    row.phase = _at(doc, "status", "phase")[:20]
+
+
+NAMESPACE = kinds.register(
+    Kind(
+        kind="Namespace",
+        plural="namespaces",
+        short_names=("ns",),
+        namespaced=False,
+        versions=_core(
+            "Namespace",
+            schemas.NAMESPACE,
+            wire.NAMESPACE_COLUMNS,
+            protos.NAMESPACE,
+            fields={"status.phase": lambda doc: _at(doc, "status", "phase")},
+        ),
+        model=models.Namespace,
+        subresources=(Subresource("status"), Subresource("finalize", verbs=("update",))),
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+        unconditional_update=True,
+        name_check="label",
+        project=_project_namespace,
+        merge_keys={"status.conditions": "type"},
+        merge=_merge_namespace,
+        held=lambda doc: bool((doc.get("spec") or {}).get("finalizers")),
+        mark_deleted=_mark_namespace_deleted,
+    )
+)
+
+
+# ---------------------------------------------------------------- events
+
+_EVENT_VERSION = Schema(schemas.EVENT, name="io.k8s.api.events.v1.Event")
+
+
+def _event_to_core(doc: Doc, old: Doc | None) -> Doc:
+    """The newer form asks more of a new event; what is stored is checked as a core event (W28)."""
+    if old is None and (causes := _EVENT_VERSION.validate(doc)):
+        raise errors.is_invalid("", "Event", str(doc["metadata"].get("name", "")), causes)
+    return wire.event_to_core(doc, old)
+
+
+def _project_event(row: models.Event, doc: Doc) -> None:
+    row.regarding_kind = _at(doc, "involvedObject", "kind")[:63]
+    row.regarding_namespace = _at(doc, "involvedObject", "namespace")[:63]
+    row.regarding_name = _at(doc, "involvedObject", "name")[:253]
+    times = (doc["metadata"]["creationTimestamp"], doc.get("lastTimestamp"), _at(doc, "series", "lastObservedTime"))
+    row.last_seen = max(moment for text in times if (moment := _moment(text)) is not None)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A time as the schema lets it pass; years that Python cannot hold are no time."""
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _event_fields(reference: str, reporter: str) -> dict[str, Callable[[Doc], str]]:
+    """Field selectors (wire.md 3.10). ``involvedObject.*`` works in both forms."""
+    about = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    prefixes = dict.fromkeys(("involvedObject", reference))
+    found = {f"{prefix}.{name}": partial(_field, path=(reference, name)) for prefix in prefixes for name in about}
+    return {
+        **found,
+        "reason": partial(_field, path=("reason",)),
+        "type": partial(_field, path=("type",)),
+        reporter: partial(_field, path=(reporter,)),
+    }
+
+
+def _field(doc: Doc, *, path: tuple[str, ...]) -> str:
+    return _at(doc, *path)
+
+
+EVENT = kinds.register(
+    Kind(
+        kind="Event",
+        plural="events",
+        short_names=("ev",),
+        namespaced=True,
+        versions=(
+            *_core(
+                "Event",
+                schemas.EVENT_CORE,
+                wire.EVENT_COLUMNS,
+                protos.EVENT_CORE,
+                fields={
+                    **_event_fields("involvedObject", "reportingComponent"),
+                    "source": lambda doc: _at(doc, "source", "component") or _at(doc, "reportingComponent"),
+                },
+            ),
+            Version(
+                group=EVENTS,
+                version="v1",
+                schema=_EVENT_VERSION,
+                columns=wire.EVENT_COLUMNS,
+                fields=_event_fields("regarding", "reportingController"),
+                protobuf=protos.EVENT,
+                from_storage=wire.event_from_core,
+                to_storage=_event_to_core,
+            ),
+        ),
+        model=models.Event,
+        unconditional_update=True,
+        create_on_update=True,
+        name_check="segment",
+        project=_project_event,
+        audited=False,
+        retention_seconds=EVENT_RETENTION_SECONDS,
+    )
+)
+
+
+# ---------------------------------------------------------------- data and accounts
+
+
+def _merge_secret(subresource: str, old: Doc | None, new: Doc) -> Doc:  # noqa: ARG001 - the signature of merge
+    return {**wire.fold_string_data(new), "type": new.get("type") or "Opaque"}
+
+
+def _project_secret(row: models.Secret, doc: Doc) -> None:
+    row.type = _at(doc, "type")[:253]
+
+
+SECRET = kinds.register(
+    Kind(
+        kind="Secret",
+        plural="secrets",
+        namespaced=True,
+        versions=_core(
+            "Secret",
+            schemas.SECRET,
+            wire.SECRET_COLUMNS,
+            protos.SECRET,
+            fields={"type": lambda doc: _at(doc, "type")},
+        ),
+        model=models.Secret,
+        unconditional_update=True,
+        project=_project_secret,
+        merge=_merge_secret,
+        secret_fields=("data", "stringData"),
+    )
+)
+CONFIG_MAP = kinds.register(
+    Kind(
+        kind="ConfigMap",
+        plural="configmaps",
+        short_names=("cm",),
+        namespaced=True,
+        versions=_core("ConfigMap", schemas.CONFIG_MAP, wire.CONFIG_MAP_COLUMNS, protos.CONFIG_MAP),
+        model=models.ConfigMap,
+        unconditional_update=True,
+    )
+)
+SERVICE_ACCOUNT = kinds.register(
+    Kind(
+        kind="ServiceAccount",
+        plural="serviceaccounts",
+        short_names=("sa",),
+        namespaced=True,
+        versions=_core("ServiceAccount", schemas.SERVICE_ACCOUNT, wire.SERVICE_ACCOUNT_COLUMNS, protos.SERVICE_ACCOUNT),
+        model=models.ServiceAccount,
+        subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
+        unconditional_update=True,
+        merge_keys={"secrets": "name", "imagePullSecrets": "name"},
+    )
+)
+
+
+# ---------------------------------------------------------------- RBAC
+
+
+def _project_cluster_role(row: models.ClusterRole, doc: Doc) -> None:
+    row.aggregated = doc.get("aggregationRule") is not None
+
+
+ROLE = kinds.register(
+    Kind(
+        kind="Role",
+        plural="roles",
+        namespaced=True,
+        versions=_rbac("Role", schemas.ROLE, wire.ROLE_COLUMNS, protos.ROLE),
+        model=models.Role,
+        unconditional_update=True,
+        create_on_update=True,
+        name_check="segment",
+    )
+)
+CLUSTER_ROLE = kinds.register(
+    Kind(
+        kind="ClusterRole",
+        plural="clusterroles",
+        namespaced=False,
+        versions=_rbac("ClusterRole", schemas.CLUSTER_ROLE, wire.CLUSTER_ROLE_COLUMNS, protos.CLUSTER_ROLE),
+        model=models.ClusterRole,
+        unconditional_update=True,
+        create_on_update=True,
+        name_check="segment",
+        project=_project_cluster_role,
+    )
+)
+ROLE_BINDING = kinds.register(
+    Kind(
+        kind="RoleBinding",
+        plural="rolebindings",
+        namespaced=True,
+        versions=_rbac("RoleBinding", schemas.ROLE_BINDING, wire.ROLE_BINDING_COLUMNS, protos.ROLE_BINDING),
+        model=models.RoleBinding,
+        unconditional_update=True,
+        create_on_update=True,
+        name_check="segment",
+    )
+)
+CLUSTER_ROLE_BINDING = kinds.register(
+    Kind(
+        kind="ClusterRoleBinding",
+        plural="clusterrolebindings",
+        namespaced=False,
+        versions=_rbac(
+            "ClusterRoleBinding",
+            schemas.CLUSTER_ROLE_BINDING,
+            wire.CLUSTER_ROLE_BINDING_COLUMNS,
+            protos.CLUSTER_ROLE_BINDING,
+        ),
+        model=models.ClusterRoleBinding,
+        unconditional_update=True,
+        create_on_update=True,
+        name_check="segment",
+    )
+)
+
+
+def _at(doc: Doc, *path: str) -> str:
+    """The text at a path of a stored document, or none."""
+    value: Any = doc
+    for name in path:
+        value = (value or {}).get(name)
+    return value or ""

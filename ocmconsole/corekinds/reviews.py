@@ -1,0 +1,285 @@
+"""Questions that are asked as objects and stored nowhere: may I, may he, who am I, whose token, a token please.
+
+Each ``answer(actor, namespace, name, doc)`` returns the filled document (wire.md 6.3, 6.6). Registered here with the
+machinery's ``virtual`` endpoints, which the API view dispatches to, and with discovery.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from ocmconsole.corekinds import identity, protos, rbac, schemas, tokens
+from ocmconsole.corekinds.models import ServiceAccount
+from ocmconsole.kubeapi import authentication, authz, changes, discovery, errors, virtual
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.schema import Schema
+from ocmconsole.kubeapi.store import timestamp
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Cause, Doc
+
+AUTHORIZATION = "authorization.k8s.io"
+AUTHENTICATION = "authentication.k8s.io"
+SCHEMAS = {
+    kind: Schema(root, name=f"io.k8s.api.{package}.v1.{kind}")
+    for package, kind, root in (
+        ("authorization", "SelfSubjectAccessReview", schemas.SELF_SUBJECT_ACCESS_REVIEW),
+        ("authorization", "SubjectAccessReview", schemas.SUBJECT_ACCESS_REVIEW),
+        ("authorization", "LocalSubjectAccessReview", schemas.LOCAL_SUBJECT_ACCESS_REVIEW),
+        ("authorization", "SelfSubjectRulesReview", schemas.SELF_SUBJECT_RULES_REVIEW),
+        ("authentication", "SelfSubjectReview", schemas.SELF_SUBJECT_REVIEW),
+        ("authentication", "TokenReview", schemas.TOKEN_REVIEW),
+        ("authentication", "TokenRequest", schemas.TOKEN_REQUEST),
+    )
+}
+SHORTEST_TOKEN = 600
+LONGEST_TOKEN = 1 << 32
+
+
+# ---------------------------------------------------------------- may I, may he
+
+
+def self_subject_access_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    doc = _read(AUTHORIZATION, "SelfSubjectAccessReview", doc)
+    _check(doc, _question_causes(doc["spec"]))
+    return _answered(doc, actor)
+
+
+def subject_access_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    doc = _read(AUTHORIZATION, "SubjectAccessReview", doc)
+    _check(doc, [*_question_causes(doc["spec"]), *_subject_causes(doc["spec"])])
+    return _answered(doc, _subject(doc["spec"]))
+
+
+def local_subject_access_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    doc = _read(AUTHORIZATION, "LocalSubjectAccessReview", doc)
+    spec = doc["spec"]
+    causes = [*_question_causes(spec), *_subject_causes(spec)]
+    if spec.get("nonResourceAttributes"):
+        text = "disallowed on this kind of request"
+        causes.append(errors.invalid("spec.nonResourceAttributes", shown(spec["nonResourceAttributes"]), text))
+    _check(doc, causes)
+    if (spec["resourceAttributes"].get("namespace") or "") != namespace:
+        raise errors.BadRequest(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
+    doc["metadata"]["namespace"] = namespace
+    return _answered(doc, _subject(spec))
+
+
+def _answered(doc: Doc, actor: Actor) -> Doc:
+    decision = authz.authorize(actor, _question(doc["spec"]))
+    doc["status"] = {"allowed": decision.allowed} | ({"reason": decision.reason} if decision.reason else {})
+    return doc
+
+
+def _question(spec: Doc) -> authz.Attributes:
+    if about := spec.get("nonResourceAttributes"):
+        return authz.Attributes(verb=about.get("verb", ""), path=about.get("path", ""))
+    about = spec["resourceAttributes"]
+    fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return authz.Attributes(**{field: about.get(field) or "" for field in fields}, version=about.get("version") or "*")
+
+
+def _question_causes(spec: Doc) -> list[Cause]:
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and other is not None:
+        text = "cannot be specified in combination with resourceAttributes"
+        return [errors.invalid("spec.nonResourceAttributes", shown(other), text)]
+    if resource is None and other is None:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [errors.invalid("spec.resourceAttributes", "null", text)]
+    return []
+
+
+def _subject_causes(spec: Doc) -> list[Cause]:
+    if spec.get("user") or spec.get("groups"):
+        return []
+    return [errors.invalid("spec.user", '""', "at least one of user or group must be specified")]
+
+
+def _subject(spec: Doc) -> Actor:
+    return Actor(user=spec.get("user") or "", groups=tuple(spec.get("groups") or ()), uid=spec.get("uid") or "")
+
+
+def self_subject_rules_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    doc = _read(AUTHORIZATION, "SelfSubjectRulesReview", doc)
+    inside = doc["spec"].get("namespace")
+    if not inside:
+        raise errors.BadRequest("no namespace on request")
+    rules = rbac.index.rules_for(actor, inside)
+    doc["status"] = {
+        "resourceRules": [rule.wire() for rule in rules if not rule.paths],
+        "nonResourceRules": [rule.wire() for rule in rules if rule.paths],
+        "incomplete": False,
+    }
+    return doc
+
+
+# ---------------------------------------------------------------- who am I, whose token
+
+
+def self_subject_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    doc = _read(AUTHENTICATION, "SelfSubjectReview", doc)
+    doc["metadata"]["creationTimestamp"] = timestamp(timezone.now())
+    doc["status"] = {"userInfo": _user_info(actor)}
+    return doc
+
+
+def token_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    doc = _read(AUTHENTICATION, "TokenReview", doc)
+    token = doc["spec"].get("token")
+    if not token:
+        raise errors.BadRequest("token is required for TokenReview in authentication")
+    wanted = doc["spec"].get("audiences") or []
+    try:
+        found, audiences = _owner(token, wanted)
+    except errors.Unauthorized:
+        doc["status"] = {"user": {}, "error": "invalid bearer token"}
+    else:
+        doc["status"] = {"authenticated": True, "user": _user_info(found), "audiences": audiences}
+    return doc
+
+
+def _owner(token: str, wanted: list[str]) -> tuple[Actor, list[str]]:
+    """Whose token it is, and for which of the audiences; without any asked for, the hub is meant."""
+    if not wanted or identity.AUDIENCE in wanted:
+        return authentication.actor_of_token(token), [identity.AUDIENCE]
+    for audience in wanted:
+        with suppress(errors.Unauthorized):
+            if found := tokens.service_account_actor(token, audience=audience):
+                return found, [audience]
+    raise errors.Unauthorized
+
+
+def _user_info(actor: Actor) -> Doc:
+    extra = {key: list(values) for key, values in actor.extra.items()}
+    info = {"username": actor.user, "uid": actor.uid, "groups": list(actor.groups), "extra": extra}
+    return {field: value for field, value in info.items() if value}
+
+
+# ---------------------------------------------------------------- a token please
+
+
+def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
+    """W26: a token of a service account, perhaps bound to the life of a secret."""
+    doc = _read(AUTHENTICATION, "TokenRequest", doc)
+    spec = doc["spec"]
+    seconds = spec.get("expirationSeconds") or 3600
+    if not SHORTEST_TOKEN <= seconds <= LONGEST_TOKEN:
+        limit = "less than 10 minutes" if seconds < SHORTEST_TOKEN else "larger than 2^32 seconds"
+        text = f"may not specify a duration {limit}"
+        _check(doc, [errors.invalid("spec.expirationSeconds", str(seconds), text)])
+    account = ServiceAccount.objects.filter(namespace=namespace, name=name).first()
+    if account is None:
+        raise errors.not_found("", "serviceaccounts", name)
+    text, claims = tokens.issue_account_token(
+        actor,
+        account,
+        timedelta(seconds=seconds),
+        audiences=spec.get("audiences") or (),
+        bound=spec.get("boundObjectRef"),
+    )
+    doc["metadata"] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": account.uid,
+        "creationTimestamp": timestamp(claims.issued),
+    }
+    spec.update(audiences=list(claims.audiences), expirationSeconds=seconds, boundObjectRef=spec.get("boundObjectRef"))
+    doc["status"] = {"token": text, "expirationTimestamp": timestamp(claims.expires)}
+    return doc
+
+
+# ---------------------------------------------------------------- nothing to see
+
+
+def services(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
+    """Always empty: kubectl cluster-info asks for them (wire.md 0, decision 12)."""
+    if name:
+        raise errors.not_found("", "services", name)
+    return {
+        "kind": "ServiceList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": str(changes.head())},
+        "items": [],
+    }
+
+
+# ---------------------------------------------------------------- reading and registering
+
+
+def _read(group: str, kind: str, doc: Any) -> Doc:
+    """The body as the schema sees it; kind and apiVersion may be left out."""
+    if not isinstance(doc, dict):
+        raise errors.BadRequest(f"the body must be a {kind}")
+    if doc.get("kind") not in {None, "", kind}:
+        raise errors.BadRequest(f"the kind in the data ({doc['kind']}) does not match the expected kind ({kind})")
+    schema = SCHEMAS[kind]
+    pruned, _ = schema.prune(doc)
+    pruned = schema.default(pruned)
+    pruned.update(kind=kind, apiVersion=f"{group}/v1", metadata={})
+    pruned.pop("status", None)
+    _check(pruned, schema.validate(pruned))
+    if pruned.get("spec") is None:
+        pruned["spec"] = {}
+    return pruned
+
+
+def _check(doc: Doc, causes: list[Cause]) -> None:
+    if causes:
+        group = doc["apiVersion"].partition("/")[0]
+        raise errors.is_invalid(group, doc["kind"], "", causes)
+
+
+for _group, _kind, _answer, _table in (
+    (AUTHORIZATION, "SelfSubjectAccessReview", self_subject_access_review, protos.SELF_SUBJECT_ACCESS_REVIEW),
+    (AUTHORIZATION, "SubjectAccessReview", subject_access_review, protos.SUBJECT_ACCESS_REVIEW),
+    (AUTHORIZATION, "LocalSubjectAccessReview", local_subject_access_review, protos.LOCAL_SUBJECT_ACCESS_REVIEW),
+    (AUTHORIZATION, "SelfSubjectRulesReview", self_subject_rules_review, protos.SELF_SUBJECT_RULES_REVIEW),
+    (AUTHENTICATION, "SelfSubjectReview", self_subject_review, protos.SELF_SUBJECT_REVIEW),
+    (AUTHENTICATION, "TokenReview", token_review, protos.TOKEN_REVIEW),
+):
+    _place = (_group, "v1", f"{_kind.lower()}s", _kind, _kind.startswith("Local"), ("create",))
+    virtual.register(virtual.Endpoint(*_place, _answer, protobuf=_table))
+    discovery.register_virtual(discovery.VirtualResource(*_place))
+
+# Discovery knows it from the subresources of ServiceAccount.
+virtual.register(
+    virtual.Endpoint(
+        group="",
+        version="v1",
+        plural="serviceaccounts",
+        subresource="token",
+        kind="TokenRequest",
+        namespaced=True,
+        verbs=("create",),
+        answer=token_request,
+        protobuf=protos.TOKEN_REQUEST,
+    )
+)
+virtual.register(
+    virtual.Endpoint(
+        group="",
+        version="v1",
+        plural="services",
+        kind="Service",
+        namespaced=True,
+        verbs=("get", "list"),
+        answer=services,
+    )
+)
+discovery.register_virtual(
+    discovery.VirtualResource(
+        group="",
+        version="v1",
+        plural="services",
+        kind="Service",
+        namespaced=True,
+        verbs=("get", "list"),
+        short_names=("svc",),
+    )
+)

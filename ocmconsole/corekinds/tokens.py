@@ -1,0 +1,250 @@
+"""Bearer tokens against the database: who holds one, and making and revoking them (W21, W26, wire.md 6.1, 6.3).
+
+How tokens are built and signed is ``identity``'s; here is what must still exist for one to be believed. No token, and
+no part of one that could be used, is stored, logged or audited. The readers are registered with the machinery.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from ocmconsole.corekinds import identity
+from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
+from ocmconsole.kubeapi import audit, authentication, errors
+from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.names import subdomain_flaws
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocmconsole.corekinds.identity import Claims, SigningKey
+    from ocmconsole.kubeapi.errors import Cause, Doc
+
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+SERVICE_ACCOUNTS = "system:serviceaccounts"
+JOINING = "system:bootstrappers:managedcluster"
+BOOTSTRAP = "bootstrap:"
+LONGEST_LIFE = timedelta(days=365)
+LONGEST_NAME = 120
+# Requests within a minute of each other are one use.
+ONE_USE = timedelta(minutes=1)
+
+
+def ca_certificate() -> str:
+    """The certificate authority of the hub, which clients are told to trust; empty before it is made."""
+    path = settings.OCMCONSOLE_HOME / "ca.crt"
+    return path.read_text(encoding="ascii") if path.exists() else ""
+
+
+# ---------------------------------------------------------------- service accounts
+
+
+def service_account_actor(token: str, *, audience: str = identity.AUDIENCE) -> Actor | None:
+    """The service account of a JWT; None for other tokens. Raises Unauthorized."""
+    if token.count(".") != 2:  # noqa: PLR2004 - header, payload, signature
+        return None
+    try:
+        claims = identity.read_token(_key(settings.OCMCONSOLE_HOME), token, timezone.now(), audience=audience)
+    except identity.BadToken as error:
+        raise errors.Unauthorized from error
+    if not _exists(ServiceAccount, claims.namespace, claims.name, claims.uid) or not _is_bound_to_something(claims):
+        raise errors.Unauthorized
+    return Actor(
+        user=claims.user,
+        uid=claims.uid,
+        groups=(SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{claims.namespace}", AUTHENTICATED),
+        extra={CREDENTIAL_ID: (f"JTI={claims.jti}",)},
+        credential=f"jwt:{claims.jti}",
+    )
+
+
+def _is_bound_to_something(claims: Claims) -> bool:
+    """A bound token ends with its object; only secrets are served among those that can be bound."""
+    if claims.bound is None:
+        return True
+    kind, name, uid = claims.bound
+    return kind == "Secret" and _exists(Secret, claims.namespace, name, uid)
+
+
+def _exists(model: Any, namespace: str, name: str, uid: str) -> bool:
+    found: bool = model.objects.filter(namespace=namespace, name=name, uid=uid, deleted_at=None).exists()
+    return found
+
+
+@lru_cache(maxsize=4)
+def _key(home: Path) -> SigningKey:
+    return identity.signing_key(home)
+
+
+def mint(account: ServiceAccount, lifetime: timedelta, *, audiences: Sequence[str] = (),
+         bound: tuple[str, str, str] | None = None) -> tuple[str, Claims]:  # fmt: skip
+    """Sign a token; the caller has asked for permission and leaves the audit entry."""
+    return identity.issue_token(
+        _key(settings.OCMCONSOLE_HOME),
+        namespace=account.namespace,
+        name=account.name,
+        uid=account.uid,
+        lifetime=lifetime,
+        now=timezone.now(),
+        audiences=tuple(audiences) or (identity.AUDIENCE,),
+        bound=bound,
+    )
+
+
+def issue_account_token(
+    actor: Actor,
+    account: ServiceAccount,
+    lifetime: timedelta,
+    *,
+    audiences: Sequence[str] = (),
+    bound: Doc | None = None,
+) -> tuple[str, Claims]:
+    """What TokenRequest answers with. Raises NotFound and Conflict about the object it is to be bound to."""
+    text, claims = mint(
+        account, lifetime, audiences=audiences, bound=_bound(account.namespace, bound) if bound else None
+    )
+    _record(
+        actor,
+        "token",
+        "serviceaccounts/token",
+        account.name,
+        namespace=account.namespace,
+        uid=account.uid,
+        diff=[{"path": "jti", "new": claims.jti}, {"path": "expires", "new": claims.expires.isoformat()}],
+    ).save()
+    return text, claims
+
+
+def _bound(namespace: str, reference: Doc) -> tuple[str, str, str]:
+    kind, name, uid = (reference.get(field) or "" for field in ("kind", "name", "uid"))
+    if kind != "Secret":
+        raise errors.BadRequest(f"cannot bind token to object of type {kind}: only secrets are served")
+    found = Secret.objects.filter(namespace=namespace, name=name, deleted_at=None).first()
+    if found is None:
+        raise errors.not_found("", "secrets", name)
+    if uid and uid != found.uid:
+        text = (
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+        raise errors.conflict("", "secrets", name, text)
+    return kind, name, found.uid
+
+
+# ---------------------------------------------------------------- bootstrap tokens
+
+
+def bootstrap_actor(token: str) -> Actor | None:
+    """The bearer of a bootstrap token, ours or of a Secret; None for other tokens. Raises Unauthorized."""
+    parts = identity.split(token)
+    if parts is None:
+        return None
+    token_id, secret = parts
+    row = BootstrapToken.objects.filter(pk=token_id).first()
+    groups = _groups_of_row(row, secret) if row else _groups_of_secret(token_id, secret)
+    if groups is None:
+        raise errors.Unauthorized
+    return Actor(
+        user=f"system:bootstrap:{token_id}", groups=(*groups, AUTHENTICATED), credential=f"{BOOTSTRAP}{token_id}"
+    )
+
+
+def _groups_of_row(row: BootstrapToken, secret: str) -> tuple[str, ...] | None:
+    now = timezone.now()
+    if not identity.secret_matches(secret, row.hash) or row.revoked_at is not None or row.expires <= now:
+        return None
+    if row.last_used is None or row.last_used < now - ONE_USE:
+        BootstrapToken.objects.filter(pk=row.pk, last_used=row.last_used).update(uses=F("uses") + 1, last_used=now)
+    return identity.BOOTSTRAPPERS, JOINING
+
+
+def _groups_of_secret(token_id: str, secret: str) -> tuple[str, ...] | None:
+    kept = Secret.objects.filter(namespace=identity.BOOTSTRAP_NAMESPACE, name=f"bootstrap-token-{token_id}").first()
+    return identity.bootstrap_secret_matches(kept.doc, token_id, secret, timezone.now()) if kept else None
+
+
+def cluster_of(actor: Actor) -> str:
+    """The one cluster that the actor's bootstrap token is for; empty when it is for any, or there is no token."""
+    if not actor.credential.startswith(BOOTSTRAP):
+        return ""
+    rows = BootstrapToken.objects.filter(pk=actor.credential.removeprefix(BOOTSTRAP))
+    return rows.values_list("cluster", flat=True).first() or ""
+
+
+def issue_bootstrap_token(actor: Actor, *, name: str = "", ttl: timedelta, cluster: str = "") -> str:
+    """Mint a token and return it, this once. The caller has asked for permission. Raises Invalid."""
+    _check_wish(name, ttl, cluster)
+    token_id, secret = identity.new_bootstrap_token()
+    now = timezone.now()
+    row = BootstrapToken(
+        id=token_id,
+        hash=identity.hash_secret(secret),
+        name=name,
+        cluster=cluster,
+        created_by=actor.user[:320],
+        created=now,
+        expires=now + ttl,
+    )
+    told = {"name": name, "cluster": cluster, "expires": row.expires.isoformat()}
+    diff = [{"path": path, "new": value} for path, value in told.items() if value]
+    with transaction.atomic():
+        row.save(force_insert=True)
+        _record(actor, "create", "bootstraptokens", token_id, diff=diff).save()
+    return f"{token_id}.{secret}"
+
+
+def revoke_bootstrap_token(actor: Actor, token_id: str) -> None:
+    """From now on the token opens nothing. Raises NotFound; revoking again changes nothing."""
+    now = timezone.now()
+    with transaction.atomic():
+        if BootstrapToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now):
+            _record(
+                actor, "revoke", "bootstraptokens", token_id, diff=[{"path": "revoked", "new": now.isoformat()}]
+            ).save()
+            return
+    if not BootstrapToken.objects.filter(pk=token_id).exists():
+        raise errors.not_found("", "bootstraptokens", token_id)
+
+
+def _check_wish(name: str, ttl: timedelta, cluster: str) -> None:
+    causes: list[Cause] = []
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        causes.append(errors.invalid("name", shown(name), f"must be at most {LONGEST_NAME} printable characters"))
+    if not timedelta() < ttl <= LONGEST_LIFE:
+        causes.append(errors.invalid("ttl", shown(str(ttl)), f"must be positive and at most {LONGEST_LIFE.days} days"))
+    if cluster:
+        causes += [errors.invalid("cluster", shown(cluster), flaw) for flaw in subdomain_flaws(cluster)]
+    if causes:
+        raise errors.is_invalid("", "BootstrapToken", name, causes)
+
+
+def _record(
+    actor: Actor, verb: str, resource: str, name: str, *, namespace: str = "", uid: str = "", diff: list[Doc]
+) -> AuditEvent:
+    singular = resource.partition("/")[0].removesuffix("s")
+    return AuditEvent(
+        **audit.who(actor),
+        time=timezone.now(),
+        outcome=AuditEvent.Outcome.ALLOWED,
+        act=f"{singular}:{verb}",
+        verb="create" if verb == "token" else verb,
+        resource=resource,
+        namespace=namespace,
+        name=name,
+        uid=uid,
+        diff=diff,
+    )
+
+
+authentication.reads_tokens(service_account_actor)
+authentication.reads_tokens(bootstrap_actor)

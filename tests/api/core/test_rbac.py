@@ -1,0 +1,218 @@
+"""Who may do what: decisions of the rule index and how current they are."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from ocmconsole.corekinds import kinds, rbac
+from ocmconsole.corekinds.models import ClusterRole
+from ocmconsole.kubeapi import authz, verbs
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import Change, writing
+from tests.actors import RBAC, ROOT, grant, namespace, person, rule
+
+pytestmark = pytest.mark.django_db
+LEASES = "coordination.k8s.io"
+
+
+def bind(kind: str, subject: dict[str, str], role: str, *, inside: str = "") -> None:
+    binding = kinds.ROLE_BINDING if inside else kinds.CLUSTER_ROLE_BINDING
+    doc = {"metadata": {"name": "bound"}, "roleRef": {"kind": kind, "name": role}, "subjects": [subject]}
+    verbs.create(ROOT, binding, doc, namespace=inside)
+
+
+def role(name: str, *rules: dict[str, object]) -> None:
+    verbs.create(ROOT, kinds.CLUSTER_ROLE, {"metadata": {"name": name}, "rules": list(rules)})
+
+
+@pytest.mark.contract("W22")
+def test_a_decision_says_which_binding_of_which_role_allowed_it() -> None:
+    role("reader", rule("get", "secrets"))
+    bind("ClusterRole", {"kind": "Group", "name": "devs"}, "reader")
+    decision = authz.authorize(person("ana", "devs"), Attributes("get", resource="secrets"))
+    assert decision.reason == 'RBAC: allowed by ClusterRoleBinding "bound" of ClusterRole "reader" to Group "devs"'
+    assert not authz.authorize(person("li"), Attributes("get", resource="secrets")).allowed
+
+
+@pytest.mark.contract("W22")
+def test_a_role_binding_counts_in_its_namespace_only() -> None:
+    namespace("inside")
+    role("reader", rule("get", "secrets"), {"verbs": ["get"], "nonResourceURLs": ["/metrics"]})
+    bind("ClusterRole", {"kind": "ServiceAccount", "name": "bot"}, "reader", inside="inside")
+    bot = person("system:serviceaccount:inside:bot")
+    decision = authz.authorize(bot, Attributes("get", resource="secrets", namespace="inside"))
+    assert decision.reason == (
+        'RBAC: allowed by RoleBinding "bound/inside" of ClusterRole "reader" to ServiceAccount "bot/inside"'
+    )
+    assert not authz.authorize(bot, Attributes("get", resource="secrets", namespace="outside")).allowed
+    assert not authz.authorize(bot, Attributes("get", resource="secrets")).allowed
+    assert not authz.authorize(bot, Attributes("get", path="/metrics")).allowed
+
+
+@pytest.mark.contract("W22")
+def test_a_binding_to_a_missing_role_grants_nothing_until_the_role_comes() -> None:
+    bind("ClusterRole", {"kind": "User", "name": "ana"}, "later")
+    assert not authz.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
+    role("later", rule("get", "secrets"))
+    assert authz.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
+
+
+@pytest.mark.contract("W13", "W22")
+def test_an_agent_reads_its_own_cluster_and_no_other() -> None:
+    agent = person("system:open-cluster-management:c1:a1", "system:open-cluster-management:c1")
+    group = "cluster.open-cluster-management.io"
+    grant(agent, rule("get list watch update", "managedclusters", groups=group, names="c1"))
+    watch = Attributes("watch", group, "managedclusters", name="c1")
+    assert authz.authorize(agent, watch).allowed
+    assert not authz.authorize(agent, Attributes("watch", group, "managedclusters")).allowed
+    assert not authz.authorize(agent, Attributes("watch", group, "managedclusters", name="c2")).allowed
+
+
+def test_taking_a_right_away_is_seen_at_the_next_question() -> None:
+    ana = person("ana")
+    name = grant(ana, rule("get", "secrets"))
+    assert authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
+    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+
+
+def test_a_role_that_changes_changes_what_its_subjects_may() -> None:
+    ana = person("ana")
+    name = grant(ana, rule("get", "secrets"))
+    verbs.edit(ROOT, kinds.CLUSTER_ROLE, Key("", name), lambda doc: doc.update(rules=[rule("list", "secrets")]))
+    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert authz.authorize(ana, Attributes("list", resource="secrets")).allowed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_commit_of_this_process_is_seen_without_waiting() -> None:
+    ana = person("ana")
+    name = grant(ana, rule("get", "secrets"))
+    assert authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert rbac.index.age() < rbac.LONGEST_AGE
+    verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
+    assert rbac.index.age() == float("inf")
+    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+
+
+def test_the_index_starts_over_when_the_log_was_cut_or_turned_back() -> None:
+    ana = person("ana")
+    grant(ana, rule("get", "secrets"))
+    assert rbac.index.lookup(ana, Attributes("get", resource="secrets")) is None
+    rbac.index.catch_up()
+    with writing():
+        ClusterRole.objects.all().delete()
+    Change.objects.all().delete()
+    rbac.index._revision += 1_000
+    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+
+
+@pytest.mark.contract("D12")
+@pytest.mark.parametrize(
+    "rules", [7, [7], [{"verbs": [1]}], [{"verbs": "get"}], [None], [{"verbs": ["get"], "resources": {"a": 1}}]]
+)
+def test_a_row_that_cannot_be_read_stops_nobody_else(rules: object) -> None:
+    tables = rbac.Tables()
+    tables.put(f"clusterroles.{RBAC}", ("", "bad"), {"rules": rules})
+    tables.put(f"clusterrolebindings.{RBAC}", ("", "bad"), {"roleRef": rules, "subjects": rules})
+    tables.put(f"clusterrolebindings.{RBAC}", ("", "worse"), {"roleRef": {"kind": [], "name": {}}})
+    tables.put(f"clusterroles.{RBAC}", ("", "good"), {"rules": [rule("get", "secrets")]})
+    subjects = [{"kind": "User", "name": "ana"}]
+    bound = {"roleRef": {"kind": "ClusterRole", "name": "good"}, "subjects": subjects}
+    tables.put(f"clusterrolebindings.{RBAC}", ("", "good"), bound)
+    tables.put(
+        f"clusterrolebindings.{RBAC}",
+        ("", "other"),
+        {"roleRef": {"kind": "ClusterRole", "name": "bad"}, "subjects": subjects},
+    )
+    assert tables.decide(person("ana"), Attributes("get", resource="secrets")) is not None
+
+
+def test_a_cluster_role_binding_cannot_name_a_role_of_a_namespace() -> None:
+    tables = rbac.Tables()
+    tables.put(f"clusterroles.{RBAC}", ("", "reader"), {"rules": [rule("get", "secrets")]})
+    bound = {"roleRef": {"kind": "Role", "name": "reader"}, "subjects": [{"kind": "User", "name": "ana"}]}
+    tables.put(f"clusterrolebindings.{RBAC}", ("", "bound"), bound)
+    assert tables.decide(person("ana"), Attributes("get", resource="secrets")) is None
+
+
+def test_a_subject_named_twice_is_bound_once_and_unbound_whole() -> None:
+    tables = rbac.Tables()
+    tables.put(f"clusterroles.{RBAC}", ("", "reader"), {"rules": [rule("get", "secrets")]})
+    subjects = [{"kind": "User", "name": "ana"}, {"kind": "User", "name": "ana"}]
+    bound = {"roleRef": {"kind": "ClusterRole", "name": "reader"}, "subjects": subjects}
+    tables.put(f"clusterrolebindings.{RBAC}", ("", "bound"), bound)
+    tables.drop(f"clusterrolebindings.{RBAC}", ("", "bound"))
+    assert tables.decide(person("ana"), Attributes("get", resource="secrets")) is None
+    assert not tables._bound
+
+
+@pytest.mark.contract("W13")
+def test_an_agent_among_ten_thousand_is_decided_in_microseconds() -> None:
+    tables = rbac.Tables()
+    started = time.perf_counter()
+    for number in range(10_000):
+        _add_cluster(tables, f"c{number}")
+    tables.put(
+        f"clusterroles.{RBAC}",
+        ("", "registration"),
+        {"rules": [rule("get list watch update", "leases", groups=LEASES)]},
+    )
+    assert time.perf_counter() - started < 5
+    agent = Actor(
+        user="system:open-cluster-management:c7777:a1",
+        groups=(
+            "system:open-cluster-management:c7777",
+            "system:open-cluster-management:managed-clusters",
+            "system:authenticated",
+        ),
+    )
+    asked = Attributes("update", LEASES, "leases", namespace="c7777", name="managed-cluster-lease")
+    started = time.perf_counter()
+    for _ in range(1_000):
+        assert tables.decide(agent, asked) is not None
+    assert (time.perf_counter() - started) / 1_000 < 100e-6
+    assert (
+        tables.decide(agent, Attributes("update", LEASES, "leases", namespace="c1", name="managed-cluster-lease"))
+        is None
+    )
+
+
+def _add_cluster(tables: rbac.Tables, cluster: str) -> None:
+    group = "cluster.open-cluster-management.io"
+    rules = [
+        rule("create get list watch", "certificatesigningrequests", groups="certificates.k8s.io"),
+        rule("renew", "managedclusters/clientcertificates", groups="register.open-cluster-management.io"),
+        rule("get list update watch", "managedclusters", groups=group, names=cluster),
+        rule("patch update", "managedclusters/status", groups=group, names=cluster),
+    ]
+    subjects = [
+        {"kind": "Group", "name": f"system:open-cluster-management:{cluster}"},
+        {"kind": "Group", "name": f"open-cluster-management:{cluster}"},
+    ]
+    tables.put(f"clusterroles.{RBAC}", ("", cluster), {"rules": rules})
+    bindings = f"clusterrolebindings.{RBAC}"
+    tables.put(bindings, ("", cluster), {"roleRef": {"kind": "ClusterRole", "name": cluster}, "subjects": subjects})
+    for shared in ("registration", "work"):
+        bound = {"roleRef": {"kind": "ClusterRole", "name": shared}, "subjects": subjects}
+        tables.put(f"rolebindings.{RBAC}", (cluster, shared), bound)
+
+
+@pytest.mark.contract("D2")
+def test_a_django_permission_is_answered_by_the_rules_that_spell_it() -> None:
+    authz.spell(
+        "corekinds.paint_thing", lambda name: [Attributes("create", "example.io", "things", "paint", name=name)]
+    )
+    user = User.objects.create_user("ana")
+    user.groups.add(Group.objects.create(name="painters"), Group.objects.create(name="system:masters"))
+    role("painter", rule("create", "things/paint", groups="example.io"))
+    assert not user.has_perm("corekinds.paint_thing")
+    bind("ClusterRole", {"kind": "Group", "name": "painters"}, "painter")
+    assert user.has_perm("corekinds.paint_thing")
+    user.is_active = False
+    assert not user.has_perm("corekinds.paint_thing")

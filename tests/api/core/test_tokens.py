@@ -1,0 +1,140 @@
+"""Bootstrap tokens: minted, used, bound, expired, revoked; and those of Secrets."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from ocmconsole.corekinds import kinds, tokens
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi import authentication, errors, verbs
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.models import AuditEvent
+from tests.actors import namespace, person
+
+pytestmark = pytest.mark.django_db
+ANA = person("ana").through(Door.CLI)
+
+
+def mint(**wishes: str) -> tuple[str, str]:
+    token = tokens.issue_bootstrap_token(ANA, ttl=timedelta(hours=1), **wishes)
+    return token, token.split(".")[0]
+
+
+@pytest.mark.contract("W21")
+def test_a_minted_token_is_a_bootstrapper_of_managed_clusters() -> None:
+    token, token_id = mint(name="edge", cluster="c1")
+    actor = authentication.actor_of_token(token)
+    assert actor.user == f"system:bootstrap:{token_id}"
+    assert actor.groups == ("system:bootstrappers", "system:bootstrappers:managedcluster", "system:authenticated")
+    assert actor.credential == f"bootstrap:{token_id}"
+    assert tokens.cluster_of(actor) == "c1"
+    assert tokens.cluster_of(ANA) == ""
+
+
+def test_only_a_hash_is_kept_and_the_audit_knows_who_minted() -> None:
+    token, token_id = mint(name="edge")
+    secret = token.split(".")[1]
+    assert secret not in str(BootstrapToken.objects.values())
+    event = AuditEvent.objects.get(act="bootstraptoken:create")
+    assert (event.user, event.door, event.name) == ("ana", "cli", token_id)
+    assert secret not in str(event.diff)
+
+
+def test_uses_close_together_are_one_use() -> None:
+    token, token_id = mint()
+    for _ in range(3):
+        authentication.actor_of_token(token)
+    row = BootstrapToken.objects.get(pk=token_id)
+    assert row.uses == 1
+    BootstrapToken.objects.update(last_used=timezone.now() - timedelta(minutes=2))
+    authentication.actor_of_token(token)
+    assert BootstrapToken.objects.get(pk=token_id).uses == 2
+
+
+@pytest.mark.contract("W21")
+def test_a_revoked_an_expired_and_a_misspelt_token_open_nothing() -> None:
+    token, token_id = mint()
+    with pytest.raises(errors.Unauthorized):
+        authentication.actor_of_token(f"{token_id}.{'0' * 16}")
+    tokens.revoke_bootstrap_token(ANA, token_id)
+    with pytest.raises(errors.Unauthorized):
+        authentication.actor_of_token(token)
+    assert AuditEvent.objects.filter(act="bootstraptoken:revoke", name=token_id).count() == 1
+    tokens.revoke_bootstrap_token(ANA, token_id)
+    assert AuditEvent.objects.filter(act="bootstraptoken:revoke", name=token_id).count() == 1
+    other, other_id = mint()
+    BootstrapToken.objects.filter(pk=other_id).update(expires=timezone.now())
+    with pytest.raises(errors.Unauthorized):
+        authentication.actor_of_token(other)
+
+
+def test_a_token_that_is_not_there_cannot_be_revoked() -> None:
+    with pytest.raises(errors.NotFound):
+        tokens.revoke_bootstrap_token(ANA, "nonono")
+
+
+@pytest.mark.parametrize(
+    ("name", "ttl", "cluster"),
+    [
+        ("a\nb", timedelta(hours=1), ""),
+        ("a" * 121, timedelta(hours=1), ""),
+        ("", timedelta(), ""),
+        ("", timedelta(days=366), ""),
+        ("", timedelta(hours=1), "Not a name"),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused(name: str, ttl: timedelta, cluster: str) -> None:
+    with pytest.raises(errors.Invalid):
+        tokens.issue_bootstrap_token(ANA, name=name, ttl=ttl, cluster=cluster)
+    assert not BootstrapToken.objects.exists()
+
+
+def bootstrap_secret(**more: str) -> None:
+    values = {
+        "token-id": "ocmhub",
+        "token-secret": "0123456789abcdef",
+        "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": "system:bootstrappers:managedcluster",
+        **more,
+    }
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    doc = {"metadata": {"name": "bootstrap-token-ocmhub"}, "type": "bootstrap.kubernetes.io/token", "data": data}
+    namespace("kube-system")
+    verbs.create(ANA.__class__.controller("test"), kinds.SECRET, doc, namespace="kube-system")
+
+
+@pytest.mark.contract("W21")
+def test_a_secret_of_kubernetes_is_honoured() -> None:
+    bootstrap_secret()
+    actor = authentication.actor_of_token("ocmhub.0123456789abcdef")
+    assert actor.user == "system:bootstrap:ocmhub"
+    assert actor.groups == ("system:bootstrappers", "system:bootstrappers:managedcluster", "system:authenticated")
+
+
+@pytest.mark.contract("W21")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"token-secret": "fedcba9876543210"},
+        {"usage-bootstrap-authentication": "false"},
+        {"expiration": "2020-01-01T00:00:00Z"},
+        {"auth-extra-groups": "system:masters"},
+    ],
+)
+def test_a_secret_that_does_not_fit_opens_nothing(more: dict[str, str]) -> None:
+    bootstrap_secret(**more)
+    with pytest.raises(errors.Unauthorized):
+        authentication.actor_of_token("ocmhub.0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", ".", "..", "a.b.c", "abcdef.short", "x" * 20_000, "ab\0cde.0123456789abcdef", "\ud800.a.b", "eyJ.eyJ.sig"],
+)
+def test_odd_tokens_are_unauthorized_and_nothing_worse(token: str) -> None:
+    with pytest.raises(errors.Unauthorized):
+        authentication.actor_of_token(token)
