@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 FOREGROUND, ORPHAN = CASCADES["Foreground"], CASCADES["Orphan"]
-LONGEST_UID = 64
+# They go by the hundred and nothing ever hangs on them.
+OWN_NOTHING = frozenset({"Event"})
 
 collector = Actor.controller("garbage-collector")
 
@@ -47,11 +48,12 @@ def owners_in_question(old: Doc | None, new: Doc | None, key: Key) -> Iterator[K
     """The uid that went, or those that a new reference names (its owner may be gone already)."""
     if new is None:
         assert old is not None
-        yield Key("", old["metadata"]["uid"])
+        if old["kind"] not in OWN_NOTHING:
+            yield Key("", old["metadata"]["uid"])
         return
     references = new["metadata"].get("ownerReferences")
     if references and (old is None or old["metadata"].get("ownerReferences") != references):
-        yield from (Key("", reference["uid"]) for reference in references if len(reference["uid"]) <= LONGEST_UID)
+        yield from (Key("", reference["uid"]) for reference in references if len(reference["uid"]) <= Owner.LONGEST_UID)
 
 
 @controllers.reconciler(None, keys=owners_in_question)
@@ -91,7 +93,7 @@ def waiting_owners(old: Doc | None, new: Doc | None, key: Key) -> Iterator[Key]:
 
 def _owner_key(api_version: str, kind: str, uid: str) -> Iterator[Key]:
     found = kinds.by_owner(api_version, kind)
-    if found is not None and len(uid) <= LONGEST_UID:
+    if found is not None and len(uid) <= Owner.LONGEST_UID:
         yield Key("", f"{found.resource}/{uid}")
 
 

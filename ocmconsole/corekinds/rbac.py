@@ -8,6 +8,7 @@ yes is never older than ``LONGEST_AGE`` seconds. A row that cannot be read grant
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,7 @@ from ocmconsole.corekinds.models import ClusterRole, ClusterRoleBinding, Role, R
 from ocmconsole.corekinds.policyrules import PolicyRule, missing
 from ocmconsole.kubeapi import authz, changes
 from ocmconsole.kubeapi.authz import Attributes, Decision
-from ocmconsole.kubeapi.models import Change
+from ocmconsole.kubeapi.models import Change, Compaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,7 +96,7 @@ def _text(doc: Doc, field: str) -> str:
     if not isinstance(value, str):
         msg = f"{field} must be a string"
         raise TypeError(msg)
-    return value
+    return sys.intern(value)  # a cluster's groups are named by three bindings
 
 
 class Tables:
@@ -205,8 +206,8 @@ class RuleIndex:
                 head = changes.head()
                 if self._tables is None or self._has_lost_its_place(head):
                     self._tables = _load()
-                elif head != self._revision:
-                    self._follow(self._tables)
+                else:
+                    self._follow(self._tables, head)
             except BaseException:
                 self._stale = True
                 raise
@@ -215,25 +216,21 @@ class RuleIndex:
             return self._tables
 
     def _has_lost_its_place(self, head: int) -> bool:
-        return (
-            head < self._revision
-            or self._database != str(connection.settings_dict["NAME"])
-            or any(changes.cut_before(resource, self._revision) is not None for resource in MODELS)
-        )
+        if head < self._revision or self._database != str(connection.settings_dict["NAME"]):
+            return True
+        cut = Compaction.objects.filter(resource__in=MODELS, revision__gt=self._revision)
+        return head > self._revision and cut.exists()
 
-    def _follow(self, tables: Tables) -> None:
-        for resource in MODELS:
-            after = self._revision
-            while entries := changes.since(resource, after):
-                for entry in entries:
-                    place = (entry.namespace, entry.name)
-                    if entry.verb == Change.Verb.DELETED:
-                        tables.drop(resource, place)
-                    else:
-                        tables.put(resource, place, entry.doc)
-                after = entries[-1].revision
-                if len(entries) < changes.BATCH:
-                    break
+    def _follow(self, tables: Tables, head: int) -> None:
+        if head == self._revision:
+            return
+        missed = Change.objects.filter(resource__in=MODELS, revision__gt=self._revision).order_by("revision")
+        for change in missed:
+            place = (change.namespace, change.name)
+            if change.verb == Change.Verb.DELETED:
+                tables.drop(change.resource, place)
+            else:
+                tables.put(change.resource, place, orjson.loads(change.wire))
 
     def woken(self, resources: set[str]) -> None:
         if not resources.isdisjoint(MODELS):

@@ -224,8 +224,8 @@ def _read(group: str, kind: str, doc: Any) -> Doc:
     pruned.update(kind=kind, apiVersion=f"{group}/v1", metadata={})
     pruned.pop("status", None)
     _check(pruned, schema.validate(pruned))
-    if pruned.get("spec") is None:
-        pruned["spec"] = {}
+    if "spec" in schema.root["properties"]:
+        pruned["spec"] = pruned.get("spec") or {}
     return pruned
 
 

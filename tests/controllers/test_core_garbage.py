@@ -105,6 +105,13 @@ def test_an_owner_of_a_kind_that_is_not_served_counts_as_present() -> None:
     assert find("child") is not None
 
 
+def test_a_uid_that_nobody_can_have_harms_nobody() -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u" * 300}
+    verbs.create(ROOT, kinds.CONFIG_MAP, {"metadata": {"name": "child", "ownerReferences": [owner]}}, namespace="here")
+    settle()
+    assert find("child") is not None
+
+
 def test_a_dependent_that_is_held_is_marked_once() -> None:
     make("child", make("parent"), finalizers=("a.b/c",))
     delete("parent")

@@ -100,6 +100,20 @@ def test_a_commit_of_this_process_is_seen_without_waiting() -> None:
     assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_nobody_wakes_is_a_second_behind_at_most() -> None:
+    ana = person("ana")
+    asked = Attributes("get", resource="secrets")
+    name = grant(ana, rule("get", "secrets"))
+    other = rbac.RuleIndex()
+    assert other.decide(ana, asked) is not None
+    verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
+    other._looked -= rbac.LONGEST_AGE
+    assert other.decide(ana, asked) is None
+    grant(ana, rule("get", "secrets"))
+    assert other.decide(ana, asked) is not None
+
+
 def test_the_index_starts_over_when_the_log_was_cut_or_turned_back() -> None:
     ana = person("ana")
     grant(ana, rule("get", "secrets"))
