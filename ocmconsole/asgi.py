@@ -1,0 +1,37 @@
+"""The ASGI applications: one for each listener, and ``application`` for servers that know only one.
+
+ocmconsole.serving runs both in one process. Behind a proxy each listener is a process of its own on
+``ocmconsole.asgi:api_application`` or ``ocmconsole.asgi:console_application``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import django
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
+django.setup(set_prefix=False)
+
+from django.conf import settings  # noqa: E402 - Django must be set up before its handler is made
+
+from ocmconsole.lanes import Lane, django_handler  # noqa: E402
+from ocmconsole.listeners import API, CONSOLE  # noqa: E402
+
+API_THREADS = 8  # more only wait for each other: Python runs one at a time, SQLite writes one at a time
+CONSOLE_THREADS = 4  # apart, so that slow pages and slow readers of files never hold up an agent
+
+_handle = django_handler()
+api_application = Lane(API, _handle, threads=API_THREADS)
+console_application = Lane(CONSOLE, _handle, threads=CONSOLE_THREADS)
+
+
+async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """By the local port: a request that came in at the console's address gets the console, any other the API."""
+    server = scope["server"] if scope["type"] == "http" else None
+    is_console = server is not None and server[1] == settings.OCMCONSOLE_CONSOLE_ADDRESS[1]
+    await (console_application if is_console else api_application)(scope, receive, send)

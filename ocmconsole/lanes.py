@@ -1,0 +1,340 @@
+"""The ordinary lane: Django, which is synchronous, on a fixed pool of threads inside an asynchronous server (O2).
+
+Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection; a
+body is never held beyond its limit; a stream (``HandOff``) costs no thread; the listener and the peer's certificate
+come from the connection, never from a header. Mounted by ocmconsole.asgi.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote_to_bytes
+
+from django.core import signals
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
+from django.urls import set_script_prefix
+
+from ocmconsole.kubeapi.handoff import HandOff
+from ocmconsole.listeners import API
+
+if TYPE_CHECKING:
+    from django.http.response import HttpResponseBase, StreamingHttpResponse
+    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPRequestEvent, HTTPScope, Scope
+
+__all__ = ["BODY_TOO_LARGE", "HandOff", "Lane", "django_handler"]
+
+Environ = dict[str, Any]
+Handle = Callable[[Environ], "HttpResponseBase"]
+Headers = list[tuple[bytes, bytes]]
+
+BODY_TOO_LARGE = "ocmconsole.body_too_large"
+LARGEST_BODY = 3 * 1024 * 1024  # wire.md 2.1
+LARGEST_DISCARD = 16 * 1024 * 1024
+WHOLE_FILE = 1024 * 1024
+BODY_SECONDS = 60.0
+STALL_SECONDS = 60.0
+WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+logger = logging.getLogger(__name__)
+
+
+class ClientGoneError(Exception):
+    """The client hung up, or was too slow, before its request was read."""
+
+
+class Lane:
+    """An ASGI application around a synchronous handler, for one listener."""
+
+    def __init__(self, listener: str, handle: Handle, *, threads: int, largest_body: int = LARGEST_BODY) -> None:
+        self.listener = listener
+        self.handle = handle
+        self.largest_body = largest_body
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"django-{listener}")
+        self.streams: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError(f"{scope['type']} is not served")
+        try:
+            body = await _read_body(scope, receive, self.largest_body)
+            if body is None and self.listener != API:
+                await _refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                return
+            await _Exchange(self, scope, receive, send).answer(_environ(scope, body, self.listener))
+        except ClientGoneError:
+            _abort(scope)
+
+    def stop(self) -> None:
+        """End every stream cleanly, now and from now on; ordinary requests finish by themselves."""
+        self.is_stopping = True
+        for stream in self.streams:
+            stream.cancel()
+
+
+def django_handler() -> Handle:
+    """Django's synchronous handler without the WSGI around it; needs ready apps."""
+    handler = WSGIHandler()
+
+    def handle(environ: Environ) -> HttpResponseBase:
+        """``request_started`` here and ``request_finished`` in ``close`` keep the thread's database connection.
+
+        Both must come on the thread of the view: they drop a connection that broke, and arm its health check.
+        """
+        set_script_prefix(get_script_name(environ))
+        signals.request_started.send(sender=WSGIHandler, environ=environ)
+        response = handler.get_response(WSGIRequest(environ))
+        response._handler_class = WSGIHandler  # type: ignore[attr-defined] # noqa: SLF001 - what Django's own handlers do
+        return response
+
+    return handle
+
+
+# ---------------------------------------------------------------- the answer
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, lane: Lane, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        self.lane = lane
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.loop = asyncio.get_running_loop()
+
+    async def answer(self, environ: Environ) -> None:
+        left = await self.loop.run_in_executor(self.lane.pool, Context().run, self._in_thread, environ)
+        if isinstance(left, HandOff):
+            await self._drain(left)
+        elif left is not None:
+            status, headers, body = left
+            if environ[BODY_TOO_LARGE]:  # what is still on its way would be taken for the next request
+                headers.append((b"connection", b"close"))
+            await self._start(status, headers)
+            await self._send(body, more=False)
+
+    def _in_thread(self, environ: Environ) -> HandOff | tuple[int, Headers, bytes] | None:
+        """Everything that Django does for a request; what is left for the event loop is returned."""
+        response = self.lane.handle(environ)
+        try:
+            if isinstance(response, HandOff):
+                return response
+            if response.streaming and not _is_small(response):
+                self._pump(cast("StreamingHttpResponse", response))
+                return None
+            return self._whole(response)
+        finally:
+            response.close()
+
+    def _whole(self, response: HttpResponseBase) -> tuple[int, Headers, bytes]:
+        body = b"".join(cast("Iterable[bytes]", response))
+        headers = _headers(response)
+        if response.status_code in WITHOUT_BODY:
+            return response.status_code, [item for item in headers if item[0] != b"content-length"], b""
+        if not response.has_header("Content-Length"):
+            headers.append((b"content-length", str(len(body)).encode()))
+        return response.status_code, headers, b"" if self.scope["method"] == "HEAD" else body
+
+    def _pump(self, response: StreamingHttpResponse) -> None:
+        """A large file or export stays on its thread, which owns the database cursor, and waits for the reader."""
+        self._wait(self._start(response.status_code, _headers(response)))
+        gone = asyncio.run_coroutine_threadsafe(_hang_up(self.receive), self.loop)
+        try:
+            for chunk in cast("Iterable[bytes]", response) if self.scope["method"] != "HEAD" else ():
+                if gone.done():
+                    return
+                self._wait(self._send(chunk, more=True))
+            self._wait(self._send(b"", more=False))
+        finally:
+            gone.cancel()
+
+    def _wait(self, sending: Coroutine[None, None, None]) -> None:
+        asyncio.run_coroutine_threadsafe(sending, self.loop).result()
+
+    # ------------------------------------------------------------ streams
+
+    async def _drain(self, response: HandOff) -> None:
+        """Until the stream ends, the client hangs up or the server stops: then ``aclose`` runs the stream's cleanup."""
+        try:
+            await self._start(response.status_code, _headers(response))
+            if self.scope["method"] != "HEAD" and not self.lane.is_stopping:
+                await self._until_gone(response.stream)
+        finally:
+            await _close(response.stream)
+        await self._send(b"", more=False)
+
+    async def _until_gone(self, stream: AsyncIterator[bytes]) -> None:
+        """An error in the stream goes to the server, which logs it and cuts the connection without a last chunk."""
+        draining = self.loop.create_task(self._forward(stream))
+        gone = self.loop.create_task(_hang_up(self.receive))
+        self.lane.streams.add(draining)
+        try:
+            await asyncio.wait((draining, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.lane.streams.discard(draining)
+            for task in (draining, gone):
+                task.cancel()
+            results = await asyncio.gather(draining, gone, return_exceptions=True)
+        if isinstance(results[0], Exception):
+            raise results[0]
+
+    async def _forward(self, stream: AsyncIterator[bytes]) -> None:
+        async for chunk in stream:
+            await self._send(chunk, more=True)
+            await asyncio.sleep(0)  # a stream that is always ready must not keep the loop from everybody else
+
+    # ------------------------------------------------------------ sending
+
+    async def _start(self, status: int, headers: Headers) -> None:
+        await self._within_patience(
+            self.send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
+        )
+
+    async def _send(self, body: bytes, *, more: bool) -> None:
+        await self._within_patience(self.send({"type": "http.response.body", "body": body, "more_body": more}))
+
+    async def _within_patience(self, sending: Awaitable[None]) -> None:
+        """Sending blocks while the client does not read; one that does not for a minute is cut off."""
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                await sending
+        except TimeoutError as error:
+            logger.info("cut off %s, which has not read for %d s", self.scope.get("client"), STALL_SECONDS)
+            raise ClientGoneError from error
+
+
+async def _close(stream: AsyncIterator[bytes]) -> None:
+    if aclose := getattr(stream, "aclose", None):
+        await aclose()
+
+
+async def _hang_up(receive: ASGIReceiveCallable) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _is_small(response: HttpResponseBase) -> bool:
+    """A file that is read at once does not hold its thread for a slow reader."""
+    length = response.headers.get("Content-Length", "")
+    return length.isdigit() and int(length) <= WHOLE_FILE
+
+
+def _headers(response: HttpResponseBase) -> Headers:
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+    cookies = [
+        (b"set-cookie", morsel.output(header="").strip().encode("latin-1")) for morsel in response.cookies.values()
+    ]
+    return headers + cookies
+
+
+async def _refuse(send: ASGISendCallable, status: HTTPStatus) -> None:
+    body = status.phrase.encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _abort(scope: HTTPScope) -> None:
+    """Close without waiting for what the client has not taken; possible only under ocmconsole.serving."""
+    abort = cast("dict[str, Any]", scope.get("extensions") or {}).get("ocmconsole.abort")
+    if abort is not None:
+        abort()
+
+
+# ---------------------------------------------------------------- the request
+
+
+async def _read_body(scope: HTTPScope, receive: ASGIReceiveCallable, limit: int) -> bytes | None:
+    """The body, or None when it is larger than the limit. Raises ClientGoneError, also for one that takes too long.
+
+    What is too much is read and thrown away up to a second limit: most clients look at an answer only after they have
+    sent everything. One that waits for ``100 Continue`` is answered without.
+    """
+    declared = int(_header(scope, b"content-length") or 0)
+    if declared > limit and (declared > LARGEST_DISCARD or _header(scope, b"expect").lower() == b"100-continue"):
+        return None
+    body, total = bytearray(), 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in _chunks(receive):
+                total += len(chunk)
+                if total <= limit:
+                    body += chunk
+                else:
+                    body.clear()
+                if total > LARGEST_DISCARD:
+                    break
+    except TimeoutError as error:
+        raise ClientGoneError from error
+    return None if total > limit else bytes(body)
+
+
+async def _chunks(receive: ASGIReceiveCallable) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        request = cast("HTTPRequestEvent", message)
+        yield request["body"]
+        more = request["more_body"]
+
+
+def _header(scope: HTTPScope, wanted: bytes) -> bytes:
+    return next((value for name, value in scope["headers"] if name == wanted), b"")
+
+
+def _environ(scope: HTTPScope, body: bytes | None, listener: str) -> Environ:
+    """A WSGI environ. Strings are the bytes of the wire as Latin-1, as PEP 3333 wants them."""
+    client, server = scope.get("client") or ("", 0), scope.get("server") or ("localhost", None)
+    extensions = cast("dict[str, Any]", scope.get("extensions") or {})
+    raw_path = scope.get("raw_path") or scope["path"].encode()
+    environ: Environ = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(raw_path).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1] or 0),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": client[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(body or b""),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "ocmconsole.listener": listener,
+        "ocmconsole.peer_certificate": extensions.get("ocmconsole.peer_certificate"),
+        BODY_TOO_LARGE: body is None,
+        **_header_variables(scope, listener),
+    }
+    environ["CONTENT_LENGTH"] = str(len(body or b""))
+    return environ
+
+
+def _header_variables(scope: HTTPScope, listener: str) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        if b"_" in name:  # X-Forwarded_For would become the variable of X-Forwarded-For
+            continue
+        key = name.decode("latin-1").upper().replace("-", "_")
+        found.setdefault(key if key == "CONTENT_TYPE" else f"HTTP_{key}", []).append(value.decode("latin-1"))
+    found.pop("HTTP_CONTENT_LENGTH", None)
+    if listener == API:  # the API has no cookies: a browser cannot be made to speak for its user here
+        found.pop("HTTP_COOKIE", None)
+    return {name: ("; " if name == "HTTP_COOKIE" else ",").join(values) for name, values in found.items()}

@@ -1,0 +1,223 @@
+"""Two listeners on one event loop: the API over TLS, the console in plain text; uvicorn underneath.
+
+Invariant: whoever holds a connection is known from its handshake; the certificate is put into each request's scope
+(``ocmconsole.peer_certificate``, DER) and no header can replace it. Called by the serve command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from registration import ca
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
+
+Address = tuple[str, int]
+
+KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
+GRACE_SECONDS = 3
+LARGEST_HEAD = 64 * 1024
+BACKLOG = 2048
+FIRST_PROBE_SECONDS = 120
+
+
+class Application(Protocol):
+    """An ASGI application that can end its streams when the server wants to stop."""
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def ssl_context(home: Path, client_cas: bytes = b"") -> ssl.SSLContext:
+    """Clients may show a certificate of the hub's CA or of ``client_cas`` (PEM); others fail in the handshake (W30)."""
+    roots = ca.Roots(hub=(home / "ca.crt").read_bytes(), others=client_cas)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_cert_chain(home / "serving.crt", home / "serving.key")
+    context.verify_mode = ssl.CERT_OPTIONAL
+    # An intermediate is trusted by itself: the root above it may sign for others whom the hub must not know.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(cadata=roots.pem.decode("ascii"))
+    return context
+
+
+class HeadTooLargeError(Exception):
+    """Raised inside the parser, which turns it into a 400."""
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol, which also knows its peer, bounds the head and forgets trailers."""
+
+    peer_certificate: bytes | None = None
+    answering: RequestResponseCycle | None = None
+    head_bytes = 0
+    head_is_read = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        super().connection_made(transport)
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        self.peer_certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.head_bytes, self.head_is_read = 0, False
+        self.scope["extensions"] = {
+            "ocmconsole.peer_certificate": self.peer_certificate,  # type: ignore[dict-item] # ASGI leaves extensions open
+            "ocmconsole.abort": self.abort,  # type: ignore[dict-item]
+        }
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers arrive here too: past every check that a proxy made on the head, so they are dropped."""
+        if self.head_is_read:
+            return
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self.head_is_read = True
+        super().on_headers_complete()
+
+    def _count(self, size: int) -> None:
+        self.head_bytes += size
+        if self.head_bytes > LARGEST_HEAD:
+            raise HeadTooLargeError
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self.answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def abort(self) -> None:
+        """Drop the connection without waiting for what the client has not taken."""
+        self._end_answer()
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The server tells the newest request; with pipelining the one that is being answered is another."""
+        super().connection_lost(exc)
+        self._end_answer()
+
+    def _end_answer(self) -> None:
+        if self.answering is not None and not self.answering.response_complete:
+            self.answering.disconnected = True
+            self.answering.message_event.set()
+
+
+class Listener(uvicorn.Server):
+    """One socket. Signals are the business of ``serve``, which has two of these."""
+
+    def __init__(self, app: Application, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+        factory: Callable[..., ssl.SSLContext] | None = None if tls is None else lambda *_: tls
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=BACKLOG,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+                ssl_context_factory=factory,
+            )
+        )
+        self.app = app
+        self.listening = listening
+        self.is_ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.app.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    api_app: Application,
+    console_app: Application,
+    *,
+    api_address: Address,
+    console_address: Address,
+    tls: ssl.SSLContext,
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept. Raises OSError."""
+    _allow_many_connections()
+    api_socket = _bind(api_address)
+    try:
+        console_socket = _bind(console_address)
+    except OSError:
+        api_socket.close()
+        raise
+    listeners = [Listener(api_app, api_socket, tls), Listener(console_app, console_socket, None)]
+
+    def stop() -> None:
+        for listener in listeners:
+            listener.should_exit = True
+
+    with _signals(stop):
+        async with asyncio.TaskGroup() as group:
+            for listener in listeners:
+                group.create_task(listener.serve(sockets=[listener.listening]))
+            for listener in listeners:
+                await listener.is_ready.wait()
+            on_ready()
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    wanted = (signal.SIGTERM, signal.SIGINT)
+    for number in wanted:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in wanted:
+            loop.remove_signal_handler(number)
+
+
+def _bind(address: Address) -> socket.socket:
+    host, port = address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    # Accepted connections inherit this: an agent that vanished without a word is noticed while it is silent.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if idle := getattr(socket, "TCP_KEEPIDLE", None):
+        listening.setsockopt(socket.IPPROTO_TCP, idle, FIRST_PROBE_SECONDS)
+    return listening
+
+
+def _allow_many_connections() -> None:
+    """An agent holds up to eight connections (W30); the usual soft limit of 1024 files ends at 130 clusters."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # where "unlimited" is more than the system takes
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

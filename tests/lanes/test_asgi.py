@@ -1,0 +1,50 @@
+"""The ASGI applications: which listener a request belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from django.conf import settings
+from django.db import connections
+
+pytestmark = pytest.mark.filterwarnings("ignore:No directory at")  # static files are collected by `make`, not by tests
+
+
+@pytest.fixture
+def application(transactional_db: None) -> Iterator[httpx.ASGITransport]:
+    from ocmconsole import asgi
+
+    yield httpx.ASGITransport(app=asgi.application)  # type: ignore[arg-type] # httpx types ASGI more loosely
+    for lane in (asgi.api_application, asgi.console_application):
+        lane.pool.submit(connections.close_all).result()
+
+
+def get(transport: httpx.ASGITransport, port: int, path: str) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport) as client:
+            return await client.get(f"http://127.0.0.1:{port}{path}")
+
+    return asyncio.run(ask())
+
+
+def test_the_api_is_served_at_the_apis_address_only(application: httpx.ASGITransport) -> None:
+    api = get(application, settings.OCMCONSOLE_API_ADDRESS[1], "/api/v1/nodes")
+    console = get(application, settings.OCMCONSOLE_CONSOLE_ADDRESS[1], "/api/v1/nodes")
+    assert api.json()["kind"] == "Status"
+    assert console.status_code == 404
+    assert "json" not in console.headers["content-type"]
+
+
+def test_a_body_that_is_too_large_still_gets_the_apis_own_answer(application: httpx.ASGITransport) -> None:
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=application) as client:
+            port = settings.OCMCONSOLE_API_ADDRESS[1]
+            return await client.post(
+                f"http://127.0.0.1:{port}/apis/authentication.k8s.io/v1/selfsubjectreviews", content=b" " * 4_194_304
+            )
+
+    answer = asyncio.run(ask()).json()
+    assert (answer["kind"], answer["code"]) == ("Status", 403)  # who may not ask learns nothing about the limit
