@@ -16,10 +16,12 @@ import dj_database_url
 import django_stubs_ext
 from django.core.exceptions import ImproperlyConfigured
 
+from ocmconsole.corekinds import home as files
 from ocmconsole.durations import parse_duration
 
 django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written with the types they hold
 
+LAST_PORT = 65_535
 ROOT = Path(__file__).resolve().parent.parent
 
 UPSTREAM_GATES = {
@@ -75,7 +77,7 @@ def listed(name: str, default: str = "") -> list[str]:
 def address(name: str, default: str) -> tuple[str, int]:
     value = text(name, default)
     host, _, port = value.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not port.isdigit() or int(port) > LAST_PORT:
         msg = f"{name} must be host:port, not {value!r}"
         raise ImproperlyConfigured(msg)
     return host.strip("[]"), int(port)
@@ -118,17 +120,9 @@ def pairs(name: str) -> dict[str, str]:
 def kept_secret(home: Path, file: str) -> str:
     """A secret that is made once and kept in the home, readable by its owner only."""
     path = home / file
-    if not path.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        made = path.with_suffix(f".{os.getpid()}")
-        made.touch(mode=0o600)
-        made.write_text(secrets.token_urlsafe(48), encoding="ascii")
-        try:
-            os.link(made, path)  # the first of two starting processes wins
-        except FileExistsError:
-            pass
-        finally:
-            made.unlink()
+    with files.locked(home):
+        if not path.exists():
+            files.write(path, secrets.token_urlsafe(48).encode(), secret=True)
     return path.read_text(encoding="ascii").strip()
 
 

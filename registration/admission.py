@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
+from django.utils import timezone
+
 from ocmconsole.kubeapi import admission, authz, errors, store
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.authz import Attributes, Decision
@@ -116,10 +116,14 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     if MASTERS in ca.parse_request(request_pem(new)).organizations:
         name = new["metadata"]["name"]
         text = f"use of {identity.SIGNER} signer with {MASTERS} group is not allowed"
-        raise errors.Forbidden(
-            f'certificatesigningrequests.{GROUP} "{name}" is forbidden: {text}',
-            details={"name": name, "group": GROUP, "kind": CSR.plural},
-        )
+        raise _forbidden(name, text)
+
+
+def _forbidden(name: str, text: str) -> errors.Forbidden:
+    return errors.Forbidden(
+        f'{errors.qualified(GROUP, CSR.plural)} "{name}" is forbidden: {text}',
+        details={"name": name, "group": GROUP, "kind": CSR.plural},
+    )
 
 
 # ---------------------------------------------------------------- decide
@@ -144,8 +148,7 @@ def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     if may_use_signer(actor, "approve", signer).allowed or _may_decide(actor, new).allowed:
         return
     name = new["metadata"]["name"]
-    text = f'certificatesigningrequests.{GROUP} "{name}" is forbidden: user not permitted to approve requests with signerName "{signer}"'
-    raise errors.Forbidden(text, details={"name": name, "group": GROUP, "kind": CSR.plural})
+    raise _forbidden(name, f'user not permitted to approve requests with signerName "{signer}"')
 
 
 @admission.checks(CSR, subresource="status")
@@ -158,8 +161,7 @@ def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     if not may_use_signer(actor, "sign", signer).allowed:
         name = new["metadata"]["name"]
-        text = f'certificatesigningrequests.{GROUP} "{name}" is forbidden: user not permitted to sign requests with signerName "{signer}"'
-        raise errors.Forbidden(text, details={"name": name, "group": GROUP, "kind": CSR.plural})
+        raise _forbidden(name, f'user not permitted to sign requests with signerName "{signer}"')
 
 
 def may_use_signer(actor: Actor, verb: str, signer: str) -> Decision:

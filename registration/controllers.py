@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
-
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
+
 from ocmconsole.kubeapi import authz, errors, store, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
@@ -51,7 +51,7 @@ def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
 
 @reconciler(CSR, also={CLUSTER_ROLE: _pending_of})
 def reconcile_request_approval(key: Key) -> None:
-    """H34–H38: renewals by the identity itself, and bootstraps by listed users."""
+    """H34 to H38: renewals by the identity itself, and bootstraps by listed users."""
     row = store.read(CSR, key)
     if row is None or row.state != State.PENDING or row.addon:
         return
@@ -122,7 +122,7 @@ def reconcile_request_signing(key: Key) -> None:
             subresource="status",
         )
         return
-    chain = ca.authority(settings.OCMCONSOLE_HOME).sign_client(
+    chain = ca.load(settings.OCMCONSOLE_HOME).sign_client(
         request_pem(doc), usages=doc["spec"]["usages"], lifetime=_lifetime(doc), now=datetime.now(UTC)
     )
     encoded = base64.b64encode(chain).decode()

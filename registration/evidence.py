@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from clusters.models import ManagedCluster
+
 from ocmconsole.corekinds.models import BootstrapToken, Namespace
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca, identity, queries
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clusters.models import ClusterFacts
+
     from ocmconsole.kubeapi.errors import Doc
 
 State = CertificateSigningRequest.State
@@ -242,5 +244,5 @@ def _name_facts(evidence: Evidence) -> Iterable[Fact]:
         yield Fact(ok=True, title="No certificate was ever issued for this name")
     namespace = Namespace.objects.filter(name=evidence.name).first()
     if namespace is not None and namespace.labels.get(identity.CLUSTER_LABEL) != evidence.name:
-        yield Fact(ok=False, title=f"A namespace “{evidence.name}” exists that is not this cluster's", weight=Verdict.CHECK,
+        yield Fact(ok=False, title=f"The namespace “{evidence.name}” is not this cluster's", weight=Verdict.CHECK,
                    text="The agent would get rights inside it.")  # fmt: skip

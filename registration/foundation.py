@@ -5,7 +5,6 @@ Run at every start; a second run writes nothing.
 
 from __future__ import annotations
 
-import os
 import secrets
 from datetime import timedelta
 from pathlib import Path
@@ -14,9 +13,10 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
 
 from ocmconsole.corekinds import defaults
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
+from ocmconsole.corekinds import home as files
 from ocmconsole.kubeapi import store, verbs
 from ocmconsole.kubeapi.actor import MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
@@ -70,10 +70,9 @@ def serving_names() -> list[str]:
     return sorted({host for host in (*hosts, "localhost", "127.0.0.1", "::1") if host not in {"", "0.0.0.0", "::"}})  # noqa: S104 - compared, not bound
 
 
-def client_cas() -> list[Path]:
-    """CAs whose client certificates the TLS listener lets through."""
-    others = [Path(settings.OCMCONSOLE_CLIENT_CA_FILE)] if settings.OCMCONSOLE_CLIENT_CA_FILE else []
-    return [settings.OCMCONSOLE_HOME / "ca.crt", *others]
+def client_cas() -> bytes:
+    """Further CAs, as PEM, whose client certificates the TLS listener lets through."""
+    return Path(settings.OCMCONSOLE_CLIENT_CA_FILE).read_bytes() if settings.OCMCONSOLE_CLIENT_CA_FILE else b""
 
 
 def shown_home() -> str:
@@ -115,20 +114,13 @@ def _ensure_admin(home: Path) -> None:
     if not users.filter(is_superuser=True).exists():
         password = settings.OCMCONSOLE_ADMIN_PASSWORD or secrets.token_urlsafe(18)
         users.create_superuser(ADMIN, password=password)
-        write_private(home / "admin-password", password + "\n")
+        files.write(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"
     if not _is_current(path, home):
-        write_private(path, services.user_kubeconfig(ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME))
+        text = services.user_kubeconfig(ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
+        files.write(path, text.encode(), secret=True)
 
 
 def _is_current(path: Path, home: Path) -> bool:
     """A kubeconfig of this CA and address that lasts another month."""
     return path.exists() and services.is_usable(path.read_text(encoding="utf-8"), (home / "ca.crt").read_bytes())
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step, mode 0600."""
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    made.touch(mode=0o600)
-    made.write_text(text, encoding="utf-8")
-    made.replace(path)

@@ -44,10 +44,12 @@ def agent_name(common_name: str) -> AgentName | None:
 
 def problems(request: Request, *, cluster: str, signer: str, usages: list[str]) -> list[str]:
     """Why a request does not speak for a cluster's agent, in words; empty when everything holds (H35, K12)."""
+    return [*_name_problems(request, cluster), *_request_problems(request, signer, usages)]
+
+
+def _name_problems(request: Request, cluster: str) -> list[str]:
     found = []
     name = agent_name(request.common_name)
-    if signer != SIGNER:
-        found.append(f"the signer is {signer}, not {SIGNER}")
     if name is None:
         found.append(f"the common name “{request.common_name}” is not that of a cluster's agent")
     elif name.cluster != cluster:
@@ -58,6 +60,13 @@ def problems(request: Request, *, cluster: str, signer: str, usages: list[str]) 
         )
     if len(set(request.organizations)) != len(request.organizations):
         found.append("an organization is repeated")
+    return found
+
+
+def _request_problems(request: Request, signer: str, usages: list[str]) -> list[str]:
+    found = []
+    if signer != SIGNER:
+        found.append(f"the signer is {signer}, not {SIGNER}")
     if request.organizational_units:
         found.append(f"it asks for organizational units {', '.join(request.organizational_units)}")
     if request.has_other_attributes:

@@ -22,7 +22,7 @@ State = CertificateSigningRequest.State
 
 
 def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
-    """spec is written once; /approval takes decisions and metadata, /status the certificate and other conditions."""
+    """Spec is written once; /approval takes decisions and metadata, /status the certificate and other conditions."""
     if old is None:
         return {**new, "status": {}}
     if subresource == "status":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clusters.models import ClusterFacts
+
 from registration import identity
 from registration.models import CertificateSigningRequest
 

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import yaml
-from django.conf import settings
-
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
+from django.conf import settings
+
 from ocmconsole.kubeapi import authz, errors, store, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import ca, queries
@@ -146,7 +146,7 @@ def kubeconfig(server: str, *, user: str, credential: Mapping[str, str], cluster
 
 def user_kubeconfig(user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
     """A kubeconfig with a fresh client certificate of the hub's own CA."""
-    certificate, key = ca.authority(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, datetime.now(UTC))
+    certificate, key = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, datetime.now(UTC))
     credential = {
         "client-certificate-data": base64.b64encode(certificate).decode(),
         "client-key-data": base64.b64encode(key).decode(),

@@ -13,4 +13,5 @@ urlpatterns = [
     path("approvals/<str:name>/", views.request_detail, name="request"),
     path("approvals/<str:name>/accept/", views.accept, name="accept"),
     path("approvals/<str:name>/decline/", views.decline, name="decline"),
+    path("clusters/<str:name>/disconnect/", views.disconnect, name="disconnect"),
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from clusters.models import ClusterFacts
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
@@ -14,12 +15,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as cluster_queries
-from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.session import actor_of
 from registration import evidence, services
 from registration.evidence import Evidence, Verdict
-from registration.forms import DeclineForm, DecisionForm
+from registration.forms import DecisionForm, DeclineForm
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
@@ -135,6 +135,20 @@ def decline(request: HttpRequest, name: str) -> HttpResponse:
         return _refused(request, name, error)
     messages.success(request, f"{name} is declined.")
     return redirect("registration:approvals")
+
+
+@login_required
+@require_POST
+def disconnect(request: HttpRequest, name: str) -> HttpResponse:
+    try:
+        services.disconnect_cluster(actor_of(request), name)
+    except errors.NotFound as error:
+        raise Http404(error.message) from error
+    except errors.ApiError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"{name} is disconnected; its agent's rights are withdrawn.")
+    return redirect("clusters:detail", name=name)
 
 
 def _refused(request: HttpRequest, name: str, error: errors.ApiError) -> HttpResponse:

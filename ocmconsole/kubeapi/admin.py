@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.kinds import Key, Kind
+    from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
 HIDDEN = ("managedFields",)

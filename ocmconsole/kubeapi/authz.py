@@ -103,8 +103,8 @@ def forbidden(actor: Actor, attributes: Attributes, why: str = "") -> errors.For
     where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
     named = f' "{attributes.name}"' if attributes.name else ""
     text = (
-        f"{errors.qualified(attributes.group, attributes.resource)}{named} is forbidden: {user} cannot {attributes.verb} "
-        f'resource "{attributes.full_resource}" in API group "{attributes.group}" {where}'
+        f"{errors.qualified(attributes.group, attributes.resource)}{named} is forbidden: {user} "
+        f'cannot {attributes.verb} resource "{attributes.full_resource}" in API group "{attributes.group}" {where}'
     )
     details = {"group": attributes.group, "kind": attributes.resource, "name": attributes.name}
     return errors.Forbidden(
@@ -113,7 +113,7 @@ def forbidden(actor: Actor, attributes: Attributes, why: str = "") -> errors.For
 
 
 def permitted(actor: Actor, permission: str, *, obj: Any = None, name: str = "") -> Decision:
-    """Does the actor hold a domain right on an object (or, where it does not exist yet, on its name)?
+    """Whether the actor holds a domain right on an object or, where it does not exist yet, on its name.
 
     Django's backend chain answers for people (global and object permissions), RBAC for everybody. A superuser counts
     as one only through the group ``system:masters``, which not every credential of his carries.

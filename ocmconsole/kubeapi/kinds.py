@@ -100,7 +100,7 @@ class Kind:
     ``create_on_update``: a PUT of a missing object creates it.
     ``name_check``: ``subdomain``, ``label`` or ``segment`` (wire.md 3.2).
     ``project(row, doc)`` copies what rules and pages query from the document into columns.
-    ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values (wire.md 4.3).
+    ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values.
     ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
     ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
     ``audited``: writes leave an audit entry (leases do not). ``secret_fields``: never shown in an audit diff.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
 from django.db import models
@@ -156,9 +156,11 @@ class Compaction(models.Model):
 
 
 class Owner(models.Model):
-    """Index of owner references: who depends on which uid (wire.md 3.6)."""
+    """Index of owner references: who depends on which uid (wire.md 3.6). A longer uid is nobody's and not indexed."""
 
-    owner_uid = models.CharField(max_length=64, db_index=True)
+    LONGEST_UID = 64
+
+    owner_uid = models.CharField(max_length=LONGEST_UID, db_index=True)
     resource = models.CharField(max_length=120)
     uid = models.CharField(max_length=36, db_index=True)
     namespace = NameField(max_length=63, blank=True, default="")

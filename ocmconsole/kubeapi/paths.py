@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.openapi import Document
 
-HEALTH = ("healthz", "livez", "readyz")
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_PROTOBUF_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -25,38 +24,53 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 def answer(request: HttpRequest, path: str) -> HttpResponse:
     """Raises NotFound for a path that is none of ours."""
-    parts = [part for part in path.split("/") if part]
-    match parts:
+    first, *rest = [part for part in path.split("/") if part] or [""]
+    if first not in _ANSWERS:
+        raise errors.unknown_path()
+    return _ANSWERS[first](request, rest)
+
+
+def _root(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
+    return _json({"paths": discovery.root_paths()})
+
+
+def _version(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
+    return _found(None if rest else discovery.version())
+
+
+def _api(request: HttpRequest, rest: list[str]) -> HttpResponse:
+    if rest:
+        return _found(discovery.api_resource_list("", rest[0]) if len(rest) == 1 else None)
+    if _wants_aggregated(request):
+        return _cached(request, discovery.aggregated_core(), AGGREGATED)
+    return _json(discovery.api_versions(_host()))
+
+
+def _apis(request: HttpRequest, rest: list[str]) -> HttpResponse:
+    match rest:
         case []:
-            return _json({"paths": discovery.root_paths()})
-        case ["version"]:
-            return _json(discovery.version())
-        case [("healthz" | "livez" | "readyz") as check, *names]:
-            return _health(request, check, names)
-        case ["api"]:
-            if _wants_aggregated(request):
-                return _cached(request, discovery.aggregated_core(), AGGREGATED)
-            return _json(discovery.api_versions(_host()))
-        case ["apis"]:
             if _wants_aggregated(request):
                 return _cached(request, discovery.aggregated_groups(), AGGREGATED)
             return _json(discovery.api_group_list())
-        case ["apis", group]:
+        case [group]:
             return _found(discovery.api_group(group))
-        case ["api", version]:
-            return _found(discovery.api_resource_list("", version))
-        case ["apis", group, version]:
+        case [group, version]:
             return _found(discovery.api_resource_list(group, version))
-        case ["openapi", "v2"] | ["swagger-2.0.0.pb-v1"]:
-            return _openapi_v2(request)
-        case ["openapi", "v3"]:
-            return _document(request, openapi.v3_root(), "application/json")
-        case ["openapi", "v3", *rest]:
-            return _openapi_v3(request, "/".join(rest))
     raise errors.unknown_path()
 
 
-def _openapi_v2(request: HttpRequest) -> HttpResponse:
+def _openapi(request: HttpRequest, rest: list[str]) -> HttpResponse:
+    match rest:
+        case ["v2"]:
+            return _openapi_v2(request)
+        case ["v3"]:
+            return _document(request, openapi.v3_root(), "application/json")
+        case ["v3", *path]:
+            return _openapi_v3(request, "/".join(path))
+    raise errors.unknown_path()
+
+
+def _openapi_v2(request: HttpRequest, rest: list[str] | None = None) -> HttpResponse:  # noqa: ARG001 - an answer's signature
     accept = request.headers.get("Accept", "*/*")
     if "proto-openapi" in accept or request.path.endswith("pb-v1"):
         return _document(request, openapi.v2_protobuf(), V2_PROTOBUF_ANSWER)
@@ -91,8 +105,9 @@ def _document(request: HttpRequest, document: Document, content_type: str) -> Ht
     return response
 
 
-def _health(request: HttpRequest, check: str, names: list[str]) -> HttpResponse:
+def _health(request: HttpRequest, names: list[str]) -> HttpResponse:
     """Ready when the database answers; a named check is one of the list."""
+    check = request.path.split("/")[1]
     results = {"ping": True, "database": _database_answers() if check != "livez" else True}
     if names:
         if len(names) > 1 or names[0] not in results:
@@ -146,3 +161,16 @@ def _cached(request: HttpRequest, doc: Doc, content_type: str) -> HttpResponse:
 
 def _host() -> str:
     return settings.OCMCONSOLE_API_URL.partition("://")[2]
+
+
+_ANSWERS = {
+    "": _root,
+    "version": _version,
+    "healthz": _health,
+    "livez": _health,
+    "readyz": _health,
+    "api": _api,
+    "apis": _apis,
+    "openapi": _openapi,
+    "swagger-2.0.0.pb-v1": _openapi_v2,
+}

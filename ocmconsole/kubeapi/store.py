@@ -159,13 +159,14 @@ def _serial() -> AbstractContextManager[Any]:
 
 
 def _take(count: int) -> int:
+    """Reserve numbers and hold the counter until the transaction ends; the first write ever makes it."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE kubeapi_revision SET value = value + %s WHERE id = 1 RETURNING value", [count])
-        row = cursor.fetchone()
-    if row is None:
-        msg = "the revision counter is missing: run migrations"
-        raise RuntimeError(msg)
-    return int(row[0])
+        cursor.execute(
+            "INSERT INTO kubeapi_revision (id, value) VALUES (1, %s) "
+            "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value",
+            [1 + count, count],
+        )
+        return int(cursor.fetchone()[0])
 
 
 def _prepare(write: Write, now: datetime) -> None:
@@ -280,7 +281,7 @@ def _index_owners(write: Write) -> None:
     Owner.objects.bulk_create(
         Owner(owner_uid=reference["uid"], resource=write.kind.resource, uid=write.new["metadata"]["uid"],
               namespace=write.key.namespace, name=write.key.name)
-        for reference in references
+        for reference in references if len(reference["uid"]) <= Owner.LONGEST_UID
     )  # fmt: skip
 
 

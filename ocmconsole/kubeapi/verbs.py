@@ -351,7 +351,7 @@ def _move(part: str, source: Doc, target: Doc) -> None:
 
 
 def _check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, verb: str) -> None:
-    """uid and resourceVersion in a body are promises about what is there (W14, W15)."""
+    """Uid and resourceVersion in a body are promises about what is there (W14, W15)."""
     metadata = proposed.get("metadata")
     if not isinstance(metadata, dict):
         raise errors.BadRequest("metadata: Invalid value: must be an object")

@@ -168,24 +168,25 @@ def _event(stream: _Stream, entry: Entry) -> bytes | None:
     if entry.revision <= stream.position:
         return None
     stream.position = entry.revision
-    if stream.scope.namespace and entry.namespace != stream.scope.namespace:
-        return None
-    name = stream.scope.options.fields.pinned("metadata.name")
-    if name is not None and entry.name != name:
-        return None
-    if stream.sent.get(entry.doc["metadata"]["uid"], 0) >= entry.revision:
+    if not _concerns(stream, entry):
         return None
     before, after = _seen(stream.scope, entry)
-    if before and after:
-        return _shared(stream, "MODIFIED", entry)
     if after:
-        return _shared(stream, "ADDED", entry)
-    if not before:
-        return None
-    if entry.verb == "DELETED":
-        return _shared(stream, "DELETED", entry)
+        return _shared(stream, "MODIFIED" if before else "ADDED", entry)
+    if not before or entry.verb == "DELETED":
+        return _shared(stream, "DELETED", entry) if before else None
     old = entry.doc_before
     return _line(stream, "DELETED", {**old, "metadata": {**old["metadata"], "resourceVersion": str(entry.revision)}})
+
+
+def _concerns(stream: _Stream, entry: Entry) -> bool:
+    """Cheap answers first: place and name, then whether the state that was sent has it already."""
+    if stream.scope.namespace and entry.namespace != stream.scope.namespace:
+        return False
+    name = stream.scope.options.fields.pinned("metadata.name")
+    if name is not None and entry.name != name:
+        return False
+    return not stream.sent or stream.sent.get(entry.doc["metadata"]["uid"], 0) < entry.revision
 
 
 def _seen(scope: Scope, entry: Entry) -> tuple[bool, bool]:

@@ -10,11 +10,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from ocmconsole.corekinds import tokens
+from ocmconsole.corekinds import home, tokens
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.durations import parse_duration
 from ocmconsole.kubeapi import errors
-from registration import foundation, people, services
+from registration import people, services
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -50,17 +50,18 @@ class Command(BaseCommand):
         actor = people.actor_named(options["user"])
         token = tokens.issue_bootstrap_token(actor, name=options["name"], ttl=ttl, cluster=options["cluster"])
         if options["kubeconfig"]:
-            foundation.write_private(Path(options["kubeconfig"]), services.bootstrap_kubeconfig(token))
+            home.write(Path(options["kubeconfig"]).absolute(), services.bootstrap_kubeconfig(token).encode(), secret=True)
             self.stdout.write(f"{options['kubeconfig']} holds a token for {options['ttl']}")
             return
         cluster = options["cluster"] or "<cluster_name>"
         self.stdout.write(f"token={token}")
         self.stdout.write("please log on to the cluster and run:")
         self.stdout.write(
-            f"clusteradm join --hub-token {token} --hub-apiserver {settings.OCMCONSOLE_API_URL} --cluster-name {cluster}"
+            f"clusteradm join --hub-token {token} --hub-apiserver {settings.OCMCONSOLE_API_URL} "
+            f"--cluster-name {cluster}"
         )
 
-    def _list(self, options: dict[str, Any]) -> None:  # noqa: ARG002 - one signature for the three acts
+    def _list(self, options: dict[str, Any]) -> None:
         now = timezone.now()
         for token in BootstrapToken.objects.order_by("created"):
             state = (

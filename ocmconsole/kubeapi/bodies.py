@@ -1,0 +1,151 @@
+"""Reads what a request carries: a document, a patch, delete options; and checks that it belongs to its path.
+
+Called by ``views`` after authorisation, so that nobody learns from an error what he may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ocmconsole.kubeapi import errors, negotiation, requestinfo, verbs, virtual
+from ocmconsole.kubeapi.calls import Call
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+POLICIES = ("Foreground", "Background", "Orphan")
+
+
+def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
+    query = requestinfo.write_options(call.request.query_params, options=options, user_agent=call.actor.user_agent)
+    chosen = options_of(call, query)
+    doc, duplicates = body(call)
+    if duplicates and chosen.unknown != "ignore":
+        found = [f'duplicate field "{path}"' for path in duplicates]
+        verbs.report_unknown(call.served.kind, call.served.version, found, chosen)
+    check_type(call, doc)
+    return chosen, doc
+
+
+def options_of(call: Call, query: requestinfo.WriteOptions) -> verbs.Options:
+    return verbs.Options(
+        version=call.served.version,
+        dry_run=query.dry_run,
+        manager=query.manager,
+        unknown=query.validation,
+        decision=call.decision,
+    )
+
+
+def body(call: Call) -> tuple[Doc, list[str]]:
+    find = None if call.served.kind.custom else _message(call)
+    return negotiation.read_body(
+        call.request._request.body,  # noqa: SLF001 - DRF's name for Django's request; its parsers are not used
+        call.request.META.get("CONTENT_TYPE", ""),
+        protobuf=find,
+        find_duplicates=call.request.query_params.get("fieldValidation", "Warn") != "Ignore",
+    )
+
+
+def _message(call: Call) -> Callable[[str, str], Any]:
+    return lambda api_version, kind: (
+        call.served.version.protobuf
+        if kind in {call.served.kind.kind, ""} and api_version in {call.served.version.api_version, ""}
+        else None
+    )
+
+
+def patch_body(call: Call, how: str, options: verbs.Options) -> Any:
+    doc, duplicates = negotiation.read_patch(call.request._request.body, how)  # noqa: SLF001 - as in _body
+    if duplicates and options.unknown != "ignore":
+        found = [f'duplicate field "{path}"' for path in duplicates]
+        verbs.report_unknown(call.served.kind, call.served.version, found, options)
+    return doc
+
+
+def check_type(call: Call, doc: Doc) -> None:
+    """Kind and apiVersion must be what the path serves; built-in kinds may leave them out (wire.md 2.1)."""
+    kind, version = call.served.kind, call.served.version
+    given, api_version = doc.get("kind"), doc.get("apiVersion")
+    if not kind.custom:
+        doc["kind"], doc["apiVersion"] = given or kind.kind, api_version or version.api_version
+        given, api_version = doc["kind"], doc["apiVersion"]
+    if not given:
+        raise errors.BadRequest(
+            f"the object provided is unrecognized (must be of type {kind.kind}): Object 'Kind' is missing in the body"
+        )
+    if given != kind.kind:
+        raise errors.BadRequest(f"the kind in the data ({given}) does not match the expected kind ({kind.kind})")
+    if api_version != version.api_version:
+        raise errors.BadRequest(
+            f"the API version in the data ({api_version}) does not match "
+            f"the expected API version ({version.api_version})"
+        )
+
+
+def check_place(call: Call, doc: Doc) -> None:
+    metadata = doc.setdefault("metadata", {})
+    if metadata is None:
+        metadata = doc["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise errors.BadRequest("metadata must be an object")
+    namespace = metadata.get("namespace")
+    if call.served.kind.namespaced and namespace and namespace != call.info.namespace:
+        raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def check_name(call: Call, doc: Doc) -> None:
+    metadata = doc.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if name is None or name == "":
+        if isinstance(metadata, dict) and call.request.method == "PUT":
+            metadata["name"] = call.info.name
+        return
+    if name != call.info.name:
+        raise errors.BadRequest(
+            f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
+        )
+
+
+def check_applied(call: Call, body: Doc) -> None:
+    if not isinstance(body, dict) or not body.get("kind"):
+        raise errors.BadRequest("invalid object type: /, Kind=")
+    check_type(call, body)
+    check_place(call, body)
+    check_name(call, body)
+    body["metadata"]["name"] = call.info.name
+
+
+def delete_options(call: Call) -> verbs.Options:
+    """From the query and the body, whose apiVersion is the client's own business (wire.md 2.2, 3.5)."""
+    query = call.request.query_params
+    raw = call.request._request.body  # noqa: SLF001 - as in _body
+    body: Doc = {}
+    if raw:
+        body, _ = negotiation.read_body(
+            raw,
+            call.request.META.get("CONTENT_TYPE", ""),
+            protobuf=lambda *_: virtual.delete_options(),
+            find_duplicates=False,
+        )
+    dry_run = body.get("dryRun") or query.getlist("dryRun")
+    policy = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    if not policy and body.get("orphanDependents"):
+        policy = "Orphan"
+    causes = requestinfo.dry_run_causes(dry_run if isinstance(dry_run, list) else [dry_run])
+    if policy and policy not in POLICIES:
+        causes.append(errors.unsupported("propagationPolicy", f'"{policy}"', (*POLICIES, "nil")))
+    if causes:
+        raise errors.options_invalid("DeleteOptions", causes)
+    preconditions = body.get("preconditions") or {}
+    if not isinstance(preconditions, dict):
+        raise errors.BadRequest("preconditions must be an object")
+    return verbs.Options(
+        version=call.served.version,
+        dry_run=bool(dry_run),
+        decision=call.decision,
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+        propagation=policy or "Background",
+    )

@@ -1,0 +1,78 @@
+"""Django admin of clusters and certificate requests. Accepting calls the service that every door calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+
+from clusters import queries as cluster_queries
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.admin import ResourceAdmin, register
+from ocmconsole.kubeapi.session import actor_of
+from registration import services
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.actor import Actor
+
+register(CERTIFICATE_SIGNING_REQUEST)
+
+
+@admin.register(ManagedCluster)
+class ManagedClusterAdmin(ResourceAdmin):
+    kind = MANAGED_CLUSTER
+    actions = ("accept", "disconnect")
+    list_filter = ("hub_accepts_client", "available", "clusterset")
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:  # noqa: ARG002 - Django's signature
+        return ("name", "hub_accepts_client", "joined", "available", "clusterset", "created")
+
+    def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows & cluster_queries.clusters_for(actor_of(request, Door.ADMIN))
+
+    @admin.action(description="Accept selected clusters and approve their requests")
+    def accept(self, request: HttpRequest, queryset: QuerySet[ManagedCluster]) -> None:
+        self._each(request, queryset, "accepted", services.accept_cluster)
+
+    @admin.action(description="Disconnect selected clusters")
+    def disconnect(self, request: HttpRequest, queryset: QuerySet[ManagedCluster]) -> None:
+        self._each(request, queryset, "disconnected", services.disconnect_cluster)
+
+    def _each(
+        self, request: HttpRequest, queryset: QuerySet[ManagedCluster], done: str, act: Callable[[Actor, str], Any]
+    ) -> None:
+        """One cluster's refusal does not stop the others."""
+        for cluster in queryset:
+            try:
+                act(actor_of(request, Door.ADMIN), cluster.name)
+            except errors.ApiError as error:
+                self.message_user(request, f"{cluster.name}: {error.message}", messages.ERROR)
+            else:
+                self.message_user(request, f"{cluster.name} {done}", messages.SUCCESS)
+
+
+@admin.register(BootstrapToken)
+class BootstrapTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # Django's stubs are generic, Django is not
+    """Reads only: tokens are minted and revoked by commands, which record who did."""
+
+    list_display = ("id", "name", "cluster", "created_by", "created", "expires", "revoked_at", "uses", "last_used")
+    exclude = ("hash",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
+        return False
