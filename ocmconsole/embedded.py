@@ -6,10 +6,9 @@ import logging
 import threading
 from time import monotonic
 
-from celery import current_app
 from django.db import close_old_connections
 
-from ocmconsole.celery import BEAT
+from ocmconsole.celery import BEAT, app
 from ocmconsole.kubeapi import workqueue
 
 log = logging.getLogger(__name__)
@@ -38,6 +37,7 @@ class Workers:
 
     def _beat(self) -> None:
         """Run the same schedule as Celery beat, task by task, in this thread."""
+        app.loader.import_default_modules()  # tasks are found when the first worker starts, and this is one
         due = dict.fromkeys(BEAT, monotonic())
         while not self._stopping.wait(0.5):
             for name, entry in BEAT.items():
@@ -50,6 +50,6 @@ class Workers:
     def _run(task: str) -> None:
         close_old_connections()
         try:
-            current_app.tasks[task]()
+            app.tasks[task]()
         except Exception:  # the clock goes on; the next tick tries again
             log.exception("%s failed", task)

@@ -275,7 +275,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = OCMCONSOLE_HOME / "static"
+STATIC_ROOT = None  # served by whitenoise from static itself, in development and production alike
 STATICFILES_DIRS = [ROOT / "static"]
 WHITENOISE_USE_FINDERS = True
 
