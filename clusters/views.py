@@ -34,7 +34,9 @@ QUIET = frozenset({Word.HEALTHY, Word.MAINTENANCE})
 # Worst first; a condition that the hub does not know stands between.
 TONES = {"danger": 0, "caution": 1, "quiet": 2, "ok": 3}
 ACCEPT = "clusters.accept_managedcluster"
-HUB_TAINTS = frozenset({"cluster.open-cluster-management.io/unreachable", "cluster.open-cluster-management.io/unavailable"})
+HUB_TAINTS = frozenset(
+    {"cluster.open-cluster-management.io/unreachable", "cluster.open-cluster-management.io/unavailable"}
+)
 
 
 @login_required
@@ -119,7 +121,9 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "commands": [f"kubectl get managedcluster {name} -o yaml", f"kubectl describe managedcluster {name}"],
         "request_url": reverse("registration:request", args=[name]) if waits else "",
         "can_accept": can_accept,
-        "disconnect_url": reverse("registration:disconnect", args=[name]) if can_accept and row.hub_accepts_client else "",
+        "disconnect_url": reverse("registration:disconnect", args=[name])
+        if can_accept and row.hub_accepts_client
+        else "",
         "cluster_rv": str(row.resource_version),
     }
     return render(request, "clusters/detail.html", context)
@@ -137,7 +141,8 @@ def _cluster(row: ManagedCluster, doc: Doc) -> dict[str, Any]:
         "urls": [config.get("url", "") for config in spec_of(doc).get("managedClusterClientConfigs") or []],
         "version": row.kubernetes_version,
         "capacity": [
-            {"name": name, "allocatable": allocatable.get(name, ""), "capacity": amount} for name, amount in capacity.items()
+            {"name": name, "allocatable": allocatable.get(name, ""), "capacity": amount}
+            for name, amount in capacity.items()
         ],
     }
 

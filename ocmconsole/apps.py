@@ -9,3 +9,7 @@ class ConsoleConfig(AppConfig):
     name = "ocmconsole"
     label = "ocmconsole"
     verbose_name = "ocmconsole"
+
+    def ready(self) -> None:
+        """Make this project's Celery the current one: pokes go to its broker."""
+        from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ClusterFacts
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, authz, errors, store
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterFacts
+from ocmconsole.kubeapi import admission, authz, errors, rows, times
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.errors import Cause
@@ -132,7 +132,7 @@ def _forbidden(name: str, text: str) -> errors.Forbidden:
 @admission.defaults(CSR, subresource="approval")
 @admission.defaults(CSR, subresource="status")
 def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    now = store.timestamp(timezone.now())
+    now = times.timestamp(timezone.now())
     for condition in conditions(new):
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
         condition["lastTransitionTime"] = condition.get("lastTransitionTime") or now
@@ -313,7 +313,7 @@ def _may_decide(actor: Actor, doc: Doc) -> Decision:
     cluster = cluster_of(doc)
     if not cluster:
         return authz.DENIED
-    row = store.read(MANAGED_CLUSTER, Key("", cluster))
+    row = rows.read(MANAGED_CLUSTER, Key("", cluster))
     return authz.permitted(actor, ACCEPT, obj=row, name=cluster)
 
 
@@ -328,7 +328,7 @@ def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> Decision | 
     }.get(attributes.subresource, lambda: False)
     if not wanted():
         return None
-    row = store.read(CSR, Key("", attributes.name))
+    row = queries.request_at(Key("", attributes.name))
     if row is None:
         return None
     decision = _may_decide(actor, row.doc)

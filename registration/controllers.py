@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE
 
-from ocmconsole.kubeapi import authz, errors, store, verbs
+from ocmconsole.corekinds.kinds import CLUSTER_ROLE
+from ocmconsole.kubeapi import authz, errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.controllers import reconciler
@@ -52,7 +52,7 @@ def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
 @reconciler(CSR, also={CLUSTER_ROLE: _pending_of})
 def reconcile_request_approval(key: Key) -> None:
     """H34 to H38: renewals by the identity itself, and bootstraps by listed users."""
-    row = store.read(CSR, key)
+    row = queries.request_at(key)
     if row is None or row.state != State.PENDING or row.addon:
         return
     doc = row.doc
@@ -107,26 +107,32 @@ def _is_listed(doc: Doc) -> bool:
 @reconciler(CSR)
 def reconcile_request_signing(key: Key) -> None:
     """W24: what is approved gets its certificate, unless somebody else signs."""
-    row = store.read(CSR, key)
+    row = queries.request_at(key)
     if row is None or row.state != State.APPROVED or row.signer != identity.SIGNER:
         return
     if settings.OCMCONSOLE_CSR_SIGNER != "internal":
         return
     doc = row.doc
     if problem := _unsignable(doc):
-        verbs.edit(
-            CONTROLLER,
-            CSR,
-            key,
-            lambda new: add_decision(new, "Failed", "SignerValidationFailure", problem),
-            subresource="status",
-        )
+        _fail(key, problem)
         return
-    chain = ca.load(settings.OCMCONSOLE_HOME).sign_client(
-        request_pem(doc), usages=doc["spec"]["usages"], lifetime=_lifetime(doc), now=datetime.now(UTC)
-    )
+    authority = ca.load(settings.OCMCONSOLE_HOME)
+    try:
+        chain = authority.sign_client(
+            request_pem(doc), usages=doc["spec"]["usages"], lifetime=_lifetime(doc), now=datetime.now(UTC)
+        )
+    except ValueError as error:
+        _fail(key, str(error))
+        return
     encoded = base64.b64encode(chain).decode()
     verbs.edit(CONTROLLER, CSR, key, lambda new: new["status"].update(certificate=encoded), subresource="status")
+
+
+def _fail(key: Key, problem: str) -> None:
+    def fail(doc: Doc) -> None:
+        add_decision(doc, "Failed", "SignerValidationFailure", problem)
+
+    verbs.edit(CONTROLLER, CSR, key, fail, subresource="status")
 
 
 def _unsignable(doc: Doc) -> str:

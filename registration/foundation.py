@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
 
 from ocmconsole.corekinds import defaults
 from ocmconsole.corekinds import home as files
-from ocmconsole.kubeapi import store, verbs
+from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
+from ocmconsole.kubeapi import rows, verbs
 from ocmconsole.kubeapi.actor import MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from registration import ca, services
@@ -100,7 +100,7 @@ def _ensure_registration_objects() -> None:
 def _keep(kind: Kind, namespace: str, wanted: Doc) -> None:
     """Create an object or bring its content back to what is wanted; metadata of others stays."""
     key = Key(namespace, wanted["metadata"]["name"])
-    if store.read(kind, key) is None:
+    if rows.read(kind, key) is None:
         typed = {"apiVersion": kind.storage.api_version, "kind": kind.kind}
         verbs.create(CONTROLLER, kind, {**typed, **wanted}, namespace=namespace)
         return

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import kinds, store
+from ocmconsole.kubeapi import kinds, times
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 from registration import ca, identity, schemas, wire
@@ -81,8 +81,8 @@ def _project(row: CertificateSigningRequest, doc: Doc) -> None:
     row.addon = labels.get(identity.ADDON_LABEL, "")
     row.username = doc["spec"].get("username", "")[:320]
     row.state = state_of(doc)
-    times = [condition["lastUpdateTime"] for condition in conditions(doc) if condition.get("lastUpdateTime")]
-    row.decided_at = store.instant(max(times)) if times else None
+    moments = [condition["lastUpdateTime"] for condition in conditions(doc) if condition.get("lastUpdateTime")]
+    row.decided_at = times.instant(max(moments)) if moments else None
     row.expires_at = ca.parse_certificate(certificate_pem(doc)).not_after if row.state is State.ISSUED else None
     row.key_fingerprint = ca.parse_request(request_pem(doc)).key_fingerprint
 

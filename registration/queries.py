@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clusters.models import ClusterFacts
-
 from registration import identity
 from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.kinds import Key
 
 State = CertificateSigningRequest.State
 
@@ -20,6 +21,11 @@ def requests_of(cluster: str) -> QuerySet[Any]:
     return CertificateSigningRequest.objects.filter(cluster=cluster, addon="", signer=identity.SIGNER).order_by(
         "-created", "-resource_version"
     )
+
+
+def request_at(key: Key) -> CertificateSigningRequest | None:
+    found: CertificateSigningRequest | None = CertificateSigningRequest.objects.at(key).first()
+    return found
 
 
 def waiting_requests(cluster: str) -> list[CertificateSigningRequest]:

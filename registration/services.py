@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import yaml
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ClusterFacts
 from django.conf import settings
 
-from ocmconsole.kubeapi import authz, errors, store, verbs
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterFacts
+from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import ca, queries
 from registration.admission import ACCEPT, cluster_of, decided
@@ -62,7 +62,7 @@ def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None =
     if seen is not None and {request.name: str(request.resource_version) for request in waiting} != dict(seen.requests):
         raise errors.Conflict(STALE)
     fitting = [request for request in waiting if cluster_of(request.doc) == name]
-    row = store.read(MANAGED_CLUSTER, Key("", name))
+    row = rows.read(MANAGED_CLUSTER, Key("", name))
     if row is None and not fitting:
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
     with verbs.batch(actor) as batch:
@@ -71,7 +71,7 @@ def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None =
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
             )
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:decline", reason)
-        batch.rows.append(decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
+        batch.records.append(decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
     return [request.name for request in fitting]
 
 
@@ -82,7 +82,7 @@ def disconnect_cluster(actor: Actor, name: str) -> None:
 
 
 def may_accept(actor: Actor, name: str) -> authz.Decision:
-    return authz.permitted(actor, ACCEPT, obj=store.read(MANAGED_CLUSTER, Key("", name)), name=name)
+    return authz.permitted(actor, ACCEPT, obj=rows.read(MANAGED_CLUSTER, Key("", name)), name=name)
 
 
 def require_accept(actor: Actor, name: str) -> None:

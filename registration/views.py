@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clusters.models import ClusterFacts
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
@@ -15,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as cluster_queries
+from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.session import actor_of
 from registration import evidence, services

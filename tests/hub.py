@@ -13,8 +13,8 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -22,15 +22,53 @@ import httpx
 from tests import servers
 
 ROOT = Path(__file__).resolve().parent.parent
+CELERY = [sys.executable, "-m", "celery", "-A", "ocmconsole"]
 numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Hub:
+    """Its processes may be stopped, killed and started again: address, home and database stay."""
+
     home: Path
     api_url: str
     console_url: str
     environment: Mapping[str, str]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def commands(self) -> dict[str, list[str]]:
+        """What it consists of, by name. Without Redis the server does everything."""
+        server = {"server": [sys.executable, "manage.py", "serve"]}
+        if "OCMCONSOLE_REDIS_URL" not in self.environment:
+            return server
+        worker = [*CELERY, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
+        return server | {"worker": worker, "beat": [*CELERY, "beat", f"--schedule={self.home / 'beat'}"]}
+
+    def start(self, name: str) -> None:
+        """Start a process; for the server, wait for /readyz over TLS."""
+        with (self.home / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                self.commands[name],
+                cwd=ROOT,
+                env=dict(self.environment),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.processes[name] = process
+        if name == "server" and not servers.wait_until(self._ask_ready, (OSError, httpx.HTTPError), process):
+            raise servers.ServerError(f"the hub did not start:\n{self.log(name)}")
+
+    def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
+        servers.stop(self.processes.pop(name), how)
+
+    def log(self, name: str) -> str:
+        return (self.home / f"{name}.log").read_text(errors="replace")
+
+    def _ask_ready(self) -> None:
+        with self.client() as client:
+            client.get("/readyz").raise_for_status()
 
     @property
     def ca(self) -> Path:
@@ -86,30 +124,10 @@ def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OCMCONSOLE_")}
     environment |= {f"OCMCONSOLE_{name}": value for name, value in (chosen | settings).items()}
     hub = Hub(home, f"https://{api}", f"http://{console}", environment)
-    with ExitStack() as stack:
-        server = stack.enter_context(_process(hub, "serve", [sys.executable, "manage.py", "serve"]))
-        if not servers.wait_until(lambda: _ask_ready(hub), (OSError, httpx.HTTPError), server):
-            raise servers.ServerError(f"the hub did not start:\n{(home / 'serve.log').read_text(errors='replace')}")
-        if redis_url:
-            celery = [sys.executable, "-m", "celery", "-A", "ocmconsole"]
-            worker = [*celery, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
-            stack.enter_context(_process(hub, "worker", worker))
-            stack.enter_context(_process(hub, "beat", [*celery, "beat", f"--schedule={home / 'beat'}"]))
-        yield hub
-
-
-def _ask_ready(hub: Hub) -> None:
-    with hub.client() as client:
-        client.get("/readyz").raise_for_status()
-
-
-@contextmanager
-def _process(hub: Hub, name: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    with (hub.home / f"{name}.log").open("ab") as log:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=dict(hub.environment), stdout=log, stderr=log, start_new_session=True
-        )
     try:
-        yield process
+        for name in hub.commands:
+            hub.start(name)
+        yield hub
     finally:
-        servers.stop(process, signal.SIGTERM)
+        for name in reversed([*hub.processes]):
+            hub.stop(name)

@@ -17,7 +17,7 @@ from ocmconsole.corekinds.models import ServiceAccount
 from ocmconsole.kubeapi import authentication, authz, changes, discovery, errors, virtual
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.schema import Schema
-from ocmconsole.kubeapi.store import timestamp
+from ocmconsole.kubeapi.times import timestamp
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
 
     kind: Kind
     form = DocumentForm
-    actions = None
+    actions: Any = None
     search_fields = ("name",)
     ordering = ("namespace", "name")
 
@@ -113,13 +113,13 @@ class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
     ) -> Any:
         """As Django's, outside its transaction: a commit is durable or nothing."""
         try:
-            return self._changeform_view(request, object_id, form_url, extra_context)
+            return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined] # Django's own, inside its atomic
         except errors.ApiError as error:
             return self._refused(request, error)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         try:
-            return self._delete_view(request, object_id, extra_context)
+            return self._delete_view(request, object_id, extra_context)  # type: ignore[attr-defined] # as above
         except errors.ApiError as error:
             return self._refused(request, error)
 

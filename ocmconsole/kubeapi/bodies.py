@@ -56,7 +56,7 @@ def _message(call: Call) -> Callable[[str, str], Any]:
     )
 
 
-def patch_body(call: Call, how: str, options: verbs.Options) -> Any:
+def patch_body(call: Call, how: negotiation.PatchKind, options: verbs.Options) -> Any:
     doc, duplicates = negotiation.read_patch(call.request._request.body, how)  # noqa: SLF001 - as in _body
     if duplicates and options.unknown != "ignore":
         found = [f'duplicate field "{path}"' for path in duplicates]
@@ -108,7 +108,7 @@ def check_name(call: Call, doc: Doc) -> None:
         )
 
 
-def check_applied(call: Call, body: Doc) -> None:
+def check_applied(call: Call, body: Any) -> None:
     if not isinstance(body, dict) or not body.get("kind"):
         raise errors.BadRequest("invalid object type: /, Kind=")
     check_type(call, body)
@@ -133,7 +133,7 @@ def delete_options(call: Call) -> verbs.Options:
     policy = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
     if not policy and body.get("orphanDependents"):
         policy = "Orphan"
-    causes = requestinfo.dry_run_causes(dry_run if isinstance(dry_run, list) else [dry_run])
+    causes = requestinfo.dry_run_causes([str(value) for value in (dry_run if isinstance(dry_run, list) else [dry_run])])
     if policy and policy not in POLICIES:
         causes.append(errors.unsupported("propagationPolicy", f'"{policy}"', (*POLICIES, "nil")))
     if causes:

@@ -94,7 +94,7 @@ def _verb(method: str, name: str, query: QueryDict) -> str:
 
 
 def is_watch(query: QueryDict) -> bool:
-    return "watch" in query and query["watch"].lower() not in {"false", "0"}
+    return "watch" in query and query.get("watch", "").lower() not in {"false", "0"}
 
 
 def _pinned(method: str, query: QueryDict) -> str:
@@ -102,7 +102,7 @@ def _pinned(method: str, query: QueryDict) -> str:
     if method not in {"GET", "HEAD"} or "fieldSelector" not in query:
         return ""
     try:
-        return FieldSelector.parse(query["fieldSelector"]).pinned("metadata.name") or ""
+        return FieldSelector.parse(query.get("fieldSelector", "")).pinned("metadata.name") or ""
     except errors.BadRequest:
         return ""
 

@@ -1,4 +1,4 @@
-"""Storage of resources: reads, and ``commit``, the only code that writes them.
+"""Storage of resources: ``commit``, the only code that writes them.
 
 Invariant: one transaction holds the revision numbers, the rows, the change log, the audit and the work for reconcilers.
 The counter is taken by its first statement, so commits are serial and commit order is revision order. Nothing is locked
@@ -19,7 +19,7 @@ import orjson
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, kinds, workqueue
+from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, rows, workqueue
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, writing
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.selectors import LabelSelector
 
 # Stands for the resourceVersion in text that is rendered before the number is known; cannot occur in a client's text.
 _PLACEHOLDER = f"rv-{secrets.token_hex(16)}"
@@ -54,78 +53,13 @@ class Write:
     revision: int = field(default=0, init=False)
 
 
-# ---------------------------------------------------------------- reads
-
-
-def read(kind: Kind, key: Key) -> Resource | None:
-    row: Resource | None = kind.model.objects.at(key).first()
-    return row
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Wire texts in key order with the revision of the snapshot; ``last`` is set when more follow."""
-
-    texts: list[str]
-    revision: int
-    last: Key | None = None
-    remaining: int | None = None
-
-
-def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
-         after: Key | None = None, limit: int = 0) -> Page:  # fmt: skip
-    """Rows of a kind by namespace and name. The revision is read before the rows, so a watch from it misses nothing."""
-    revision = changes.head()
-    rows = _narrowed(kind, namespace=namespace, selector=selector, name=name)
-    total = None
-    if after is not None:
-        rows = rows.filter(
-            models.Q(namespace__gt=after.namespace) | models.Q(namespace=after.namespace, name__gt=after.name)
-        )
-    found = list(rows.values_list("namespace", "name", "wire")[: limit + 1] if limit else rows.values_list("wire"))
-    if not limit:
-        return Page([row[0] for row in found], revision)
-    if len(found) <= limit:
-        return Page([row[2] for row in found], revision)
-    last = Key(*found[limit - 1][:2])
-    if selector is None or selector.is_empty:
-        total = rows.count() - limit
-    return Page([row[2] for row in found[:limit]], revision, last, total)
-
-
-def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, name: str | None) -> Any:
-    """Push down what SQL can decide; the caller checks the selector on each document again."""
-    rows = kind.model.objects.order_by("namespace", "name")
-    if namespace:
-        rows = rows.filter(namespace=namespace)
-    if name is not None:
-        rows = rows.filter(name=name)
-    for requirement in selector.requirements if selector else ():
-        if requirement.operator in {"=", "==", "in"}:
-            rows = rows.filter(
-                models.lookups.In(  # type: ignore[attr-defined] # lookups are expressions since Django 4.0
-                    models.fields.json.KeyTextTransform(requirement.key, "labels"), list(requirement.values)
-                )
-            )
-    return rows
-
-
-def names(kind: Kind, *, namespace: str) -> list[str]:
-    return list(kind.model.objects.filter(namespace=namespace).values_list("name", flat=True))
-
-
-def has_dependents(uid: str) -> bool:
-    """Whether any object names the uid as an owner."""
-    return Owner.objects.filter(owner_uid=uid).exists()
-
-
 # ---------------------------------------------------------------- the one write
 
 
-def commit(writes: Sequence[Write], *, rows: Iterable[models.Model] = ()) -> int:
+def commit(writes: Sequence[Write], *, records: Iterable[models.Model] = ()) -> int:
     """Write everything or nothing; returns the last revision.
 
-    ``rows`` are the hub's own records (facts, audit notes) saved in the same transaction.
+    ``records`` are the hub's own rows (facts, audit notes) saved in the same transaction.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second.
     """
     now = timezone.now()
@@ -140,8 +74,8 @@ def commit(writes: Sequence[Write], *, rows: Iterable[models.Model] = ()) -> int
             _number(write, number)
             _write_row(write)
         _append(writes, now)
-        for row in (*facts, *rows):
-            row.save()
+        for record in (*facts, *records):
+            record.save()
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
     return last
@@ -225,29 +159,14 @@ def _write_row(write: Write) -> None:
         _update_row(write)
 
 
-def _columns(write: Write) -> Resource:
-    """The row that the new document projects to."""
+def _row(write: Write) -> Resource:
     assert write.new is not None
-    metadata = write.new["metadata"]
-    row = write.kind.model(
-        uid=metadata["uid"],
-        namespace=write.key.namespace,
-        name=write.key.name,
-        labels=metadata.get("labels") or {},
-        resource_version=write.revision,
-        created=instant(metadata["creationTimestamp"]),
-        deleted_at=instant(metadata["deletionTimestamp"]) if metadata.get("deletionTimestamp") else None,
-        wire=write.text,
-    )
-    if write.kind.project is not None:
-        write.kind.project(row, write.new)
-    return row
+    return rows.row_of(write.kind, write.key, write.new, write.text, write.revision)
 
 
 def _insert_row(write: Write) -> None:
     try:
-        with transaction.atomic():
-            _columns(write).save(force_insert=True)
+        _row(write).save(force_insert=True)
     except IntegrityError as error:
         raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name) from error
     _index_owners(write)
@@ -255,14 +174,12 @@ def _insert_row(write: Write) -> None:
 
 def _update_row(write: Write) -> None:
     assert write.row is not None
-    row = _columns(write)
+    row = _row(write)
     columns = {column.attname: getattr(row, column.attname) for column in row._meta.concrete_fields}  # noqa: SLF001 - Django's documented name
     found = write.kind.model.objects.filter(uid=write.row.uid, resource_version=write.row.resource_version)
     if not found.update(**columns):
         raise Stale.of(write)
-    if write.old is not None and write.old["metadata"].get("ownerReferences") != write.new["metadata"].get(
-        "ownerReferences"
-    ):  # type: ignore[index] # checked by _write_row
+    if _owners(write.old) != _owners(write.new):
         Owner.objects.filter(uid=row.uid).delete()
         _index_owners(write)
 
@@ -275,9 +192,13 @@ def _delete_row(write: Write) -> None:
     Owner.objects.filter(uid=write.row.uid).delete()
 
 
+def _owners(doc: Doc | None) -> list[Doc]:
+    return doc["metadata"].get("ownerReferences") or [] if doc else []
+
+
 def _index_owners(write: Write) -> None:
     assert write.new is not None
-    references = write.new["metadata"].get("ownerReferences") or []
+    references = _owners(write.new)
     Owner.objects.bulk_create(
         Owner(owner_uid=reference["uid"], resource=write.kind.resource, uid=write.new["metadata"]["uid"],
               namespace=write.key.namespace, name=write.key.name)
@@ -315,37 +236,3 @@ class Stale(errors.Conflict):
     def of(cls, write: Write) -> Stale:
         told = errors.conflict(write.kind.group, write.kind.plural, write.key.name)
         return cls(told.message, details=told.details)
-
-
-def check_wire() -> tuple[int, list[str]]:
-    """Compare every row's columns with what its wire text projects to: rows seen, and what is wrong."""
-    checked, wrong = 0, []
-    for kind in kinds.all_kinds():
-        for row in kind.model.objects.iterator():
-            checked += 1
-            write = Write(kind, row.key, row, None, row.doc, Actor.anonymous(), "", "")
-            write.text, write.revision = row.wire, int(row.doc["metadata"]["resourceVersion"])
-            wrong += [
-                f"{kind.resource} {row.key}: column {column.attname} is {getattr(row, column.attname)!r}"
-                for column in row._meta.concrete_fields  # noqa: SLF001 - Django's documented name
-                if getattr(row, column.attname) != getattr(_columns(write), column.attname)
-            ]
-    return checked, wrong
-
-
-# ---------------------------------------------------------------- times
-
-
-def instant(text: str) -> datetime:
-    """RFC 3339 text to an aware datetime."""
-    return datetime.fromisoformat(text)
-
-
-def timestamp(moment: datetime) -> str:
-    """metav1.Time: whole seconds in UTC."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_timestamp(moment: datetime) -> str:
-    """metav1.MicroTime: exactly six decimals (W29)."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

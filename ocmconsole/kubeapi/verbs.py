@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, apply, audit, authz, errors, schema, store
+from ocmconsole.kubeapi import admission, apply, audit, authz, errors, rows, schema, store, times
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.store import Write
@@ -87,17 +87,18 @@ DEFAULT = Options()
 def get(actor: Actor, kind: Kind, key: Key) -> Doc:
     """One object. Raises Forbidden, NotFound."""
     authz.require(actor, attributes(kind, "get", key))
-    return existing(kind, key).doc
+    doc: Doc = existing(kind, key).doc
+    return doc
 
 
 def find(kind: Kind, key: Key) -> Doc | None:
     """One object for the hub's own eyes: no permission asked."""
-    row = store.read(kind, key)
+    row = rows.read(kind, key)
     return row.doc if row else None
 
 
 def existing(kind: Kind, key: Key) -> Any:
-    row = store.read(kind, key)
+    row = rows.read(kind, key)
     if row is None:
         raise errors.not_found(kind.group, kind.plural, key.name)
     return row
@@ -146,7 +147,7 @@ def update(
 ) -> Result:
     """Replace an object (PUT). Raises Conflict when its resourceVersion is not the current one (W14)."""
     decision = options.decision or authz.require(actor, attributes(kind, "update", key, subresource, options.version))
-    if store.read(kind, key) is None and kind.create_on_update and not subresource:
+    if rows.read(kind, key) is None and kind.create_on_update and not subresource:
         return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None))
     return _rewrite(actor, "update", kind, key, lambda _: deepcopy(doc), decision, subresource, options)
 
@@ -166,7 +167,7 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
     """Server-side apply: as patch, and creates what is missing (wire.md 4.5)."""
     decision = options.decision or authz.require(actor, attributes(kind, "patch", key, version=options.version))
     options = replace(options, applies=True)
-    if store.read(kind, key) is None:
+    if rows.read(kind, key) is None:
         authz.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
         try:
             return _finish(_step(actor, "create", kind, key, propose, decision, options), options, created=True)
@@ -204,11 +205,11 @@ def batch(actor: Actor, *, request_id: str = "") -> Iterator[Batch]:
 
 @dataclass
 class Batch:
-    """Writes that wait for each other. ``rows`` are the hub's own records to save with them."""
+    """Writes that wait for each other. ``records`` are the hub's own rows to save with them."""
 
     actor: Actor
     writes: list[Write] = field(default_factory=list)
-    rows: list[Model] = field(default_factory=list)
+    records: list[Model] = field(default_factory=list)
 
     def edit(self, kind: Kind, key: Key, change: Edit, *, subresource: str = "", expect: str = "") -> None:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone)."""
@@ -234,11 +235,11 @@ class Batch:
             name=key.name,
             reason=reason,
         )
-        self.rows.append(entry)
+        self.records.append(entry)
 
     def commit(self) -> None:
-        if self.writes or self.rows:
-            store.commit(self.writes, rows=self.rows)
+        if self.writes or self.records:
+            store.commit(self.writes, records=self.records)
 
 
 # ---------------------------------------------------------------- the life of a write
@@ -260,7 +261,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     """Old document to checked new one (W20). Writes nothing."""
     now = timezone.now()
     version = options.version or kind.storage
-    row = store.read(kind, key) if verb != "create" else None
+    row = rows.read(kind, key) if verb != "create" else None
     if verb == "create":
         admission.check_create(kind, key)
     elif row is None:
@@ -277,7 +278,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     _validate(kind, old, new)
     admission.check(actor, kind, old, new, subresource)
     _within(actor, kind, key, verb, subresource, decision, old, new)
-    _bookkeep(kind, version, old, new, options, subresource, store.timestamp(now))
+    _bookkeep(kind, version, old, new, options, subresource, times.timestamp(now))
     gone = bool(new["metadata"].get("deletionTimestamp")) and not _is_held(kind, new)
     act = admission.act(kind, verb, old, new)
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason)
@@ -388,7 +389,7 @@ def _stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
             if name not in {"generateName", "managedFields"}:
                 metadata.pop(name, None)
         metadata["uid"] = str(uuid.uuid4())
-        metadata["creationTimestamp"] = store.timestamp(now)
+        metadata["creationTimestamp"] = times.timestamp(now)
         if kind.custom:
             metadata["generation"] = 1
     else:
@@ -492,12 +493,12 @@ def _add_cascade(new: Doc, propagation: str) -> None:
     """Foreground and Orphan hold the object until the collector has seen to its dependents."""
     finalizer = CASCADES.get(propagation)
     finalizers = new["metadata"].get("finalizers") or []
-    if finalizer and finalizer not in finalizers and store.has_dependents(new["metadata"]["uid"]):
+    if finalizer and finalizer not in finalizers and rows.has_dependents(new["metadata"]["uid"]):
         new["metadata"]["finalizers"] = [*finalizers, finalizer]
 
 
 def _mark_deleted(kind: Kind, new: Doc) -> None:
-    new["metadata"]["deletionTimestamp"] = store.timestamp(timezone.now())
+    new["metadata"]["deletionTimestamp"] = times.timestamp(timezone.now())
     new["metadata"]["deletionGracePeriodSeconds"] = 0
     if "generation" in new["metadata"]:
         new["metadata"]["generation"] += 1

@@ -31,16 +31,17 @@ from ocmconsole.kubeapi import (
     patches,
     paths,
     requestinfo,
-    store,
+    rows,
     tables,
+    times,
     verbs,
     virtual,
     watch,
 )
 from ocmconsole.kubeapi.authentication import KubernetesAuthentication
 from ocmconsole.kubeapi.calls import Call
-from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.handoff import HandOff
+from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ class KubernetesView(APIView):
         """Authenticate and authorise; DRF's negotiation and throttling have no part here."""
         self.perform_authentication(request)
 
-    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override] # a HandOff is no DRF Response
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         drf = self.initialize_request(request, *args, **kwargs)
         self.request, self.args, self.kwargs, self.headers = drf, args, kwargs, {}
         with admission.collecting() as warnings:
@@ -147,7 +148,7 @@ def _list(call: Call) -> HttpResponseBase:
     after, revision = _position(options, call)
     _await_revision(options)
     kind = call.served.kind
-    page = store.page(
+    page = rows.page(
         kind,
         namespace=call.info.namespace,
         selector=options.labels,
@@ -225,7 +226,8 @@ def _position(options: requestinfo.ListOptions, call: Call) -> tuple[Key | None,
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
             "list without the continue parameter, or use the continue token in this response to retrieve the remainder "
             "of the results. Continuing with the provided token results in an inconsistent list - objects that were "
-            "created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+            "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
+            "list.",
             metadata={"continue": _token(key, changes.head())},
         )
     return key, revision
@@ -304,7 +306,7 @@ def _apply(call: Call, body: Doc, query: requestinfo.WriteOptions, options: verb
             force=query.force,
             api_version=version.api_version,
             schema=version.schema.root,
-            now=store.timestamp(timezone.now()),
+            now=times.timestamp(timezone.now()),
             subresource=call.info.subresource,
         )
 
@@ -338,7 +340,7 @@ def _delete_collection(call: Call) -> HttpResponseBase:
     listing = requestinfo.list_options(call.request.query_params, watch=False)
     scope = _scope(call, listing)
     options = replace(bodies.delete_options(call), uid="", resource_version="")
-    page = store.page(call.served.kind, namespace=call.info.namespace, selector=listing.labels, limit=listing.limit)
+    page = rows.page(call.served.kind, namespace=call.info.namespace, selector=listing.labels, limit=listing.limit)
     gone = []
     for doc in (orjson.loads(text) for text in page.texts):
         if not scope.sees(doc):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import orjson
 from django.utils import timezone
 
-from ocmconsole.kubeapi import changes, errors, store, tables
+from ocmconsole.kubeapi import changes, errors, rows, tables
 from ocmconsole.kubeapi.changes import Entry
 from ocmconsole.kubeapi.kinds import Kind, Served
 
@@ -115,7 +115,7 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
 
 def _state(scope: Scope) -> tuple[int, list[str]]:
     name = scope.options.fields.pinned("metadata.name")
-    page = store.page(scope.served.kind, namespace=scope.namespace, selector=scope.options.labels, name=name)
+    page = rows.page(scope.served.kind, namespace=scope.namespace, selector=scope.options.labels, name=name)
     return page.revision, page.texts
 
 

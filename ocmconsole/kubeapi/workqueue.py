@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
@@ -21,6 +22,7 @@ from ocmconsole.kubeapi.models import WorkItem
 
 log = logging.getLogger(__name__)
 
+DRAIN = "ocmconsole.kubeapi.tasks.drain"
 VISIBILITY = timedelta(seconds=30)
 FIRST_RETRY = timedelta(milliseconds=50)
 LONGEST_RETRY = timedelta(minutes=5)
@@ -46,10 +48,8 @@ def poke() -> None:
     if settings.OCMCONSOLE_CONTROLLERS == "thread":
         woken.set()
     elif settings.OCMCONSOLE_CONTROLLERS == "celery":
-        from ocmconsole.kubeapi import tasks  # noqa: PLC0415 - Celery is needed in this mode only
-
         try:
-            tasks.drain.apply_async(retry=False, ignore_result=True)
+            current_app.send_task(DRAIN, retry=False, ignore_result=True)
         except Exception:
             log.exception("the broker took no poke; beat will drain")
 
@@ -102,7 +102,8 @@ def _run(item: WorkItem) -> None:
 
 
 def _delay(attempts: int) -> timedelta:
-    return min(FIRST_RETRY * 2 ** min(attempts - 1, 20), LONGEST_RETRY)
+    factor: int = 2 ** min(attempts - 1, 20)
+    return min(FIRST_RETRY * factor, LONGEST_RETRY)
 
 
 def follow(stopping: threading.Event | None = None) -> None:

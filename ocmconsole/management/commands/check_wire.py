@@ -6,14 +6,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ocmconsole.kubeapi import store
+from ocmconsole.kubeapi import rows
 
 
 class Command(BaseCommand):
     help = "Compares every resource's columns with its wire text; exit code 1 when one differs."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        checked, wrong = store.check_wire()
+        checked, wrong = rows.check_wire()
         for text in wrong:
             self.stderr.write(text)
         if wrong:

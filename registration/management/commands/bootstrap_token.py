@@ -50,7 +50,9 @@ class Command(BaseCommand):
         actor = people.actor_named(options["user"])
         token = tokens.issue_bootstrap_token(actor, name=options["name"], ttl=ttl, cluster=options["cluster"])
         if options["kubeconfig"]:
-            home.write(Path(options["kubeconfig"]).absolute(), services.bootstrap_kubeconfig(token).encode(), secret=True)
+            home.write(
+                Path(options["kubeconfig"]).absolute(), services.bootstrap_kubeconfig(token).encode(), secret=True
+            )
             self.stdout.write(f"{options['kubeconfig']} holds a token for {options['ttl']}")
             return
         cluster = options["cluster"] or "<cluster_name>"
