@@ -1,0 +1,114 @@
+"""Rows of resources: how they are read, and which columns a document has.
+
+The wire text is the truth; ``row_of`` says what the other columns must be, ``check_wire`` proves that they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.lookups import In
+
+from ocmconsole.kubeapi import changes, kinds
+from ocmconsole.kubeapi.kinds import Key, Kind
+from ocmconsole.kubeapi.models import Owner, Resource
+from ocmconsole.kubeapi.times import instant
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.selectors import LabelSelector
+
+
+def read(kind: Kind, key: Key) -> Resource | None:
+    row: Resource | None = kind.model.objects.at(key).first()
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Wire texts in key order with the revision of the snapshot; ``last`` is set when more follow."""
+
+    texts: list[str]
+    revision: int
+    last: Key | None = None
+    remaining: int | None = None
+
+
+def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
+         after: Key | None = None, limit: int = 0) -> Page:  # fmt: skip
+    """Rows of a kind by namespace and name. The revision is read before the rows, so a watch from it misses nothing."""
+    revision = changes.head()
+    rows = _narrowed(kind, namespace=namespace, selector=selector, name=name)
+    total = None
+    if after is not None:
+        rows = rows.filter(Q(namespace__gt=after.namespace) | Q(namespace=after.namespace, name__gt=after.name))
+    found = list(rows.values_list("namespace", "name", "wire")[: limit + 1] if limit else rows.values_list("wire"))
+    if not limit:
+        return Page([row[0] for row in found], revision)
+    if len(found) <= limit:
+        return Page([row[2] for row in found], revision)
+    last = Key(*found[limit - 1][:2])
+    if selector is None or selector.is_empty:
+        total = rows.count() - limit
+    return Page([row[2] for row in found[:limit]], revision, last, total)
+
+
+def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, name: str | None) -> Any:
+    """Push down what SQL can decide; the caller checks the selector on each document again."""
+    rows = kind.model.objects.order_by("namespace", "name")
+    if namespace:
+        rows = rows.filter(namespace=namespace)
+    if name is not None:
+        rows = rows.filter(name=name)
+    for requirement in selector.requirements if selector else ():
+        if requirement.operator in {"=", "==", "in"}:
+            rows = rows.filter(
+                In(KeyTextTransform(requirement.key, "labels"), list(requirement.values)),
+            )
+    return rows
+
+
+def names(kind: Kind, *, namespace: str) -> list[str]:
+    return list(kind.model.objects.filter(namespace=namespace).values_list("name", flat=True))
+
+
+def has_dependents(uid: str) -> bool:
+    """Whether any object names the uid as an owner."""
+    return Owner.objects.filter(owner_uid=uid).exists()
+
+
+def row_of(kind: Kind, key: Key, doc: Doc, text: str, revision: int) -> Resource:
+    """The row that a document projects to."""
+    metadata = doc["metadata"]
+    row = kind.model(
+        uid=metadata["uid"],
+        namespace=key.namespace,
+        name=key.name,
+        labels=metadata.get("labels") or {},
+        resource_version=revision,
+        created=instant(metadata["creationTimestamp"]),
+        deleted_at=instant(metadata["deletionTimestamp"]) if metadata.get("deletionTimestamp") else None,
+        wire=text,
+    )
+    if kind.project is not None:
+        kind.project(row, doc)
+    return row
+
+
+def check_wire() -> tuple[int, list[str]]:
+    """Compare every row's columns with what its wire text projects to: rows seen, and what is wrong."""
+    checked, wrong = 0, []
+    for kind in kinds.all_kinds():
+        for row in kind.model.objects.iterator():
+            checked += 1
+            doc = row.doc
+            wanted = row_of(kind, row.key, doc, row.wire, int(doc["metadata"]["resourceVersion"]))
+            wrong += [
+                f"{kind.resource} {row.key}: column {column.attname} is {getattr(row, column.attname)!r}"
+                for column in row._meta.concrete_fields  # noqa: SLF001 - Django's documented name
+                if column.attname not in kind.timed and getattr(row, column.attname) != getattr(wanted, column.attname)
+            ]
+    return checked, wrong

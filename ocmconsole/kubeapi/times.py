@@ -1,0 +1,15 @@
+"""Times as Kubernetes writes them (W29)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def instant(text: str) -> datetime:
+    """RFC 3339 text to an aware datetime."""
+    return datetime.fromisoformat(text)
+
+
+def timestamp(moment: datetime) -> str:
+    """metav1.Time: whole seconds in UTC."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
