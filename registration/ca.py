@@ -197,6 +197,12 @@ def _create(home: Path, now: datetime) -> None:
 # ---------------------------------------------------------------- the serving certificate
 
 
+def is_served(home: Path, names: Collection[str]) -> bool:
+    """Whether the serving certificate in the home is in order for these names. Raises AuthorityError."""
+    now = datetime.now(UTC)
+    return _serves(home, load(home, now=now), _general_names(names), now)
+
+
 def _serves(home: Path, authority: Authority, wanted: list[x509.GeneralName], now: datetime) -> bool:
     """Whether the serving files are whole, ours, for these names, and last a while."""
     try:

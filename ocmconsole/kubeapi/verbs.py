@@ -147,9 +147,12 @@ def update(
 ) -> Result:
     """Replace an object (PUT). Raises Conflict when its resourceVersion is not the current one (W14)."""
     decision = options.decision or authz.require(actor, attributes(kind, "update", key, subresource, options.version))
-    if rows.read(kind, key) is None and kind.create_on_update and not subresource:
-        return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None))
-    return _rewrite(actor, "update", kind, key, lambda _: deepcopy(doc), decision, subresource, options)
+    try:
+        return _rewrite(actor, "update", kind, key, lambda _: deepcopy(doc), decision, subresource, options)
+    except errors.NotFound:
+        if not kind.create_on_update or subresource:
+            raise
+    return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None))
 
 
 def patch(
