@@ -1,7 +1,7 @@
 """Questions that are asked as objects and stored nowhere: may I, may he, who am I, whose token, a token please.
 
 Each ``answer(actor, namespace, name, doc)`` returns the filled document (wire.md 6.3, 6.6). Registered here with the
-machinery's ``virtual`` endpoints, which the API view dispatches to, and with discovery.
+machinery's ``virtual`` endpoints.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ocmconsole.corekinds import identity, protos, rbac, schemas, tokens
 from ocmconsole.corekinds.models import ServiceAccount
-from ocmconsole.kubeapi import authentication, authz, changes, discovery, errors, virtual
+from ocmconsole.kubeapi import authentication, authz, changes, errors, virtual
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.schema import Schema
 from ocmconsole.kubeapi.times import timestamp
@@ -243,11 +243,20 @@ for _group, _kind, _answer, _table in (
     (AUTHENTICATION, "SelfSubjectReview", self_subject_review, protos.SELF_SUBJECT_REVIEW),
     (AUTHENTICATION, "TokenReview", token_review, protos.TOKEN_REVIEW),
 ):
-    _place = (_group, "v1", f"{_kind.lower()}s", _kind, _kind.startswith("Local"), ("create",))
-    virtual.register(virtual.Endpoint(*_place, _answer, protobuf=_table))
-    discovery.register_virtual(discovery.VirtualResource(*_place))
+    virtual.register(
+        virtual.Endpoint(
+            group=_group,
+            version="v1",
+            plural=f"{_kind.lower()}s",
+            kind=_kind,
+            namespaced=_kind.startswith("Local"),
+            verbs=("create",),
+            answer=_answer,
+            protobuf=_table,
+            schema=SCHEMAS[_kind],
+        )
+    )
 
-# Discovery knows it from the subresources of ServiceAccount.
 virtual.register(
     virtual.Endpoint(
         group="",
@@ -270,16 +279,6 @@ virtual.register(
         namespaced=True,
         verbs=("get", "list"),
         answer=services,
-    )
-)
-discovery.register_virtual(
-    discovery.VirtualResource(
-        group="",
-        version="v1",
-        plural="services",
-        kind="Service",
-        namespaced=True,
-        verbs=("get", "list"),
         short_names=("svc",),
     )
 )

@@ -1,70 +1,25 @@
 """Discovery: what the hub serves, told in the two languages clients ask in (wire.md 1.1 to 1.4).
 
 The legacy and the aggregated documents are written from the same ``Catalogue``, so they cannot disagree (W164).
-Endpoints that store nothing (access reviews, the empty list of services) are no kinds; they are announced with
-``register_virtual``. Called by ``views`` and ``openapi``.
+Endpoints that store nothing (access reviews, the empty list of services) are no kinds; ``virtual`` knows them.
+Called by ``paths`` and ``openapi``.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource
-
-if TYPE_CHECKING:
-    from ocmconsole.kubeapi.schema import Schema
+from ocmconsole.kubeapi.virtual import Endpoint, described
 
 MINOR = "32"
 # The reference lists the verbs of custom resources in this order (wire.md 1.7).
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _OTHER_PATHS = ("/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
-
-
-@dataclass(frozen=True, slots=True)
-class VirtualResource:
-    """An endpoint without stored objects. ``subresource_of`` names the parent's plural when it is below one.
-
-    Without a ``schema`` the published definition says no more than that any content is accepted.
-    """
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    namespaced: bool
-    verbs: tuple[str, ...]
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
-    subresource_of: str = ""
-    schema: Schema | None = None
-
-
-_VIRTUAL: dict[tuple[str, str, str], VirtualResource] = {}
-
-
-def register_virtual(resource: VirtualResource) -> VirtualResource:
-    """Announce an endpoint; called once, at import of an app's ``kinds.py``."""
-    name = f"{resource.subresource_of}/{resource.plural}" if resource.subresource_of else resource.plural
-    key = resource.group, resource.version, name
-    if key in _VIRTUAL:
-        msg = f"{name} of {resource.group}/{resource.version} is registered twice"
-        raise ValueError(msg)
-    _VIRTUAL[key] = resource
-    return resource
-
-
-def all_virtual() -> Iterator[VirtualResource]:
-    return iter(_VIRTUAL.values())
-
-
-def find_virtual(group: str, version: str, plural: str) -> VirtualResource | None:
-    """``plural`` is ``parent/sub`` for what is below a parent."""
-    return _VIRTUAL.get((group, version, plural))
 
 
 class Resource(NamedTuple):
@@ -83,14 +38,13 @@ class Resource(NamedTuple):
 class Catalogue:
     """The served kinds and virtual resources by group and version."""
 
-    def __init__(self, served: Iterable[Served], virtual: Iterable[VirtualResource]) -> None:
+    def __init__(self, served: Iterable[Served], virtual: Iterable[Endpoint]) -> None:
         found: dict[tuple[str, str], dict[str, Resource]] = {}
         for entry in served:
             version = entry.version
             found.setdefault((version.group, version.version), {})[entry.kind.plural] = _stored(entry.kind)
-        # Parents first, so that what is below them finds them.
-        for extra in sorted(virtual, key=lambda resource: bool(resource.subresource_of)):
-            _add_virtual(found.setdefault((extra.group, extra.version), {}), extra)
+        for extra in virtual:
+            found.setdefault((extra.group, extra.version), {})[extra.plural] = _virtual(extra)
         self._found = found
 
     def groups(self) -> dict[str, list[str]]:
@@ -109,7 +63,7 @@ class Catalogue:
 
 def catalogue() -> Catalogue:
     """What the registries hold now."""
-    return Catalogue(kinds.all_served(), all_virtual())
+    return Catalogue(kinds.all_served(), described())
 
 
 def preference(version: str) -> tuple[int, int, int]:
@@ -134,16 +88,15 @@ def _stored(kind: Kind) -> Resource:
     )
 
 
-def _add_virtual(resources: dict[str, Resource], extra: VirtualResource) -> None:
-    parent = resources.get(extra.subresource_of)
-    if parent is not None:
-        below = Subresource(extra.plural, extra.verbs, kind=extra.kind)
-        resources[parent.plural] = parent._replace(subresources=(*parent.subresources, below))
-    elif not extra.subresource_of:
-        singular = extra.singular or extra.kind.lower()
-        resources[extra.plural] = Resource(
-            extra.plural, singular, extra.kind, extra.namespaced, extra.verbs, extra.short_names
-        )
+def _virtual(endpoint: Endpoint) -> Resource:
+    return Resource(
+        endpoint.plural,
+        endpoint.kind.lower(),
+        endpoint.kind,
+        endpoint.namespaced,
+        endpoint.verbs,
+        endpoint.short_names,
+    )
 
 
 # Legacy documents

@@ -28,9 +28,9 @@ from ocmconsole.kubeapi.definitions import (
     stored_schema,
     v2_node,
 )
-from ocmconsole.kubeapi.discovery import VirtualResource
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Served, Subresource
+from ocmconsole.kubeapi.virtual import Endpoint, described
 
 _PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC = "application/strategic-merge-patch+json"
@@ -121,7 +121,7 @@ class Operation(NamedTuple):
 class Publication:
     """All documents about a set of kinds."""
 
-    def __init__(self, served: Iterable[Served], virtual: Iterable[VirtualResource] = ()) -> None:
+    def __init__(self, served: Iterable[Served], virtual: Iterable[Endpoint] = ()) -> None:
         self._served = list(served)
         self._virtual = list(virtual)
 
@@ -183,7 +183,7 @@ class Publication:
 @cache
 def publication() -> Publication:
     """The documents about everything registered; asked for only after all apps have registered their kinds."""
-    return Publication(kinds.all_served(), discovery.all_virtual())
+    return Publication(kinds.all_served(), described())
 
 
 def v3_root() -> Document:
@@ -230,20 +230,14 @@ def _stored_operations(served: Served) -> Iterator[Operation]:
                 yield Operation(f"{place}/{{name}}/{sub.name}", _ITEM[verb], below, below.name, patches)
 
 
-def _virtual_operations(extra: VirtualResource) -> Iterator[Operation]:
+def _virtual_operations(extra: Endpoint) -> Iterator[Operation]:
     name = extra.schema.name if extra.schema else definition_name(extra.group, extra.version, extra.kind)
     schema = extra.schema.publish() if extra.schema else any_content()
     of = Definition(name, extra.group, extra.version, extra.kind, schema)
     place = _prefix(extra.group, extra.version)
     if extra.namespaced:
         place = f"{place}/namespaces/{{namespace}}"
-    if extra.subresource_of:
-        place = f"{place}/{extra.subresource_of}/{{name}}/{extra.plural}"
-        for verb in extra.verbs:
-            if verb in _ITEM:
-                yield Operation(place, _ITEM[verb], of, name, _PATCHES)
-    else:
-        yield from _operations_at(f"{place}/{extra.plural}", extra.verbs, of, _PATCHES)
+    yield from _operations_at(f"{place}/{extra.plural}", extra.verbs, of, _PATCHES)
 
 
 def _operations_at(place: str, verbs: Iterable[str], of: Definition, patches: tuple[str, ...]) -> Iterator[Operation]:

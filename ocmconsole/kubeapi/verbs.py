@@ -279,8 +279,12 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     admission.default(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     _validate(kind, old, new)
-    admission.check(actor, kind, old, new, subresource)
-    _within(actor, kind, key, verb, subresource, decision, old, new)
+    try:
+        admission.check(actor, kind, old, new, subresource)
+        _within(actor, kind, key, verb, subresource, decision, old, new)
+    except errors.Forbidden as error:
+        audit.denied(actor, attributes(kind, verb, key, subresource), error.message)  # D11
+        raise
     _bookkeep(kind, version, old, new, options, subresource, times.timestamp(now))
     gone = bool(new["metadata"].get("deletionTimestamp")) and not _is_held(kind, new)
     act = admission.act(kind, verb, old, new)

@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from ocmconsole.kubeapi import discovery
-from ocmconsole.kubeapi.discovery import Catalogue, VirtualResource
+from ocmconsole.kubeapi import discovery, virtual
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.discovery import Catalogue
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
+from ocmconsole.kubeapi.virtual import Endpoint
 
 GROUP = "cluster.example.io"
 
@@ -53,11 +55,22 @@ SERVED = [
         subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
     ),
 ]
+
+
+def unanswered(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
+    raise AssertionError("only described here")
+
+
 VIRTUAL = [
-    VirtualResource("", "v1", "finalize", "Event", True, ("update",), subresource_of="events"),
-    VirtualResource("", "v1", "services", "Service", True, ("get", "list"), short_names=("svc",)),
-    VirtualResource(
-        "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False, ("create",)
+    Endpoint("", "v1", "services", "Service", True, ("get", "list"), unanswered, short_names=("svc",)),
+    Endpoint(
+        "authorization.k8s.io",
+        "v1",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        False,
+        ("create",),
+        unanswered,
     ),
 ]
 LISTED = Catalogue(SERVED, VIRTUAL)
@@ -149,7 +162,6 @@ def test_a_subresource_of_another_type_says_so() -> None:
 def test_endpoints_that_store_nothing_are_announced_too() -> None:
     assert resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews")["verbs"] == ["create"]
     assert resource("", "v1", "services")["shortNames"] == ["svc"]
-    assert resource("", "v1", "events/finalize")["verbs"] == ["update"]
 
 
 @pytest.mark.contract("W164")
@@ -210,15 +222,14 @@ def test_versions_have_an_order() -> None:
     assert sorted(mixed, key=discovery.preference) == versions
 
 
-def test_a_virtual_resource_is_registered_once_and_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "_VIRTUAL", {})
-    below, services, review = VIRTUAL
+def test_an_endpoint_is_registered_once_and_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual, "_endpoints", {})
+    services, review = VIRTUAL
     for extra in VIRTUAL:
-        discovery.register_virtual(extra)
-    assert list(discovery.all_virtual()) == VIRTUAL
-    assert discovery.find_virtual("", "v1", "services") is services
-    assert discovery.find_virtual("", "v1", "events/finalize") is below
-    assert discovery.find_virtual("authorization.k8s.io", "v1", "services") is None
-    assert discovery.find_virtual("authorization.k8s.io", "v1", "selfsubjectaccessreviews") is review
+        virtual.register(extra)
+    assert list(virtual.described()) == VIRTUAL
+    assert virtual.find("", "v1", "services") is services
+    assert virtual.find("authorization.k8s.io", "v1", "services") is None
+    assert virtual.find("authorization.k8s.io", "v1", "selfsubjectaccessreviews") is review
     with pytest.raises(ValueError, match="registered twice"):
-        discovery.register_virtual(services)
+        virtual.register(services)

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from ocmconsole.kubeapi.discovery import VirtualResource
+from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource, Version
 from ocmconsole.kubeapi.openapi import Publication
 from ocmconsole.kubeapi.schema import OBJECT_META, OBJECT_META_NAME, Schema
+from ocmconsole.kubeapi.virtual import Endpoint
 
 GROUP = "cluster.example.io"
 CUSTOM = "io.example.cluster.v1.ManagedCluster"
@@ -67,7 +68,13 @@ ACCOUNT = kind(
     subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
     merge_keys={"secrets": "name", "nested.names": "", "metadata.finalizers": "", "elsewhere.x": "y"},
 )
-REVIEW = VirtualResource("authorization.k8s.io", "v1", "accessreviews", "AccessReview", False, ("create",))
+
+
+def unanswered(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
+    raise AssertionError("only described here")
+
+
+REVIEW = Endpoint("authorization.k8s.io", "v1", "accessreviews", "AccessReview", False, ("create",), unanswered)
 BOTH = Publication([CLUSTER, ACCOUNT], [REVIEW])
 
 
