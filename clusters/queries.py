@@ -13,9 +13,11 @@ from django.db.models import Q
 
 from clusters import status
 from clusters.grants import CLUSTERS
-from clusters.kinds import LEASE_NAME, instant
+from clusters.kinds import LEASE_NAME, MANAGED_CLUSTER, instant
 from clusters.models import ClusterFacts, Lease, ManagedCluster
 from clusters.status import Facts, Status
+from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.labels import EVERYTHING
 
 if TYPE_CHECKING:
@@ -39,6 +41,13 @@ def clusters_for(actor: Actor) -> QuerySet[Any]:
     if visible != EVERYTHING:
         visible = reduce(or_, (rule(actor) for rule in _sights), visible)
     return ManagedCluster.objects.filter(visible).order_by("name")
+
+
+def may_see(actor: Actor, name: str) -> bool:
+    """D16; of a name that is no cluster yet, who may get it by that name or get them all."""
+    if ManagedCluster.objects.filter(name=name).exists():
+        return clusters_for(actor).filter(name=name).exists()
+    return authz.authorize(actor, Attributes("get", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed
 
 
 @dataclass(frozen=True, slots=True)

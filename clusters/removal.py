@@ -36,7 +36,11 @@ def _finalizers(doc: Doc) -> list[str]:
     return list(doc["metadata"].get("finalizers") or ())
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _finalizers))
+def _is_held(doc: Doc) -> bool:
+    return RESOURCE_CLEANUP in _finalizers(doc)
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held))
 def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     cluster = ManagedCluster.objects.at(key).first()
     enabled = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
@@ -46,7 +50,7 @@ def reconcile_resource_cleanup(key: Key) -> timedelta | None:
         if enabled:
             hand.add_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP, first=True)
         return None
-    if RESOURCE_CLEANUP not in _finalizers(cluster.doc):
+    if not _is_held(cluster.doc):
         return None
     if enabled and (again := _clean(key.name, cluster)) is not None:
         return again

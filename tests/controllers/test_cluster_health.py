@@ -211,7 +211,7 @@ def test_an_odd_lease_of_one_cluster_does_not_hide_another(c1: str) -> None:
     make.cluster("c2", accepted=True)
     make.settle()
     make.available("c2")
-    make.renew(c1, datetime(1, 1, 2, tzinfo=timezone.now().tzinfo))
+    make.renew(c1, datetime(1000, 1, 2, tzinfo=timezone.now().tzinfo))
     make.renew("c2", ago(301))
     make.sweep()
     assert available(c1) == SILENT

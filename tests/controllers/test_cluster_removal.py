@@ -79,7 +79,7 @@ def test_what_a_finalizer_holds_is_counted_and_waited_for(c1: str) -> None:
     five_seconds_later()
     assert deleting()[2].endswith("the remaining count is 1, the finalizer pending count is 1")
     assert WorkItem.objects.filter(reconciler="resource_cleanup", name=c1, due__gt=timezone.now()).exists()
-    make.edit(CONFIG_MAP, "held", lambda doc: doc["metadata"].pop("finalizers"), namespace=c1)
+    verbs.edit(make.ADMIN, CONFIG_MAP, Key(c1, "held"), lambda doc: doc["metadata"].pop("finalizers"))
     five_seconds_later()
     assert verbs.find(MANAGED_CLUSTER, Key("", c1)) is None
 
