@@ -63,6 +63,11 @@ fmt: $(DEV) ## format the sources and mend what ruff can mend
 bench: $(DEV) $(ASSETS) ## the benchmarks as tables; BENCH_QUICK=1 for a coarse answer
 	$(PY) -m tests.bench
 
+.PHONY: screens
+screens: $(DEV) $(ASSETS) ## pictures of every page into docs/screens
+	$(PY) -m tests.tools
+	$(PY) -m tests.screens
+
 .PHONY: migrations
 migrations: $(DEV) ## write the migrations that the models ask for
 	OCMCONSOLE_HOME=var/lint $(PY) manage.py makemigrations

@@ -10,10 +10,11 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
+from django.utils.dateparse import parse_datetime
 
 from clusters import status
 from clusters.grants import CLUSTERS
-from clusters.kinds import LEASE_NAME, MANAGED_CLUSTER, instant
+from clusters.kinds import LEASE_NAME, MAINTENANCE_TAINT, MANAGED_CLUSTER, instant, spec_of
 from clusters.models import ClusterFacts, Lease, ManagedCluster
 from clusters.status import Facts, Status
 from ocmconsole.kubeapi import authz
@@ -73,7 +74,9 @@ def observe(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
 def _observed(
     row: ManagedCluster, facts: ClusterFacts | None, renewed: int | None, skew: int | None, now: datetime
 ) -> Observed:
-    last_heard = instant(renewed) if renewed is not None else None
+    # The hub makes the lease, an earlier cluster of this name may have left it: no heartbeat of this one (H15, H18).
+    is_heartbeat = renewed is not None and skew is not None and instant(renewed) >= row.created
+    last_heard = instant(renewed) if renewed is not None and is_heartbeat else None
     return Observed(row, status.word(_facts(row, facts or ClusterFacts(), last_heard, skew), now), last_heard)
 
 
@@ -101,4 +104,11 @@ def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None
         certificate_not_before=facts.certificate_not_before,
         certificate_not_after=facts.certificate_not_after,
         in_maintenance=row.in_maintenance,
+        maintenance_since=_maintenance_since(row) if row.in_maintenance else None,
     )
+
+
+def _maintenance_since(row: ManagedCluster) -> datetime | None:
+    taints = spec_of(row.doc).get("taints") or ()
+    added = (taint.get("timeAdded") for taint in taints if taint.get("key") == MAINTENANCE_TAINT)
+    return parse_datetime(next(added, None) or "")

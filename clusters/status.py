@@ -70,6 +70,7 @@ class Facts:
     certificate_not_before: datetime | None = None
     certificate_not_after: datetime | None = None
     in_maintenance: bool = False
+    maintenance_since: datetime | None = None
 
     @property
     def grace(self) -> timedelta:
@@ -247,7 +248,11 @@ def _speaking(facts: Facts, now: datetime) -> Status:
     if facts.in_maintenance:
         text = "In maintenance; placements leave it alone."
         return Status(
-            Word.MAINTENANCE, None, text, "The maintenance taint is set.", "Remove the taint when it is over."
+            Word.MAINTENANCE,
+            facts.maintenance_since,
+            text,
+            "The maintenance taint is set.",
+            "Remove the taint when it is over.",
         )
     if facts.available == "True":
         heard = f"Heard {_ago(facts.last_heard, now)}." if facts.last_heard else "The agent reports that it is well."

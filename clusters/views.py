@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import render
@@ -21,6 +20,7 @@ from clusters.status import Word
 from ocmconsole.corekinds.models import Event
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.kubeapi.shown import as_yaml
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PAGE = 100
 EVENTS_SHOWN = 20
 NOTHING = "Ask an admin for the permission clusters.view_managedcluster, or to see a set that holds what you look for."
-QUIET = frozenset({Word.HEALTHY, Word.MAINTENANCE})
+ALARMING = frozenset({"danger", "caution"})
 # Worst first; a condition that the hub does not know stands between.
 TONES = {"danger": 0, "caution": 1, "quiet": 2, "ok": 3}
 ACCEPT = "clusters.accept_managedcluster"
@@ -55,7 +55,8 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
         "status": wanted,
         "words": [(word, words[word]) for word in Word],
         "total": len(found),
-        "troubled": sum(count for word, count in words.items() if word not in QUIET),
+        "troubled": sum(count for word, count in words.items() if word.tone in ALARMING),
+        "undecided": sum(count for word, count in words.items() if word.tone == "accent"),
         "page": {
             "previous_url": _page_url(request, start - PAGE) if start else "",
             "next_url": _page_url(request, start + PAGE) if start + PAGE < len(matching) else "",
@@ -117,7 +118,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "facts": _facts(found, known),
         "certificate": _certificate(known, now),
         "events": _events(row),
-        "yaml": _yaml(doc),
+        "yaml": as_yaml(doc),
         "commands": [f"kubectl get managedcluster {name} -o yaml", f"kubectl describe managedcluster {name}"],
         "request_url": reverse("registration:request", args=[name]) if waits else "",
         "can_accept": can_accept,
@@ -212,8 +213,3 @@ def _events(row: ManagedCluster) -> list[dict[str, Any]]:
         }
         for doc in docs
     ]
-
-
-def _yaml(doc: Doc) -> str:
-    metadata = {name: part for name, part in doc["metadata"].items() if name != "managedFields"}
-    return yaml.safe_dump({**doc, "metadata": metadata}, sort_keys=False, allow_unicode=True)

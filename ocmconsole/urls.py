@@ -8,6 +8,9 @@ from django.urls import include, path
 
 from ocmconsole import views
 
+admin.site.site_header = admin.site.site_title = "ocmconsole"
+admin.site.index_title = "Django admin"
+
 urlpatterns = [
     path("", views.home, name="home"),
     path(

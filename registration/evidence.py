@@ -47,6 +47,18 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """Where a request came from, as the hub saw it."""
+
+    requester: str = ""
+    credential: str = ""
+    minter: str = ""
+    source: str = ""
+    client: str = ""
+    asked: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One certificate request in words."""
 
@@ -64,22 +76,24 @@ class Asked:
     expires: str
     state: str
     problems: tuple[str, ...]
+    recorded: Recorded
     reason: str = ""
+
+    @property
+    def credential(self) -> str:
+        return self.recorded.credential
+
+    @property
+    def source(self) -> str:
+        return self.recorded.source
+
+    @property
+    def client(self) -> str:
+        return self.recorded.client
 
     @property
     def is_waiting(self) -> bool:
         return self.state == State.PENDING
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Where a request came from, as the hub saw it."""
-
-    requester: str = ""
-    credential: str = ""
-    source: str = ""
-    client: str = ""
-    asked: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -122,7 +136,13 @@ def of(name: str) -> Evidence:
     facts = queries.facts_of(name)
     created = _creations([*(row.uid for row in rows), *([cluster.uid] if cluster else [])])
     return _weighed(
-        Evidence(name, cluster, [_asked(row) for row in rows], _recorded(cluster, rows, created), facts), created
+        Evidence(
+            name,
+            cluster,
+            [_asked(row, created.get(row.uid)) for row in rows],
+            _newest(cluster, rows, created),
+            facts,
+        )
     )
 
 
@@ -132,30 +152,30 @@ def _creations(uids: list[str]) -> dict[str, AuditEvent]:
     return {event.uid: event for event in found}
 
 
-def _recorded(cluster: Any, rows: list[Any], created: dict[str, AuditEvent]) -> Recorded:
+def _newest(cluster: Any, rows: list[Any], created: dict[str, AuditEvent]) -> Recorded:
     newest = next((created[row.uid] for row in rows if row.uid in created), None)
-    event = newest or (created.get(cluster.uid) if cluster else None)
+    return _recorded(newest or (created.get(cluster.uid) if cluster else None))
+
+
+def _recorded(event: AuditEvent | None) -> Recorded:
     if event is None:
         return Recorded()
-    return Recorded(event.user, credential_text(event), event.address, event.user_agent, event.time)
+    credential, minter = credential_text(event)
+    return Recorded(event.user, credential, minter, event.address, event.user_agent, event.time)
 
 
-def credential_text(event: AuditEvent) -> str:
-    """The credential in words: which token, whose."""
+def credential_text(event: AuditEvent) -> tuple[str, str]:
+    """The credential in words, and who minted it."""
     kind, _, value = event.credential.partition(":")
     if kind == "bootstrap":
         token = BootstrapToken.objects.filter(pk=value).first()
-        if token is None:
-            return f"bootstrap token {value}"
-        return f"token {token.name or token.pk} · minted by {token.created_by}"
+        return (f"token {token.name or token.pk}", token.created_by) if token else (f"bootstrap token {value}", "")
     if kind == "jwt":
-        return f"service account {event.user.removeprefix('system:serviceaccount:').replace(':', '/')}"
-    if kind == "cert":
-        return "client certificate"
-    return {"session": "console session"}.get(kind, "unknown credential")
+        return f"service account {event.user.removeprefix('system:serviceaccount:').replace(':', '/')}", ""
+    return {"cert": "client certificate", "session": "console session"}.get(kind, "unknown credential"), ""
 
 
-def _asked(row: CertificateSigningRequest) -> Asked:
+def _asked(row: CertificateSigningRequest, event: AuditEvent | None) -> Asked:
     doc = row.doc
     spec = doc["spec"]
     request = ca.parse_request(request_pem(doc))
@@ -176,6 +196,7 @@ def _asked(row: CertificateSigningRequest) -> Asked:
         problems=tuple(
             identity.problems(request, cluster=row.cluster, signer=row.signer, usages=spec.get("usages") or [])
         ),
+        recorded=_recorded(event),
         reason=_decision_text(doc),
     )
 
@@ -198,12 +219,12 @@ def lifetime_text(seconds: int | None) -> str:
 # ---------------------------------------------------------------- weighing
 
 
-def _weighed(evidence: Evidence, created: dict[str, AuditEvent]) -> Evidence:
-    evidence.checked = [*_request_facts(evidence, created), *_name_facts(evidence)]
+def _weighed(evidence: Evidence) -> Evidence:
+    evidence.checked = [*_request_facts(evidence), *_name_facts(evidence)]
     return evidence
 
 
-def _request_facts(evidence: Evidence, created: dict[str, AuditEvent]) -> Iterable[Fact]:
+def _request_facts(evidence: Evidence) -> Iterable[Fact]:
     waiting = evidence.waiting
     if not waiting:
         yield Fact(ok=False, title="No certificate request is waiting", weight=Verdict.CHECK,
@@ -218,7 +239,7 @@ def _request_facts(evidence: Evidence, created: dict[str, AuditEvent]) -> Iterab
         yield Fact(ok=True, title="Signer and usages are the ones for cluster agents")
         yield Fact(ok=True, title=f"The request is signed by its own key, {waiting[0].key}")
     keys = {asked.fingerprint for asked in waiting}
-    askers = {(asked.requester, _address(asked, created)) for asked in waiting}
+    askers = {(asked.requester, asked.source) for asked in waiting}
     if len(askers) > 1:
         yield Fact(ok=False, title="Different askers use this name right now",
                    text="Different credentials or addresses mean two askers, not one restarted agent.")  # fmt: skip
@@ -227,10 +248,6 @@ def _request_facts(evidence: Evidence, created: dict[str, AuditEvent]) -> Iterab
                    text="One requester from one address: an agent that was restarted makes a new key.")  # fmt: skip
     else:
         yield Fact(ok=True, title="One key asks for this name")
-
-
-def _address(asked: Asked, created: dict[str, AuditEvent]) -> str:
-    return next((event.address for event in created.values() if event.name == asked.name), "")
 
 
 def _name_facts(evidence: Evidence) -> Iterable[Fact]:

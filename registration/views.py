@@ -40,6 +40,7 @@ class Row:
     why: str
     requester: str
     credential: str
+    minter: str
     source: str
     asked: datetime | None
     csr_count: int
@@ -76,6 +77,7 @@ def _row(found: Evidence) -> Row:
         why=found.why,
         requester=found.recorded.requester,
         credential=found.recorded.credential,
+        minter=found.recorded.minter,
         source=found.recorded.source,
         asked=found.recorded.asked or (found.cluster.created if found.cluster else None),
         csr_count=len(waiting),
@@ -212,6 +214,7 @@ def _recorded(found: Evidence) -> list[tuple[str, Any]]:
     rows = [
         ("Asked as", recorded.requester),
         ("Credential", recorded.credential),
+        ("Minted by", recorded.minter),
         ("From", recorded.source),
         ("Client", recorded.client),
         ("First seen", found.cluster.created if found.cluster else recorded.asked),
@@ -270,6 +273,9 @@ def _effects(found: Evidence) -> list[dict[str, Any]]:
 
 
 def _commands(found: Evidence) -> list[str]:
+    """What kubectl would be told: to let it in, or to refuse it where accepting is blocked."""
+    if found.verdict is Verdict.BLOCKED:
+        return [f"kubectl certificate deny {asked.name}" for asked in found.waiting]
     commands = [f"kubectl certificate approve {asked.name}" for asked in found.waiting[:1]]
     patch = '{"spec":{"hubAcceptsClient":true}}'
     return [*commands, f"kubectl patch managedcluster {found.name} --type=merge -p '{patch}'"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import yaml
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -17,6 +16,7 @@ from ocmconsole.kubeapi import authz, errors, kinds, negotiation, verbs
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.kubeapi.shown import as_yaml, shown_over
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
-
-HIDDEN = ("managedFields",)
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg] # one form for every kind
@@ -165,20 +163,6 @@ class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
         name = row.name if row else ""
         target = f"../../../../kubeapi/auditevent/?resource={self.kind.resource}&name={name}"
         return HttpResponseRedirect(target)
-
-
-def as_yaml(doc: Doc) -> str:
-    metadata = {name: part for name, part in doc["metadata"].items() if name not in HIDDEN}
-    return yaml.safe_dump({**doc, "metadata": metadata}, sort_keys=False, allow_unicode=True)
-
-
-def shown_over(stored: Doc, edited: Doc) -> Doc:
-    """What the form left out is kept."""
-    metadata = edited.get("metadata")
-    if not isinstance(metadata, dict):
-        raise errors.BadRequest("metadata must be an object")
-    hidden = {name: stored["metadata"][name] for name in HIDDEN if name in stored["metadata"]}
-    return {**edited, "metadata": {**metadata, **hidden}}
 
 
 def register(*registered: Kind) -> None:

@@ -142,6 +142,12 @@ def breakable(value: object) -> SafeString:
 
 
 @register.filter
+def glued(value: object) -> str:
+    """A sentence that never breaks between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=(?:s|min|h|d)\b)", "\N{NO-BREAK SPACE}", str(value))
+
+
+@register.filter
 def last_segment(value: object) -> str:
     """The part of a qualified name that people read: `unreachable` of `cluster.…io/unreachable`."""
     return str(value).rstrip("/").rpartition("/")[2]
@@ -203,6 +209,9 @@ COMPARED = (
     ("Key", "fingerprint", "key"),
     ("Key type", "key", "text"),
     ("Asked", "asked", "time"),
+    ("Credential", "credential", "text"),
+    ("From", "source", "code"),
+    ("Client", "client", "text"),
     ("Requester", "requester", "code"),
     ("Groups", "groups", "codes"),
     ("CN", "cn", "code"),
