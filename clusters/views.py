@@ -125,7 +125,6 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "disconnect_url": reverse("registration:disconnect", args=[name])
         if can_accept and row.hub_accepts_client
         else "",
-        "cluster_rv": str(row.resource_version),
     }
     return render(request, "clusters/detail.html", context)
 

@@ -10,7 +10,7 @@ from clusters import queries as cluster_queries
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.admin import ResourceAdmin, register
 from ocmconsole.kubeapi.session import actor_of
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import Resource
 
 register(CERTIFICATE_SIGNING_REQUEST)
 
@@ -39,6 +41,18 @@ class ManagedClusterAdmin(ResourceAdmin):
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows & cluster_queries.clusters_for(actor_of(request, Door.ADMIN))
+
+    def write(self, request: HttpRequest, obj: Resource, doc: Doc, *, dry_run: bool = False) -> verbs.Result:
+        """The refusal names the permission as the other pages do."""
+        try:
+            return super().write(request, obj, doc, dry_run=dry_run)
+        except errors.Forbidden as error:
+            name = error.details.get("name", "")
+            is_about_accept = error.details.get("kind") == "managedclusters/accept"
+            if not is_about_accept or services.may_accept(actor_of(request, Door.ADMIN), name).allowed:
+                raise
+            text = f"{error.message}; {services.MISSING.format(name=name)}"
+            raise errors.Forbidden(text, details=error.details) from error
 
     @admin.action(description="Accept selected clusters and approve their requests")
     def accept(self, request: HttpRequest, queryset: QuerySet[ManagedCluster]) -> None:

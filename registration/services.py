@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import yaml
 from django.conf import settings
 
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
@@ -26,6 +26,7 @@ from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import Resource
     from registration.models import CertificateSigningRequest
 
 STALE = "The request changed while you were reading it; nothing was done. Look at it again."
@@ -47,7 +48,9 @@ def accept_cluster(actor: Actor, name: str, *, seen: Seen | None = None) -> list
     """
     row = verbs.existing(MANAGED_CLUSTER, Key("", name))
     require_accept(actor, name)
-    waiting = _chosen(queries.waiting_requests(name), seen)
+    asking = queries.waiting_requests(name)
+    _require_unchanged(seen, row, asking)
+    waiting = _chosen(asking)
     with verbs.batch(actor) as batch:
         batch.edit(MANAGED_CLUSTER, row.key, _accept, expect=seen.cluster if seen else "")
         for request in waiting:
@@ -56,22 +59,28 @@ def accept_cluster(actor: Actor, name: str, *, seen: Seen | None = None) -> list
 
 
 def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None = None) -> list[str]:
-    """Deny the waiting requests of a cluster and remember why. Returns the names of the denied requests (D10)."""
+    """Deny the waiting requests of a cluster and remember why. Returns the names of the denied requests (D10).
+
+    A cluster that is accepted stays so: it loses the new request only.
+    """
     require_accept(actor, name)
-    waiting = queries.waiting_requests(name)
-    if seen is not None and {request.name: str(request.resource_version) for request in waiting} != dict(seen.requests):
-        raise errors.Conflict(STALE)
-    fitting = [request for request in waiting if cluster_of(request.doc) == name]
     row = rows.read(MANAGED_CLUSTER, Key("", name))
+    waiting = queries.waiting_requests(name)
+    _require_unchanged(seen, row, waiting)
+    fitting = [request for request in waiting if cluster_of(request.doc) == name]
+    is_accepted = row is not None and bool(spec_of(row.doc).get("hubAcceptsClient"))
     if row is None and not fitting:
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
+    if is_accepted and not fitting:
+        raise errors.Conflict(f"{name} is accepted and nothing of it waits; disconnect it instead.")
     with verbs.batch(actor) as batch:
         for request in fitting:
             batch.edit(
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
             )
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:decline", reason)
-        batch.records.append(decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
+        if not is_accepted:
+            batch.records.append(decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
     return [request.name for request in fitting]
 
 
@@ -95,11 +104,18 @@ def require_accept(actor: Actor, name: str) -> None:
     authz.refuse(actor, asked, MISSING.format(name=name))
 
 
-def _chosen(waiting: list[CertificateSigningRequest], seen: Seen | None) -> list[CertificateSigningRequest]:
+def _require_unchanged(seen: Seen | None, row: Resource | None, waiting: list[CertificateSigningRequest]) -> None:
+    """What the person decided about is still what is there."""
+    if seen is None:
+        return
+    requests = {request.name: str(request.resource_version) for request in waiting}
+    if seen != Seen(str(row.resource_version) if row else "", requests):
+        raise errors.Conflict(STALE)
+
+
+def _chosen(waiting: list[CertificateSigningRequest]) -> list[CertificateSigningRequest]:
     """The newest fitting request of one requester; two requesters are for a person to tell apart (K7)."""
     fitting = [request for request in waiting if cluster_of(request.doc) == request.cluster]
-    if seen is not None and {request.name: str(request.resource_version) for request in waiting} != dict(seen.requests):
-        raise errors.Conflict(STALE)
     if len({request.username for request in fitting}) > 1:
         raise errors.Conflict(
             f"Several requesters ask for {fitting[0].cluster} with different credentials; decline one of them first."

@@ -154,25 +154,18 @@ def disconnect(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _refused(request: HttpRequest, name: str, error: errors.ApiError) -> HttpResponse:
-    """The refusal beside what it was about; nothing was changed."""
-    if isinstance(error, errors.NotFound):
-        raise Http404(error.message) from error
-    messages.error(
-        request,
-        services.STALE
-        if isinstance(error, errors.Conflict) and "object has been modified" in error.message
-        else error.message,
-    )
-    return _page(request, name, DeclineForm(), status=error.code)
+    """The refusal beside what it was about, or that there is no such thing; nothing was changed."""
+    moved = isinstance(error, errors.Conflict) and "object has been modified" in error.message
+    return _page(request, name, DeclineForm(), status=error.code, refusal=services.STALE if moved else error.message)
 
 
-def _page(request: HttpRequest, name: str, form: DeclineForm, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, name: str, form: DeclineForm, *, status: int = 200, refusal: str = "") -> HttpResponse:
     actor = actor_of(request)
     found = evidence.of(name)
-    if found.cluster is None and not found.asked:
+    if not (found.cluster or found.asked) or not cluster_queries.may_see(actor, name):
         raise Http404(f"Nothing called {name} asks to join.")
-    if found.cluster is not None and not cluster_queries.clusters_for(actor).filter(name=name).exists():
-        raise Http404(f"Nothing called {name} asks to join.")
+    if refusal:
+        messages.error(request, refusal)
     can_accept = services.may_accept(actor, name).allowed
     context = {
         "req": _row(found),

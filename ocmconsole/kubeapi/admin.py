@@ -143,6 +143,10 @@ class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
             )
         return verbs.patch(actor, self.kind, obj.key, lambda _: shown_over(obj.doc, doc), options=options)
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without Django's deletion in bulk, which knows no verbs."""
+        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
     def delete_model(self, request: HttpRequest, obj: Resource) -> None:
         verbs.delete(actor_of(request, Door.ADMIN), self.kind, obj.key)
 

@@ -10,6 +10,8 @@ from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor, Door
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
+AGENTS = "open-cluster-management:"
+
 
 def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     """Who is signed in."""
@@ -25,10 +27,9 @@ def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
 def actor_for(user: Any, **how: Any) -> Actor:
     """User name, Django groups as groups; a superuser carries ``system:masters`` here, where no certificate is asked.
 
-    A Django group cannot claim a name of the system's own.
+    A Django group cannot claim a name of the system's own, nor that of a cluster's agents (ocm.md 8.1, 3).
     """
-    named = user.groups.exclude(name__startswith="system:").order_by("name")
-    groups = [*named.values_list("name", flat=True), AUTHENTICATED]
-    if user.is_superuser:
-        groups.append(MASTERS)
-    return Actor(user=user.get_username(), groups=tuple(groups), request_id=str(uuid.uuid4()), **how)
+    named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
+    masters = [MASTERS] if user.is_superuser else []
+    groups = (*named.values_list("name", flat=True), *masters, AUTHENTICATED)
+    return Actor(user=user.get_username(), groups=groups, request_id=str(uuid.uuid4()), **how)
