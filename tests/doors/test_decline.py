@@ -1,0 +1,93 @@
+"""Sending away: a request is declined, an accepted cluster is disconnected; the same from each door that offers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters.models import ClusterFacts
+from tests import factories as make
+from tests.doors import rights, scene
+from tests.doors.doors import AdminAction, AdminForm, Api, Command, Page, Refused
+from tests.doors.scene import Waiting
+
+pytestmark = pytest.mark.django_db
+
+PERMISSION = "clusters.accept_managedcluster"
+REASON = "Wrong token: this is a laptop of the lab."
+DISCONNECTING = {"page": Page(), "admin": AdminAction(), "admin-form": AdminForm()}
+disconnecting = pytest.mark.parametrize("door", DISCONNECTING.values(), ids=DISCONNECTING)
+
+
+def connected(name: str) -> Waiting:
+    waiting = scene.ask(name)
+    make.accept(name)
+    make.settle()
+    return waiting
+
+
+@pytest.mark.contract("D10")
+def test_a_declined_request_is_the_same_from_page_and_command(ana: Any) -> None:
+    by_page, by_command = scene.ask("door-one"), scene.ask("door-two")
+    rights.by_guardian(ana, by_page, by_command)
+    Page().decline(ana, by_page, REASON)
+    Command().decline(ana, by_command, REASON)
+    make.settle()
+    found = scene.records()
+    assert scene.rows_of(by_page, found) == scene.rows_of(by_command, found)
+    assert scene.audit_of(by_page, found) == scene.audit_of(by_command, found)
+    facts = ClusterFacts.objects.get(cluster="door-one")
+    assert (facts.decision, facts.decided_by, facts.decision_reason) == ("declined", "ana", REASON)
+    assert (scene.is_accepted(by_page), scene.state_of(by_page)) == (False, "Denied")
+
+
+@pytest.mark.contract("D2", "D10")
+def test_declining_needs_the_permission(ana: Any) -> None:
+    waiting = scene.ask("door-one")
+    rights.but_accept(ana, waiting)
+    before = scene.everything_but_audit()
+    for door in (Page(), Command()):
+        with pytest.raises(Refused, match=PERMISSION):
+            door.decline(ana, waiting, REASON)
+    assert scene.everything_but_audit() == before
+
+
+@pytest.mark.contract("D10")
+def test_an_accepted_cluster_is_not_declined(ana: Any) -> None:
+    waiting = connected("door-one")
+    rights.by_guardian(ana, waiting)
+    Command().decline(ana, waiting, REASON)  # its request still waited
+    assert scene.state_of(waiting) == "Denied"
+    with pytest.raises(Refused, match="disconnect it instead"):
+        Command().decline(ana, waiting, REASON)
+    assert scene.is_accepted(waiting)
+    assert ClusterFacts.objects.get(cluster="door-one").decision == "accepted"
+
+
+@disconnecting
+@pytest.mark.contract("A5", "D3", "H7")
+def test_a_disconnected_cluster_is_the_same_from_every_door(ana: Any, door: Any) -> None:
+    by_kubectl, by_door = connected("door-one"), connected("door-two")
+    rights.by_guardian(ana, by_kubectl, by_door)
+    Api().disconnect(ana, by_kubectl)
+    door.disconnect(ana, by_door)
+    make.settle()
+    assert not scene.is_accepted(by_door)
+    found = scene.records()
+    assert scene.rows_of(by_kubectl, found) == scene.rows_of(by_door, found)
+    assert scene.audit_of(by_kubectl, found) == scene.audit_of(by_door, found)
+
+
+@disconnecting
+@pytest.mark.contract("A5", "D3")
+def test_disconnecting_needs_the_permission(ana: Any, door: Any) -> None:
+    waiting = connected("door-one")
+    rights.but_accept(ana, waiting)
+    before = scene.everything_but_audit()
+    with pytest.raises(Refused) as refusal:
+        door.disconnect(ana, waiting)
+    assert door is DISCONNECTING["page"] or PERMISSION in str(refusal.value)
+    with pytest.raises(Refused, match="cannot update the HubAcceptsClient field"):
+        Api().disconnect(ana, waiting)
+    assert scene.everything_but_audit() == before

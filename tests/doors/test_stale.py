@@ -1,0 +1,119 @@
+"""A page decides about what its reader saw: when that has changed, nothing is done and he is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from ocmconsole.kubeapi.actor import MASTERS, Actor
+from tests import factories as make
+from tests.doors import rights, scene
+from tests.doors.doors import COMPLETE_DOORS, AdminForm, Browser, Door, Page, Refused
+from tests.doors.scene import Waiting
+
+pytestmark = pytest.mark.django_db
+
+STALE = "The request changed while you were reading it; nothing was done."
+
+
+def another_key(waiting: Waiting) -> Waiting:
+    return scene.ask_again(Waiting(waiting.name, f"{waiting.name}-00002"))
+
+
+def another_label(waiting: Waiting) -> None:
+    make.label(waiting.name, env="prod")
+
+
+def decided_elsewhere(waiting: Waiting) -> None:
+    make.accept(waiting.name)
+    make.settle()
+
+
+CHANGES = [another_key, another_label, decided_elsewhere]
+
+
+@pytest.fixture
+def waiting(ana: Any) -> Waiting:
+    waiting = scene.ask("door-one")
+    rights.by_guardian(ana, waiting)
+    return waiting
+
+
+@pytest.mark.parametrize("act", ["accept", "decline"])
+@pytest.mark.parametrize("happens", CHANGES)
+def test_a_stale_page_does_nothing_and_says_so(
+    ana: Any, waiting: Waiting, act: str, happens: Callable[[Waiting], object]
+) -> None:
+    browser = Browser(ana)
+    form = browser.open(f"/approvals/{waiting.name}/").form(f"/approvals/{waiting.name}/{act}/")
+    happens(waiting)
+    before = scene.records()
+    with pytest.raises(Refused, match=STALE):
+        browser.send(form, reason="Not ours.")
+    assert scene.records() == before
+
+
+def test_the_page_that_follows_decides_about_what_is_there_now(ana: Any, waiting: Waiting) -> None:
+    browser = Browser(ana)
+    form = browser.open(f"/approvals/{waiting.name}/").form(f"/approvals/{waiting.name}/accept/")
+    another_label(waiting)
+    with pytest.raises(Refused, match=STALE):
+        browser.send(form)
+    Page().accept(ana, waiting)
+    assert scene.is_accepted(waiting)
+
+
+@pytest.mark.parametrize("values", [{"cluster_rv": "x"}, {"cluster_rv": ""}, {"csr_rvs": ""}, {"csr_rvs": "a=b,\0"}])
+def test_a_damaged_page_does_nothing(ana: Any, waiting: Waiting, values: dict[str, str]) -> None:
+    browser = Browser(ana)
+    form = browser.open(f"/approvals/{waiting.name}/").form(f"/approvals/{waiting.name}/accept/")
+    before = scene.records()
+    with pytest.raises(Refused, match=STALE):
+        browser.send(form, **values)
+    assert scene.records() == before
+
+
+@pytest.mark.contract("W14")
+def test_a_stale_form_of_django_admin_saves_nothing(ana: Any, waiting: Waiting) -> None:
+    browser, admin = Browser(ana), AdminForm()
+    form = admin.opened(browser, waiting)
+    doc = yaml.safe_load(form.fields["document"])
+    doc["spec"]["hubAcceptsClient"] = True
+    another_label(waiting)
+    before = scene.records()
+    with pytest.raises(Refused, match="the object has been modified"):
+        browser.send(form, document=yaml.safe_dump(doc))
+    assert scene.records() == before
+
+
+@pytest.mark.contract("D3", "H7")
+def test_a_busy_agent_cannot_make_the_page_too_stale_to_disconnect_it(ana: Any, waiting: Waiting) -> None:
+    make.accept(waiting.name)
+    make.settle()
+    browser = Browser(ana)
+    form = browser.open(f"/clusters/{waiting.name}/").form(f"/clusters/{waiting.name}/disconnect/")
+    make.available(waiting.name)
+    browser.send(form)
+    assert not scene.is_accepted(waiting)
+
+
+@pytest.mark.contract("K7")
+@pytest.mark.parametrize("door", COMPLETE_DOORS.values(), ids=COMPLETE_DOORS)
+def test_of_two_keys_of_one_requester_the_newest_counts(ana: Any, waiting: Waiting, door: Door) -> None:
+    newest = another_key(waiting)
+    door.accept(ana, waiting)
+    assert (scene.state_of(waiting), scene.state_of(newest)) == ("Pending", "Approved")
+
+
+@pytest.mark.contract("K7")
+@pytest.mark.parametrize("door", COMPLETE_DOORS.values(), ids=COMPLETE_DOORS)
+def test_no_door_chooses_between_two_requesters(ana: Any, waiting: Waiting, door: Door) -> None:
+    scene.ask_again(Waiting(waiting.name, f"{waiting.name}-00002"), by=Actor("mallory", groups=(MASTERS,)))
+    before = scene.records()
+    with pytest.raises(Refused):
+        door.accept(ana, waiting)
+    assert scene.records() == before
+    assert not scene.is_accepted(waiting)
