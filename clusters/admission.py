@@ -18,6 +18,7 @@ from clusters import roles, webhooks
 from clusters.kinds import GROUP, MANAGED_CLUSTER, REGISTER, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
+from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
 from ocmconsole.corekinds.models import Namespace
 from ocmconsole.kubeapi import admission, authz, errors, names
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 ACCEPT = "clusters.accept_managedcluster"
-# D18: namespaces in which no agent may get rights.
-GUARDED_NAMES = re.compile(r"default|kube-.*|open-cluster-management.*")
+# D18: namespaces in which no agent may get rights, and a name whose group every agent is in.
+GUARDED_NAMES = re.compile(r"default|kube-.*|open-cluster-management.*|managed-clusters")
 ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -151,6 +152,16 @@ def _is_https(url: str) -> bool:
     except ValueError:
         return False
     return port_is_sane and parts.scheme == "https" and not BAD_ESCAPE.search(parts.netloc + parts.path)
+
+
+@admission.checks(MANAGED_CLUSTER)
+def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """A bootstrap token that was minted for one cluster opens the door for no other."""
+    name = new["metadata"]["name"]
+    bound = tokens.cluster_of(actor) if old is None else ""
+    if bound and bound != name:
+        asked = Attributes("create", GROUP, MANAGED_CLUSTER.plural, name=name)
+        raise authz.forbidden(actor, asked, f"the bootstrap token is for the cluster {shown(bound)} only")
 
 
 # ---------------------------------------------------------------- letting in

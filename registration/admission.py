@@ -9,11 +9,13 @@ from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
+from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi import admission, authz, errors, rows, times
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.values import shown
 from registration import ca, identity, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import DECISIONS, certificate_pem, conditions, request_pem
@@ -117,6 +119,15 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
         name = new["metadata"]["name"]
         text = f"use of {identity.SIGNER} signer with {MASTERS} group is not allowed"
         raise _forbidden(name, text)
+
+
+@admission.checks(CSR)
+def token_is_for_this_request(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """A bootstrap token that was minted for one cluster asks for no other identity."""
+    bound = tokens.cluster_of(actor) if old is None else ""
+    if bound and cluster_of(new) != bound:
+        asked = Attributes("create", GROUP, CSR.plural, name=new["metadata"]["name"])
+        raise authz.forbidden(actor, asked, f"the bootstrap token is for the agent of the cluster {shown(bound)} only")
 
 
 def _forbidden(name: str, text: str) -> errors.Forbidden:
