@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from clusters.models import ManagedCluster
-
 from ocmconsole.corekinds.models import BootstrapToken, Namespace
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca, identity, queries
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clusters.models import ClusterFacts
-
     from ocmconsole.kubeapi.errors import Doc
 
 State = CertificateSigningRequest.State

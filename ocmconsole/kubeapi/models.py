@@ -1,7 +1,7 @@
 """Rows of the machinery: the abstract resource, the revision counter, the change log, the audit and the work queue.
 
 The wire text of a resource is the resource; its other columns are an index of it, made from the document at each write
-(docs/adr/0001-wire-is-the-row.md). Only ``store.commit`` may write resources: everything else raises.
+(docs/adr/0001-the-wire-text-is-the-row.md). Only ``store.commit`` may write resources: everything else raises.
 """
 
 from __future__ import annotations
