@@ -44,6 +44,8 @@ SERVER_OWNED = (
     "managedFields",
 )
 
+EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+
 # By propagation policy, the finalizer that the garbage collector takes off again (wire.md 3.5).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -303,6 +305,8 @@ def _finish(write: Write, options: Options, *, created: bool = False) -> Result:
     if options.dry_run:
         metadata = write.new["metadata"]
         if write.old:
+        elif rows.read(write.kind, write.key):
+            raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name)
             metadata["resourceVersion"] = write.old["metadata"]["resourceVersion"]
     else:
         store.commit([write])
@@ -404,6 +408,14 @@ def _stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
             if name != "managedFields":
                 _move(name, old["metadata"], metadata)
         if kind.custom and _content(old) != _content(new):
+    _leave_out_empty(metadata)
+
+
+def _leave_out_empty(metadata: Doc) -> None:
+    """W16: a client that spells out what is not there changes nothing."""
+    for name, empty in EMPTY.items():
+        if metadata.get(name) == empty:
+            del metadata[name]
             metadata["generation"] = old["metadata"].get("generation", 1) + 1
 
 
