@@ -1,0 +1,123 @@
+"""What the documents name exists, and what exists is in them: files, commands, status words, decisions, links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from clusters.status import Word
+from tests.architecture.test_repository import ROOT, tracked
+
+PACKAGES = ("ocmconsole", "clusters", "clustersets", "registration")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "THREAT_MODEL.md", "CHANGELOG.md", "docs/*.md", "docs/*/*.md")
+COMMAND = re.compile(r"^\| `(\w+)", re.MULTILINE)
+FILE = re.compile(r"\S*[./]\S*|Makefile")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+LONGEST_ARCHITECTURE = 250
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def named_in_the_tree() -> Iterator[str]:
+    """Paths in the fenced tree: the names with which each line begins, below the folders above it."""
+    tree = re.search(r"^```\n(.*?)^```", text("docs/architecture.md"), re.DOTALL | re.MULTILINE)
+    assert tree
+    folders: list[str] = []
+    for line in tree[1].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = list(takewhile(FILE.fullmatch, re.split(r" {2,}", line.strip())))
+        for name in names:
+            yield "".join(folders[:depth]) + name
+        folders[depth:] = names[:1]
+
+
+def modules() -> set[str]:
+    """Python files of the packages that hold something, as they are committed."""
+    paths = [path.relative_to(ROOT) for path in tracked(*(f"{package}/*.py" for package in PACKAGES))]
+    return {str(path) for path in paths if path.name != "__init__.py" and "migrations" not in path.parts}
+
+
+def test_the_tree_names_every_module() -> None:
+    named = {name for name in named_in_the_tree() if name.endswith(".py")}
+    assert sorted(modules() - named) == []
+
+
+def test_the_tree_names_every_entry_of_the_repository() -> None:
+    entries = {path.relative_to(ROOT).parts[0] for path in tracked()}
+    assert sorted(entries - {name.split("/")[0] for name in named_in_the_tree()}) == []
+
+
+def test_the_tree_names_nothing_that_does_not_exist() -> None:
+    assert [name for name in named_in_the_tree() if not (ROOT / name).exists()] == []
+
+
+def test_the_page_about_the_architecture_stays_short() -> None:
+    assert len(text("docs/architecture.md").splitlines()) <= LONGEST_ARCHITECTURE
+
+
+def test_the_commands_are_documented_and_no_others() -> None:
+    ours = {name for name, app in get_commands().items() if app.partition(".")[0] in PACKAGES}
+    assert ours
+    assert set(COMMAND.findall(text("docs/commands.md"))) - {"command"} == ours
+
+
+@pytest.mark.parametrize("word", list(Word))
+def test_every_status_word_is_explained(word: Word) -> None:
+    rows = [line for line in text("docs/guide/status.md").splitlines() if line.startswith(f"| **{word.label}**")]
+    assert len(rows) == 1
+    _, _, rule, advice, _ = rows[0].split("|")
+    assert f"(`{word.value}`)" in rows[0]
+    assert rule.strip()
+    assert advice.strip()
+
+
+def test_status_words_are_explained_in_the_order_in_which_they_are_asked() -> None:
+    shown = re.findall(r"^\| \*\*.+?\*\* \(`([a-z-]+)`\)", text("docs/guide/status.md"), re.MULTILINE)
+    assert shown == [word.value for word in Word]
+
+
+def test_decisions_are_numbered_without_a_gap_and_say_what_they_cost() -> None:
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for page in pages:
+        content = page.read_text(encoding="utf-8")
+        assert content.startswith(f"# {int(page.name[:4])}. ")
+        assert {"**Context.**", "**Decision.**", "**What we give up.**"} <= set(re.findall(r"\*\*[^*]+\*\*", content))
+
+
+@pytest.mark.parametrize("pattern", DOCUMENTS)
+def test_links_between_documents_lead_somewhere(pattern: str) -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in ROOT.glob(pattern)
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_a_decision_that_the_code_names_exists() -> None:
+    named = {
+        (path.name, found)
+        for path in tracked("*.py")
+        for found in re.findall(r"docs/adr/[\w-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert sorted(each for each in named if not (ROOT / each[1]).is_file()) == []
+
+
+def paths_in(page: str) -> Iterator[Path]:
+    """Files that a page names in backquotes with their folder."""
+    named = r"`((?:ocmconsole|clusters|clustersets|registration|tests|docs)/[\w/.-]+?\.(?:py|md))`"
+    yield from (ROOT / name for name in re.findall(named, text(page)))
+
+
+@pytest.mark.parametrize("page", ["THREAT_MODEL.md", "CONTRIBUTING.md", "docs/guide/status.md"])
+def test_files_that_a_page_names_exist(page: str) -> None:
+    assert [str(path.relative_to(ROOT)) for path in paths_in(page) if not path.exists()] == []
