@@ -106,6 +106,27 @@ class Hub:
             command, input=stdin, env=environment, capture_output=True, text=True, timeout=60, check=False
         )
 
+    @contextmanager
+    def kubectl_running(
+        self, binary: Path, *arguments: str, kubeconfig: Path | None = None
+    ) -> Iterator[subprocess.Popen[str]]:
+        """One that goes on until it is left, such as a watch; its output is read line by line."""
+        command = [*self._kubectl(binary, kubeconfig), *arguments]
+        with subprocess.Popen(
+            command, env=self._kubectl_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _kubectl(self, binary: Path, kubeconfig: Path | None) -> list[str]:
+        cache = self.home / f"kubectl-{hashlib.sha256(bytes(binary)).hexdigest()[:8]}"
+        return [str(binary), f"--kubeconfig={kubeconfig or self.admin_kubeconfig}", f"--cache-dir={cache}"]
+
+    def _kubectl_environment(self) -> dict[str, str]:
+        return {**os.environ, "HOME": str(self.home), "NO_PROXY": "127.0.0.1", "KUBECONFIG": ""}
+
 
 @contextmanager
 def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings: str) -> Iterator[Hub]:
@@ -129,24 +150,3 @@ def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings
     finally:
         for name in reversed([*hub.processes]):
             hub.stop(name)
-    @contextmanager
-    def kubectl_running(
-        self, binary: Path, *arguments: str, kubeconfig: Path | None = None
-    ) -> Iterator[subprocess.Popen[str]]:
-        """One that goes on until it is left, such as a watch; its output is read line by line."""
-        command = [*self._kubectl(binary, kubeconfig), *arguments]
-        with subprocess.Popen(
-            command, env=self._kubectl_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    def _kubectl(self, binary: Path, kubeconfig: Path | None) -> list[str]:
-        cache = self.home / f"kubectl-{hashlib.sha256(bytes(binary)).hexdigest()[:8]}"
-        return [str(binary), f"--kubeconfig={kubeconfig or self.admin_kubeconfig}", f"--cache-dir={cache}"]
-
-    def _kubectl_environment(self) -> dict[str, str]:
-        return {**os.environ, "HOME": str(self.home), "NO_PROXY": "127.0.0.1", "KUBECONFIG": ""}
-
