@@ -305,9 +305,9 @@ def _finish(write: Write, options: Options, *, created: bool = False) -> Result:
     if options.dry_run:
         metadata = write.new["metadata"]
         if write.old:
+            metadata["resourceVersion"] = write.old["metadata"]["resourceVersion"]
         elif rows.read(write.kind, write.key):
             raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name)
-            metadata["resourceVersion"] = write.old["metadata"]["resourceVersion"]
     else:
         store.commit([write])
     return Result(write.new, created=created)
@@ -408,6 +408,7 @@ def _stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
             if name != "managedFields":
                 _move(name, old["metadata"], metadata)
         if kind.custom and _content(old) != _content(new):
+            metadata["generation"] = old["metadata"].get("generation", 1) + 1
     _leave_out_empty(metadata)
 
 
@@ -416,7 +417,6 @@ def _leave_out_empty(metadata: Doc) -> None:
     for name, empty in EMPTY.items():
         if metadata.get(name) == empty:
             del metadata[name]
-            metadata["generation"] = old["metadata"].get("generation", 1) + 1
 
 
 def _content(doc: Doc) -> Doc:
