@@ -44,6 +44,10 @@ def clusters_for(actor: Actor) -> QuerySet[Any]:
     return ManagedCluster.objects.filter(visible).order_by("name")
 
 
+def sees_all(actor: Actor) -> bool:
+    return bool(CLUSTERS.visible(actor) == EVERYTHING)
+
+
 def may_see(actor: Actor, name: str) -> bool:
     """D16; of a name that is no cluster yet, who may get it by that name or get them all."""
     if ManagedCluster.objects.filter(name=name).exists():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clusters.models import ClusterFacts
+from clusters import queries as clusters
+from clusters.models import ClusterFacts, ManagedCluster
 from registration import identity
 from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+    from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Key
 
 State = CertificateSigningRequest.State
@@ -38,11 +40,12 @@ def facts_of(cluster: str) -> ClusterFacts:
     return ClusterFacts.objects.filter(cluster=cluster).first() or ClusterFacts(cluster=cluster)
 
 
-def waiting_names(visible: QuerySet[Any]) -> list[str]:
-    """Names that ask to join and were neither accepted nor declined, among the clusters a person may see.
+def waiting_names(actor: Actor) -> list[str]:
+    """Names that ask to join and were neither accepted nor declined, among the clusters a person may see (D16).
 
     A request without a ManagedCluster waits too: somebody who may see every cluster decides about it.
     """
+    visible = clusters.clusters_for(actor)
     undecided = visible.filter(hub_accepts_client=False, deleted_at=None)
     declined = ClusterFacts.objects.exclude(decision="").values("cluster")
     names = set(undecided.exclude(name__in=declined).values_list("name", flat=True))
@@ -50,7 +53,13 @@ def waiting_names(visible: QuerySet[Any]) -> list[str]:
     asking = set(pending.exclude(cluster="").values_list("cluster", flat=True))
     known = set(visible.filter(name__in=asking).values_list("name", flat=True))
     accepted = set(visible.filter(name__in=asking, hub_accepts_client=True).values_list("name", flat=True))
-    return sorted(names | (known - accepted) | _of_accepted(accepted))
+    return sorted(names | (known - accepted) | _of_accepted(accepted) | _without_cluster(actor, asking))
+
+
+def _without_cluster(actor: Actor, asking: set[str]) -> set[str]:
+    if not asking or not clusters.sees_all(actor):
+        return set()
+    return asking - set(ManagedCluster.objects.filter(name__in=asking).values_list("name", flat=True))
 
 
 def _of_accepted(accepted: set[str]) -> set[str]:

@@ -53,8 +53,8 @@ class Row:
 @require_GET
 def approvals(request: HttpRequest) -> HttpResponse:
     """What waits for a decision, worst and oldest first."""
-    visible = cluster_queries.clusters_for(actor_of(request))
-    found = [_row(evidence.of(name)) for name in waiting_names(visible)]
+    actor = actor_of(request)
+    found = [_row(evidence.of(name)) for name in waiting_names(actor)]
     query, verdict = request.GET.get("q", "").strip(), request.GET.get("verdict", "")
     counts = {"all": len(found)} | {str(each): sum(row.verdict == each for row in found) for each in Verdict}
     rows = [row for row in found if query in row.name and verdict in {"", row.verdict}]
@@ -64,7 +64,7 @@ def approvals(request: HttpRequest) -> HttpResponse:
         "counts": counts,
         "verdict": verdict,
         "query": query,
-        "decided": _decided(visible),
+        "decided": _decided(cluster_queries.clusters_for(actor)),
     }
     return render(request, "registration/approvals.html", context)
 
@@ -288,4 +288,4 @@ def _decision(found: Evidence) -> dict[str, Any] | None:
 
 def waiting_count(actor: Actor) -> int:
     """For the badge beside Approvals."""
-    return len(waiting_names(cluster_queries.clusters_for(actor)))
+    return len(waiting_names(actor))

@@ -106,12 +106,15 @@ def test_a_sent_page_tells_a_stranger_nothing_now_or_later(ana: Any, waiting: Wa
 
 
 @pytest.mark.contract("D16")
-def test_a_request_without_a_cluster_is_shown_to_those_who_may_see_that_name(ana: Any) -> None:
+def test_a_request_without_a_cluster_waits_for_those_who_may_see_every_cluster(ana: Any) -> None:
     scene.ask_again(Waiting("door-none", "door-none-00001"))
+    assert "door-none" not in Browser(ana).open("/approvals/").text
     with pytest.raises(Refused, match="Nothing called door-none asks to join"):
         Browser(ana).open("/approvals/door-none/")
     rights.by_rules(ana)
-    assert "door-none" in Browser(ana).open("/approvals/door-none/").text
+    assert "door-none" in Browser(ana).open("/approvals/").text
+    Page().decline(ana, Waiting("door-none", "door-none-00001"), "Nobody knows it.")
+    assert scene.state_of(Waiting("door-none", "door-none-00001")) == "Denied"
 
 
 # ---------------------------------------------------------------- with the permission alone
