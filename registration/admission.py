@@ -51,6 +51,8 @@ def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
     if old is not None:
         return
     spec = new.setdefault("spec", {})
+    if not isinstance(spec, dict):
+        return  # for the schema to refuse
     spec["username"] = actor.user
     spec["groups"] = list(actor.groups)
     for name, value in (("uid", actor.uid), ("extra", {key: list(values) for key, values in actor.extra.items()})):

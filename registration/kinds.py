@@ -25,9 +25,11 @@ def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
     """Spec is written once; /approval takes decisions and metadata, /status the certificate and other conditions."""
     if old is None:
         return {**new, "status": {}}
+    if subresource and not isinstance(new.get("status"), dict | None):
+        return new  # for the schema to refuse
     if subresource == "status":
         merged = deepcopy(old)
-        merged["status"] = {**new.get("status", {}), "conditions": _mixed(old, new, decisions_of=old)}
+        merged["status"] = {**(new.get("status") or {}), "conditions": _mixed(old, new, decisions_of=old)}
         return merged
     merged = {**deepcopy(old), "metadata": new["metadata"]}
     if subresource == "approval":
@@ -45,7 +47,9 @@ def _mixed(old: Doc, new: Doc, *, decisions_of: Doc) -> list[Doc]:
 
 
 def conditions(doc: Doc) -> list[Any]:
-    found = (doc.get("status") or {}).get("conditions") or []
+    """Those of any form that defaults and ``_mixed`` can work with; the schema refuses the others."""
+    status = doc.get("status")
+    found = status.get("conditions") if isinstance(status, dict) else None
     return [condition for condition in found if isinstance(condition, dict)] if isinstance(found, list) else []
 
 

@@ -54,7 +54,7 @@ def _merge_namespace(subresource: str, old: Doc | None, new: Doc) -> Doc:
     kept = deepcopy(old)
     if owned is None:
         return new | {part: kept[part] for part in ("spec", "status") if part in kept}
-    return kept | {owned: new.get(owned) or {}}
+    return kept | {owned: {} if new.get(owned) is None else new[owned]}
 
 
 def _mark_namespace_deleted(doc: Doc) -> None:
@@ -180,7 +180,7 @@ EVENT = kinds.register(
 
 
 def _merge_secret(subresource: str, old: Doc | None, new: Doc) -> Doc:  # noqa: ARG001 - the signature of merge
-    return {**wire.fold_string_data(new), "type": new.get("type") or "Opaque"}
+    return {**wire.fold_string_data(new), "type": "Opaque" if new.get("type") in (None, "") else new["type"]}
 
 
 def _project_secret(row: models.Secret, doc: Doc) -> None:

@@ -216,7 +216,7 @@ def _read(group: str, kind: str, doc: Any) -> Doc:
     """The body as the schema sees it; kind and apiVersion may be left out."""
     if not isinstance(doc, dict):
         raise errors.BadRequest(f"the body must be a {kind}")
-    if doc.get("kind") not in {None, "", kind}:
+    if doc.get("kind") not in (None, "", kind):  # a tuple: what was sent need not be hashable
         raise errors.BadRequest(f"the kind in the data ({doc['kind']}) does not match the expected kind ({kind})")
     schema = SCHEMAS[kind]
     pruned, _ = schema.prune(doc)

@@ -69,8 +69,8 @@ def check_type(call: Call, doc: Doc) -> None:
     kind, version = call.served.kind, call.served.version
     given, api_version = doc.get("kind"), doc.get("apiVersion")
     if not kind.custom:
-        doc["kind"], doc["apiVersion"] = given or kind.kind, api_version or version.api_version
-        given, api_version = doc["kind"], doc["apiVersion"]
+        given = doc["kind"] = kind.kind if given in (None, "") else given
+        api_version = doc["apiVersion"] = version.api_version if api_version in (None, "") else api_version
     if not given:
         raise errors.BadRequest(
             f"the object provided is unrecognized (must be of type {kind.kind}): Object 'Kind' is missing in the body"

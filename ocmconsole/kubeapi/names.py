@@ -72,7 +72,8 @@ def subdomain_flaws(name: str) -> Iterator[str]:
 
 
 def segment_flaws(name: str) -> Iterator[str]:
-    """Why a text cannot be one part of a URL path, which RBAC names must be."""
+    """Why a text cannot be one part of a URL path, which RBAC names must be; longer ones no column holds."""
+    yield from _too_long(name, _MAX_SUBDOMAIN)
     if name in {".", ".."}:
         yield f"may not be '{name}'"
         return

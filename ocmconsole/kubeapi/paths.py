@@ -71,7 +71,7 @@ def _openapi(request: HttpRequest, rest: list[str]) -> HttpResponse:
 
 
 def _openapi_v2(request: HttpRequest, rest: list[str] | None = None) -> HttpResponse:  # noqa: ARG001 - an answer's signature
-    accept = request.headers.get("Accept", "*/*")
+    accept = request.headers.get("Accept") or "*/*"
     if "proto-openapi" in accept or request.path.endswith("pb-v1"):
         return _document(request, openapi.v2_protobuf(), V2_PROTOBUF_ANSWER)
     if "json" in accept or "*/*" in accept:

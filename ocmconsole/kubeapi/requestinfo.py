@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 LONGEST_MANAGER = 128
+LONGEST_INTEGER = 64  # characters; leading zeros are no fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def write_options(query: QueryDict, *, options: str, user_agent: str, applies: b
 
 
 def dry_run_causes(values: list[str]) -> list[Cause]:
-    if all(value in {"All", ""} for value in values):
+    if all(value in ("All", "") for value in values):  # a tuple: a body may hold what is not hashable
         return []
     shown = ", ".join(f'"{value}"' for value in values)
     return [errors.unsupported("dryRun", f"[{shown}]", ("All",))]
@@ -230,10 +231,9 @@ def _integer(query: QueryDict, name: str) -> int:
     text = query.get(name, "")
     if not text:
         return 0
-    try:
-        value = int(text)
-    except ValueError:
-        raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    value = int(text) if len(text) <= LONGEST_INTEGER else 2**63
     if not -(2**63) <= value < 2**63:
         raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
     return value
