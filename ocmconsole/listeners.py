@@ -35,7 +35,7 @@ class ListenerMiddleware:
         if request.META.get("ocmconsole.listener") == API:
             return api_response(request)
         host = request.META.get("HTTP_HOST", "").rpartition(":")[0] or request.META.get("HTTP_HOST", "")
-        if host and host not in self.names and not settings.OCMCONSOLE_TRUSTED_PROXY:
+        if host and host not in self.names:
             return HttpResponseBadRequest("The console is not served under this name; see OCMCONSOLE_CONSOLE_URL.")
         return self.get_response(request)
 

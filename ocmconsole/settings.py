@@ -126,6 +126,13 @@ def kept_secret(home: Path, file: str) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
+def refuse_unbuilt(name: str, why: str) -> None:
+    """A setting that would be believed to protect, and does nothing, stops the start."""
+    if text(name):
+        msg = f"{name} cannot be set: {why}"
+        raise ImproperlyConfigured(msg)
+
+
 def loopback_or(host: str) -> str:
     return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared, not bound
 
@@ -153,8 +160,8 @@ OCMCONSOLE_ADMIN_PASSWORD = text("OCMCONSOLE_ADMIN_PASSWORD")
 OCMCONSOLE_CERT_LIFETIME = duration("OCMCONSOLE_CERT_LIFETIME", "365d")
 OCMCONSOLE_CLIENT_CA_FILE = text("OCMCONSOLE_CLIENT_CA_FILE")
 OCMCONSOLE_CSR_SIGNER = choice("OCMCONSOLE_CSR_SIGNER", "internal", {"internal", "external"})
-OCMCONSOLE_TRUSTED_PROXY = text("OCMCONSOLE_TRUSTED_PROXY")
-OCMCONSOLE_PROXY_SECRET = text("OCMCONSOLE_PROXY_SECRET")
+refuse_unbuilt("OCMCONSOLE_TRUSTED_PROXY", "no proxy is believed about certificates and addresses yet")
+refuse_unbuilt("OCMCONSOLE_PROXY_SECRET", "no proxy is believed about certificates and addresses yet")
 OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
 OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
 OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")
@@ -189,7 +196,6 @@ INSTALLED_APPS = [
     "registration",
     "guardian",
     "rest_framework",
-    "django_cotton",
     "template_partials",
     "django.contrib.admin",
     "django.contrib.auth",

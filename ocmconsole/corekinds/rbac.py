@@ -2,7 +2,6 @@
 
 Invariants: a decision reads dictionaries only; a denial is given only after catching up with the head of the log; a
 yes is never older than ``LONGEST_AGE`` seconds. A row that cannot be read grants nothing and stops nobody else (D12).
-``lookup`` and ``age`` are for the heartbeat lane, which may not touch the database.
 """
 
 from __future__ import annotations
@@ -170,12 +169,7 @@ class RuleIndex:
         """What RBAC says; None is no grant."""
         return self._fresh().decide(actor, asked) or self.catch_up().decide(actor, asked)
 
-    def lookup(self, actor: Actor, asked: Attributes) -> Decision | None:
-        """As ``decide`` from memory alone; a None may be out of date."""
-        tables = self._tables
-        return tables.decide(actor, asked) if tables else None
-
-    def age(self) -> float:
+    def _age(self) -> float:
         """Seconds since the tables were known to be current."""
         return time.monotonic() - self._looked if self._tables and not self._stale else float("inf")
 
@@ -194,7 +188,7 @@ class RuleIndex:
 
     def _fresh(self) -> Tables:
         # Inside a transaction nobody is woken before its end, so look each time.
-        if self._tables is None or self.age() > LONGEST_AGE or connection.in_atomic_block:
+        if self._tables is None or self._age() > LONGEST_AGE or connection.in_atomic_block:
             return self.catch_up()
         return self._tables
 

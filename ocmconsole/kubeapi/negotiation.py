@@ -1,6 +1,6 @@
 """Content negotiation (wire.md section 2): which form an answer takes, and what a request body says.
 
-Plain functions on header texts and bytes, so that the views, the heartbeat lane and tests share them. Called by
+Plain functions on header texts and bytes, so that the views and tests share them. Called by
 ``views`` and ``paths``; anything wrong is a 400, 406, 413 or 415 with the text that clients know.
 """
 

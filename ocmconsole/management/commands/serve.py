@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
+import uvloop
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         if workers:
             workers.start()
         try:
-            asyncio.run(self._serve())
+            uvloop.run(self._serve())
         finally:
             if workers:
                 workers.stop()
