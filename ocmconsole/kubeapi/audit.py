@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 SILENT = frozenset({"metadata.managedFields", "metadata.resourceVersion", "metadata.generation"})
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LONGEST_VALUE = 2_000
+# What an anonymous caller can make up.
+ANYTHING = ("group", "resource", "subresource", "namespace", "name", "version", "path")
 
 
 def who(actor: Actor) -> dict[str, Any]:
@@ -41,14 +44,25 @@ def who(actor: Actor) -> dict[str, Any]:
 def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = ()) -> list[Doc]:
     """What a write changed: ``[{"path": "spec.hubAcceptsClient", "old": false, "new": true}]``.
 
-    A value under a ``secret`` top-level field is shown as a digest, never itself.
+    A value under a ``secret`` top-level field is shown as a digest, never itself; nor is kubectl's copy of it in an
+    annotation, wherever the difference begins.
     """
     found: list[Doc] = []
-    _compare("", old or {}, new or {}, found)
+    before, after = (_without_copy(doc or {}) if secret else doc or {} for doc in (old, new))
+    _compare("", before, after, found)
     for entry in found:
-        if secret and _is_secret(entry["path"], secret):
+        if entry["path"].split(".", 1)[0] in secret:
             entry.update({side: _digest(entry[side]) for side in ("old", "new") if side in entry})
     return found
+
+
+def _without_copy(doc: Doc) -> Doc:
+    metadata = doc.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if LAST_APPLIED not in annotations:
+        return doc
+    annotations = {**annotations, LAST_APPLIED: _digest(annotations[LAST_APPLIED])}
+    return {**doc, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _compare(path: str, old: Any, new: Any, found: list[Doc]) -> None:
@@ -71,17 +85,19 @@ def _short(value: Any) -> Any:
     return value if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
 
 
-def _is_secret(path: str, secret: tuple[str, ...]) -> bool:
-    return path.split(".", 1)[0] in secret or LAST_APPLIED in path
-
-
 def _digest(value: Any) -> str:
     return "sha256:" + hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def denied(actor: Actor, attributes: Attributes, reason: str) -> None:
-    """Record a refusal. Equal ones within a minute are counted on one row."""
+    """Record a refusal. Equal ones within a minute are counted on one row.
+
+    What nobody in particular asked for is one row a verb: names are free, and whoever has no credential must not be
+    able to fill the disk with them.
+    """
     now = timezone.now()
+    if actor.is_anonymous:
+        attributes, reason = replace(attributes, **dict.fromkeys(ANYTHING, "")), "no credential was shown"
     same = _minute_digest(actor, attributes, reason, now)
     with transaction.atomic():
         if AuditEvent.objects.filter(same=same).update(count=F("count") + 1, time=now):
@@ -92,7 +108,7 @@ def denied(actor: Actor, attributes: Attributes, reason: str) -> None:
                     **who(actor),
                     time=now,
                     outcome=AuditEvent.Outcome.DENIED,
-                    act=f"{attributes.resource or attributes.path}:{attributes.verb}"[:80],
+                    act=f"{attributes.resource or attributes.path or 'anonymous'}:{attributes.verb}"[:80],
                     verb=attributes.verb[:20],
                     resource=(
                         f"{attributes.full_resource}.{attributes.group}"
