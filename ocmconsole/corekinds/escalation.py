@@ -124,13 +124,15 @@ def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 @admission.checks(kinds.ROLE)
 @admission.checks(kinds.CLUSTER_ROLE)
 def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """A label is a grant too: it may put the rules into an aggregated role."""
     if _may_hand_out_anything(actor) or (old is not None and _granted(old) == _granted(new)):
         return
     kind = kinds.ROLE if new["kind"] == "Role" else kinds.CLUSTER_ROLE
     if authz.authorize(actor, _about(kind, new, "escalate", new["metadata"]["name"])).allowed:
         return
     _require_held(actor, kind, new, [PolicyRule.read(rule) for rule in new.get("rules") or []])
-    if new.get("aggregationRule") and rbac.index.lacking(actor, EVERYTHING):
+    gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
+    if gathers and rbac.index.lacking(actor, EVERYTHING):
         raise _refused(actor, kind, new, "must have cluster-admin privileges to use an aggregationRule")
 
 
@@ -157,8 +159,8 @@ def _may_hand_out_anything(actor: Actor) -> bool:
     return actor.is_controller or actor.is_master
 
 
-def _granted(role: Doc) -> tuple[list[Doc], Doc | None]:
-    return role.get("rules") or [], role.get("aggregationRule")
+def _granted(role: Doc) -> tuple[list[Doc], Doc | None, Doc]:
+    return role.get("rules") or [], role.get("aggregationRule"), role["metadata"].get("labels") or {}
 
 
 def _about(kind: Kind, doc: Doc, verb: str, name: str) -> Attributes:

@@ -57,7 +57,7 @@ def test_an_update_that_changes_no_rule_is_not_checked() -> None:
     role(ROOT, "big", rule("*", "secrets"))
     alice = person("alice")
     grant(alice, CAREFUL)
-    verbs.edit(alice, kinds.CLUSTER_ROLE, Key("", "big"), lambda doc: doc["metadata"].update(labels={"a": "b"}))
+    verbs.edit(alice, kinds.CLUSTER_ROLE, Key("", "big"), lambda doc: doc["metadata"].update(annotations={"a": "b"}))
     with pytest.raises(errors.Forbidden):
         verbs.edit(alice, kinds.CLUSTER_ROLE, Key("", "big"), lambda doc: doc["rules"].append(rule("get", "events")))
 
