@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from rest_framework.authentication import BaseAuthentication
 
 from ocmconsole.kubeapi import authz, errors
-from ocmconsole.kubeapi.actor import AUTHENTICATED, UNAUTHENTICATED, Actor
+from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Actor
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -116,21 +116,18 @@ def _impersonated(actor: Actor, environ: dict[str, object]) -> Actor:
             )
         return actor
     _ask(actor, user, groups, uid, extra)
-    if not groups and user.startswith(SERVICE_ACCOUNT):
-        namespace = user.removeprefix(SERVICE_ACCOUNT).split(":")[0]
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    if not groups and (account := _service_account(user)):
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
     if AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
-        groups = (*groups, AUTHENTICATED)
+        groups = (*groups, UNAUTHENTICATED if user == ANONYMOUS else AUTHENTICATED)
     return replace(actor, user=user, groups=groups, uid=uid, extra=extra, impersonator=actor.user)
 
 
 def _ask(actor: Actor, user: str, groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> None:
     """The real user needs ``impersonate`` on everything that is claimed."""
-    parts = user.removeprefix(SERVICE_ACCOUNT).split(":") if user.startswith(SERVICE_ACCOUNT) else []
-    if len(parts) == 2:  # noqa: PLR2004 - namespace and name
-        authz.require(
-            actor, authz.Attributes("impersonate", resource="serviceaccounts", namespace=parts[0], name=parts[1])
-        )
+    if account := _service_account(user):
+        asked = authz.Attributes("impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
+        authz.require(actor, asked)
     else:
         authz.require(actor, authz.Attributes("impersonate", resource="users", name=user))
     for group in groups:
@@ -142,6 +139,12 @@ def _ask(actor: Actor, user: str, groups: tuple[str, ...], uid: str, extra: dict
         for value in values:
             asked = authz.Attributes("impersonate", of_authentication, "userextras", subresource=key, name=value)
             authz.require(actor, asked)
+
+
+def _service_account(user: str) -> list[str] | None:
+    """Namespace and name. What merely begins like a service account is a user, and gets no account's groups."""
+    parts = user.removeprefix(SERVICE_ACCOUNT).split(":") if user.startswith(SERVICE_ACCOUNT) else []
+    return parts if len(parts) == 2 and all(parts) else None  # noqa: PLR2004 - namespace and name
 
 
 def _listed(environ: dict[str, object], name: str) -> tuple[str, ...]:
