@@ -63,9 +63,7 @@ def commit(writes: Sequence[Write], *, records: Iterable[models.Model] = ()) -> 
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second.
     """
     now = timezone.now()
-    facts: list[models.Model] = []
     for write in writes:
-        facts += admission.records_of(write.actor, write.kind, write.old, write.new)
         _prepare(write, now)
     work = controllers.caused_by(writes)
     with writing(), _serial(), transaction.atomic(durable=True):
@@ -74,7 +72,10 @@ def commit(writes: Sequence[Write], *, records: Iterable[models.Model] = ()) -> 
             _number(write, number)
             _write_row(write)
         _append(writes, now)
-        for record in (*facts, *records):
+        for write in writes:  # read under the counter's lock: two commits may concern the same fact
+            for fact in admission.records_of(write.actor, write.kind, write.old, write.new):
+                fact.save()
+        for record in records:
             record.save()
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))

@@ -220,10 +220,9 @@ class Batch:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone)."""
         verb = "update" if subresource else "patch"
         decision = authz.require(self.actor, attributes(kind, verb, key, subresource))
-        propose = _changed_by(change)
-        if expect and existing(kind, key).resource_version != int(expect):
+        write = _step(self.actor, verb, kind, key, _changed_by(change), decision, DEFAULT, subresource)
+        if expect and write.row is not None and write.row.resource_version != int(expect):
             raise errors.conflict(kind.group, kind.plural, key.name)
-        write = _step(self.actor, verb, kind, key, propose, decision, DEFAULT, subresource)
         if _is_change(write):
             self.writes.append(write)
 
