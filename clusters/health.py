@@ -173,7 +173,7 @@ def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelt
     silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
     if silence is not None:
         heard.append(silence.at)
-    return max(heard) + grace(cluster) - now
+    return max(heard) - now + grace(cluster)
 
 
 def _was_called_silent(cluster: ManagedCluster, lease: Lease) -> bool:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.errors import Doc
 
+# A database refuses a condition that is too deep, and pages ask for several sets at once.
+MOST_REQUIREMENTS = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Membership:
@@ -46,9 +49,13 @@ def of(set_: Doc) -> Membership:
     if selector_type != BY_LABELS:
         return Membership(name, NOTHING, f"selectorType is not right: {selector_type}")
     try:
-        return Membership(name, LabelSelector.from_wire(selector.get("labelSelector")))
+        found = LabelSelector.from_wire(selector.get("labelSelector"))
     except ValueError as error:
         return Membership(name, NOTHING, f"failed to build ClusterSelector with clusterSet: {name}, {error}")
+    if len(found.requirements) > MOST_REQUIREMENTS:
+        text = f"the label selector has more than {MOST_REQUIREMENTS} requirements"
+        return Membership(name, NOTHING, f"failed to build ClusterSelector with clusterSet: {name}, {text}")
+    return Membership(name, found)
 
 
 def sets_of(present: Mapping[str, str], sets: Iterable[Membership]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import orjson
+from django.core.exceptions import SuspiciousOperation
 from django.db import OperationalError
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -54,6 +55,8 @@ def refusal(request: Request, error: Exception) -> HttpResponse:
     """Any failure as a Status. What was not expected is logged and told without its text."""
     if isinstance(error, errors.ApiError):
         told = error
+    elif isinstance(error, SuspiciousOperation):
+        told = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
     elif isinstance(error, OperationalError):
         log.error("the database did not answer %s %s", request.method, request.path, exc_info=error)
         told = errors.TooManyRequests(

@@ -9,17 +9,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from django.db.models.fields.json import KeyTextTransform
 from django.db.models.lookups import In
 
 from ocmconsole.kubeapi import changes, kinds
 from ocmconsole.kubeapi.kinds import Key, Kind
+from ocmconsole.kubeapi.labels import LabelValue
 from ocmconsole.kubeapi.models import Owner, Resource
+from ocmconsole.kubeapi.selectors import Operator
 from ocmconsole.kubeapi.times import instant
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.selectors import LabelSelector
+
+EXACT = frozenset({Operator.EQUALS, Operator.IN})
+# The rest of a longer selector is checked on the documents: a database refuses an expression that is too deep.
+MOST_CONDITIONS = 20
+LARGEST_PAGE = 2**31  # a client's limit may be larger than a database's LIMIT
 
 
 def read(kind: Kind, key: Key) -> Resource | None:
@@ -40,6 +46,7 @@ class Page:
 def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
          after: Key | None = None, limit: int = 0) -> Page:  # fmt: skip
     """Rows of a kind by namespace and name. The revision is read before the rows, so a watch from it misses nothing."""
+    limit = min(limit, LARGEST_PAGE)
     revision = changes.head()
     rows = _narrowed(kind, namespace=namespace, selector=selector, name=name)
     total = None
@@ -63,11 +70,9 @@ def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, nam
         rows = rows.filter(namespace=namespace)
     if name is not None:
         rows = rows.filter(name=name)
-    for requirement in selector.requirements if selector else ():
-        if requirement.operator in {"=", "==", "in"}:
-            rows = rows.filter(
-                In(KeyTextTransform(requirement.key, "labels"), list(requirement.values)),
-            )
+    exact = [each for each in selector.requirements if each.operator in EXACT] if selector else []
+    for requirement in exact[:MOST_CONDITIONS]:
+        rows = rows.filter(In(LabelValue(requirement.key), list(requirement.values)))
     return rows
 
 

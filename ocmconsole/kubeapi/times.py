@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 
 def instant(text: str) -> datetime:
-    """RFC 3339 text to an aware datetime."""
-    return datetime.fromisoformat(text)
+    """RFC 3339 text to an aware datetime. Raises ValueError, OverflowError for a time that has no place in UTC."""
+    return datetime.fromisoformat(text.upper()).astimezone(UTC)
 
 
 def timestamp(moment: datetime) -> str:
