@@ -95,8 +95,10 @@ def _is_renewal(doc: Doc) -> bool:
 
 
 def _is_listed(doc: Doc) -> bool:
-    """H37."""
+    """H37; D9: a name that has an identity already is no policy's to give, its agent renews instead."""
     if not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
+        return False
+    if queries.facts_of(cluster_of(doc)).certificate_fingerprint:
         return False
     return doc["spec"].get("username") in settings.OCMCONSOLE_AUTO_APPROVED_USERS
 
