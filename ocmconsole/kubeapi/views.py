@@ -21,6 +21,7 @@ from ocmconsole.kubeapi import (
     admission,
     answers,
     apply,
+    authentication,
     authz,
     bodies,
     changes,
@@ -192,10 +193,14 @@ def _listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
 def _watch(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=True)
     scope = _scope(call, options)
-    actor, attributes = call.actor, call.info.attributes()
+    environ, attributes = call.request.META, call.info.attributes()
 
     def may_go_on() -> bool:
-        return authz.authorize(actor, attributes).allowed
+        """Asked of the credential again: it may have ended, or its holder been deactivated."""
+        try:
+            return authz.authorize(authentication.actor_of(environ), attributes).allowed
+        except (errors.Unauthorized, errors.Forbidden):
+            return False
 
     return HandOff(
         watch.events(scope, may_go_on),
