@@ -7,7 +7,6 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters import health
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ManagedCluster, Serving
 from clusters.tasks import sweep_leases
@@ -102,7 +101,7 @@ def available(name: str, status: str = "True") -> None:
 
 def renew(name: str, at: datetime | None = None) -> Doc:
     """A heartbeat; ``at`` is what the clock of the agent shows."""
-    moment = (at or timezone.now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    moment = (at or timezone.now()).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return edit(LEASE, LEASE_NAME, lambda doc: doc["spec"].update(renewTime=moment), namespace=name)
 
 
@@ -151,7 +150,3 @@ def taints(name: str) -> list[str]:
     """``key:effect`` without the hub's domain."""
     found = stored(name).doc["spec"].get("taints") or []
     return [f"{taint['key'].removeprefix('cluster.open-cluster-management.io/')}:{taint['effect']}" for taint in found]
-
-
-def reconcile_health(name: str) -> Any:
-    return health.reconcile_lease_health(Key("", name))
