@@ -224,7 +224,7 @@ _SCALARS: dict[str, tuple[int, Callable[[Any], Any]]] = {
 
 
 def _items(raw: bytes) -> Iterator[tuple[int, int, Any]]:
-    """Field number, wire type and value: a number for a varint, else bytes."""
+    """Field number, wire type and value: bytes where a length stands before them, else a number."""
     at, end = 0, len(raw)
     while at < end:
         tag, at = _varint(raw, at)
@@ -241,7 +241,8 @@ def _items(raw: bytes) -> Iterator[tuple[int, int, Any]]:
             raise _malformed(f"wire type {wire} is unknown")
         if size > end - at:
             raise _malformed("the message is cut short")
-        yield tag >> 3, wire, raw[at : at + size]
+        payload = raw[at : at + size]
+        yield tag >> 3, wire, payload if wire == _LENGTH else int.from_bytes(payload, "little")
         at += size
 
 
