@@ -36,9 +36,15 @@ def managed(name: str, *, labels: dict[str, str] | None = None, **spec: Any) -> 
     return {"apiVersion": API_VERSION, "kind": "ManagedCluster", "metadata": metadata, "spec": wanted}
 
 
+def settle(admin: Kubectl, name: str) -> None:
+    """Until the hub has added its own finalizer and taint, so that what comes then meets no write of the hub."""
+    path = "jsonpath={.metadata.finalizers[*]} {.spec.taints[*].key}"
+    eventually(lambda: len(admin("get", "mcl", name, "-o", path).split()) == 2)
+
+
 def hold(admin: Kubectl, name: str) -> None:
-    """A finalizer of somebody else, beside the hub's own: a list must be there before something joins it."""
-    eventually(lambda: admin("get", "mcl", name, "-o", "jsonpath={.metadata.finalizers}"))
+    """A finalizer of somebody else, beside the hub's own."""
+    settle(admin, name)
     admin("patch", "mcl", name, "--type=json", "-p", HOLD)
 
 
