@@ -457,9 +457,10 @@ def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, dec
 def _changed_paths(path: str, old: Any, new: Any) -> Iterator[str]:
     if old == new or path in {"metadata.managedFields", "metadata.generation", "metadata.resourceVersion"}:
         return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for name in {*old, *new}:
-            yield from _changed_paths(f"{path}.{name}" if path else name, old.get(name), new.get(name))
+    before, after = ({} if side is None else side for side in (old, new))  # the first annotation is one annotation
+    if isinstance(before, dict) and isinstance(after, dict) and before != after:
+        for name in {*before, *after}:
+            yield from _changed_paths(f"{path}.{name}" if path else name, before.get(name), after.get(name))
     else:
         yield path
 

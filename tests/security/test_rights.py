@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ocmconsole.kubeapi import session
+from tests import factories as make
 from tests.actors import grant, person, rule
-from tests.security.callers import RBAC, holder
+from tests.security.callers import CLUSTERS, RBAC, holder
 
 pytestmark = pytest.mark.usefixtures("fresh_hub")
 MERGE = "application/merge-patch+json"
@@ -23,6 +24,25 @@ def test_a_role_one_does_not_hold_cannot_be_labelled_into_an_aggregated_role() -
     refused = holder("mallory").send("PATCH", f"{RBAC}/clusterroles/cluster-admin", label, kind=MERGE)
     assert refused.code == 403
     assert "attempting to grant RBAC permissions not currently held" in refused.message
+
+
+@pytest.mark.contract("D2", "D9")
+def test_the_right_to_accept_writes_the_acceptance_and_the_key_and_nothing_else() -> None:
+    from django.contrib.auth.models import Permission, User
+
+    ana = User.objects.create_user("ana")
+    ana.user_permissions.add(Permission.objects.get(codename="accept_managedcluster"))
+    make.cluster("c1")
+    key = "registration.ocmconsole.io/accept-key"
+    for code, change in (
+        (200, {"metadata": {"annotations": {key: "SHA256:0"}}}),
+        (403, {"metadata": {"annotations": {key: "SHA256:1", "other": "x"}}}),
+        (403, {"metadata": {"annotations": None, "labels": {"a": "b"}}}),
+        (403, {"metadata": {"finalizers": []}, "spec": {"leaseDurationSeconds": 1}}),
+        (403, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}),
+        (200, {"metadata": {"annotations": None}, "spec": {"hubAcceptsClient": True}}),
+    ):
+        assert holder("ana").send("PATCH", f"{CLUSTERS}/c1", change, kind=MERGE).code == code
 
 
 @pytest.mark.contract("W22")
