@@ -94,9 +94,8 @@ def test_a_commit_of_this_process_is_seen_without_waiting() -> None:
     ana = person("ana")
     name = grant(ana, rule("get", "secrets"))
     assert authz.authorize(ana, Attributes("get", resource="secrets")).allowed
-    assert rbac.index.age() < rbac.LONGEST_AGE
     verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
-    assert rbac.index.age() == float("inf")
+    assert rbac.index._stale
     assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
 
 
@@ -117,7 +116,6 @@ def test_a_process_that_nobody_wakes_is_a_second_behind_at_most() -> None:
 def test_the_index_starts_over_when_the_log_was_cut_or_turned_back() -> None:
     ana = person("ana")
     grant(ana, rule("get", "secrets"))
-    assert rbac.index.lookup(ana, Attributes("get", resource="secrets")) is None
     rbac.index.catch_up()
     with writing():
         ClusterRole.objects.all().delete()
