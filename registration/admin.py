@@ -70,9 +70,9 @@ class ManagedClusterAdmin(ResourceAdmin):
             try:
                 act(actor_of(request, Door.ADMIN), cluster.name)
             except errors.ApiError as error:
-                self.message_user(request, f"{cluster.name}: {error.message}", messages.ERROR)
+                self.message_user(request, f"Cluster {cluster.name}: {error.message}", messages.ERROR)
             else:
-                self.message_user(request, f"{cluster.name} {done}", messages.SUCCESS)
+                self.message_user(request, f"Cluster {cluster.name} {done}", messages.SUCCESS)
 
 
 @admin.register(BootstrapToken)

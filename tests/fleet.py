@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import yaml
@@ -31,6 +31,7 @@ Doc = dict[str, Any]
 
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+RBAC = "rbac.authorization.k8s.io"
 PREFIX = "system:open-cluster-management:"
 USAGES = ["digital signature", "key encipherment", "client auth"]
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -56,12 +57,31 @@ class Fleet:
     hub: Hub
     tokens: dict[str, str] = field(default_factory=dict)
     asked: int = 0
+    clients: list[httpx.Client] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self.clients:
+            client.close()
+
+    def client(self, certificate: bytes, key: bytes) -> httpx.Client:
+        """One that shows a certificate; it lives as long as the fleet."""
+        context = ssl.create_default_context(cafile=str(self.hub.ca))
+        with tempfile.NamedTemporaryFile() as both:
+            Path(both.name).write_bytes(certificate + key)
+            context.load_cert_chain(both.name)
+        headers = {"User-Agent": KLUSTERLET}
+        made = httpx.Client(base_url=self.hub.api_url, verify=context, timeout=30, trust_env=False, headers=headers)
+        self.clients.append(made)
+        return made
 
     @cached_property
     def admin(self) -> httpx.Client:
         user = yaml.safe_load(self.hub.admin_kubeconfig.read_text())["users"][0]["user"]
         certificate, key = (base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key"))
-        return _client(self.hub, certificate, key)
+        return self.client(certificate, key)
 
     def mint(self, name: str) -> str:
         """A bootstrap token of that name, minted once."""
@@ -70,7 +90,7 @@ class Fleet:
             self.tokens[name] = printed.partition("token=")[2].split()[0]
         return self.tokens[name]
 
-    def register(self, name: str, *, token: str = "first", labels: Doc | None = None) -> None:
+    def register(self, name: str, *, token: str = "web-eu", labels: Doc | None = None) -> None:
         """An agent's first sign of life: a ManagedCluster that is not accepted."""
         spec = {
             "managedClusterClientConfigs": [{"url": f"https://api.{name}.example:6443"}],
@@ -80,30 +100,34 @@ class Fleet:
         with self._bootstrapped(token) as client:
             _ok(client.post(CLUSTERS, json=doc | {"metadata": {"name": name, "labels": labels or {}}}))
 
-    def request(self, name: str, *, token: str = "first", speaks_for: str = "", lifetime: int = 0) -> Agent:
+    def request(self, name: str, *, token: str = "web-eu", speaks_for: str = "", lifetime: int = 0) -> Agent:
         """A certificate request with a new key; ``speaks_for`` is what its subject claims, else the name."""
         self.asked += 1
         agent = Agent(self, name, f"{name}-{self.asked:05x}", speaks_for or name)
-        spec = {
+        spec: Doc = {
             "signerName": "kubernetes.io/kube-apiserver-client",
             "usages": USAGES,
             "request": base64.b64encode(agent.signing_request()).decode(),
         }
         labels = {"open-cluster-management.io/cluster-name": name}
-        doc = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
-        doc |= {"metadata": {"name": agent.request, "labels": labels}, "spec": spec}
+        doc = {
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"name": agent.request, "labels": labels},
+            "spec": spec,
+        }
         if lifetime:
             spec["expirationSeconds"] = lifetime
         with self._bootstrapped(token) as client:
             _ok(client.post(REQUESTS, json=doc))
         return agent
 
-    def ask(self, name: str, *, token: str = "first", labels: Doc | None = None, lifetime: int = 0) -> Agent:
+    def ask(self, name: str, *, token: str = "web-eu", labels: Doc | None = None, lifetime: int = 0) -> Agent:
         """What a new agent does: register, then ask for a certificate."""
         self.register(name, token=token, labels=labels)
         return self.request(name, token=token, lifetime=lifetime)
 
-    def join(self, name: str, *, token: str = "first", version: str = "v1.34.2", labels: Doc | None = None) -> Agent:
+    def join(self, name: str, *, token: str = "web-eu", version: str = "v1.34.2", labels: Doc | None = None) -> Agent:
         """Asked, accepted, certified, joined and well."""
         agent = self.ask(name, token=token, labels=labels, lifetime=90 * 86_400)
         self.accept(agent)
@@ -131,15 +155,30 @@ class Fleet:
 
     def hold(self, name: str) -> None:
         """A finalizer of somebody else, so that its removal hangs."""
-        finalizers = _ok(self.admin.get(f"{CLUSTERS}/{name}"))["metadata"].get("finalizers") or []
+        finalizers = self.cluster(name)["metadata"].get("finalizers") or []
         self.patch(name, {"metadata": {"finalizers": [*finalizers, "example.com/backup"]}})
+
+    def cluster(self, name: str) -> Doc:
+        return _ok(self.admin.get(f"{CLUSTERS}/{name}"))
+
+    def let_look(self, user: str) -> None:
+        """Everything about clusters and requests may be read, nothing decided."""
+        rule = {"apiGroups": ["cluster.open-cluster-management.io", "certificates.k8s.io"], "resources": ["*"]}
+        role = {"metadata": {"name": f"look-{user}"}, "rules": [rule | {"verbs": ["get", "list", "watch"]}]}
+        bound = {
+            "metadata": {"name": f"look-{user}"},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": f"look-{user}"},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+        }
+        for plural, doc in (("clusterroles", role), ("clusterrolebindings", bound)):
+            _ok(self.admin.post(f"/apis/{RBAC}/v1/{plural}", json=doc))
 
     def must_be_gone(self, name: str) -> None:
         if self.admin.get(f"{CLUSTERS}/{name}").status_code != httpx.codes.NOT_FOUND:
             raise NotYet(f"{name} is still there")
 
     def must_be_silent(self, name: str) -> None:
-        conditions = _ok(self.admin.get(f"{CLUSTERS}/{name}"))["status"]["conditions"]
+        conditions = self.cluster(name)["status"]["conditions"]
         if not any(each["type"].endswith("Available") and each["status"] == "Unknown" for each in conditions):
             raise NotYet(f"{name} still counts as heard")
 
@@ -185,7 +224,7 @@ class Agent:
         key = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        return _client(self.fleet.hub, found[0], key)
+        return self.fleet.client(found[0], key)
 
     def report(self, version: str = "v1.34.2", *, well: bool = True) -> None:
         """Joined, how the API server is, what the cluster has."""
@@ -199,7 +238,7 @@ class Agent:
             "The agent holds its certificate.",
             "The API server answers." if well else "The API server is not well.",
         )
-        stored = _ok(self.client.get(f"{CLUSTERS}/{self.name}"))
+        stored = self._accepted()
         conditions = [
             {**condition, "message": text, "lastTransitionTime": f"{now()[:19]}Z"}
             for condition, text in zip((joined, available), texts, strict=True)
@@ -219,22 +258,25 @@ class Agent:
         }
         _ok(self.client.patch(f"{CLUSTERS}/{self.name}/status", json={"status": status}, headers=MERGE))
 
+    def _accepted(self) -> Doc:
+        """Its cluster as it may read it, once rights and condition have followed the acceptance."""
+        found: list[Doc] = []
+
+        def accepted() -> None:
+            doc = _ok(self.client.get(f"{CLUSTERS}/{self.name}"))
+            if not (doc.get("status") or {}).get("conditions"):
+                raise NotYet(f"{self.name} has no condition")
+            found.append(doc)
+
+        eventually(accepted)
+        return found[0]
+
     def beat(self) -> None:
         """One heartbeat; the lease is there soon after the acceptance."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self.name}/leases/managed-cluster-lease"
         eventually(lambda: _ok(self.client.get(path)))
         lease = _ok(self.client.get(path))
         _ok(self.client.put(path, json=lease | {"spec": lease["spec"] | {"renewTime": now()}}))
-
-
-def _client(hub: Hub, certificate: bytes, key: bytes) -> httpx.Client:
-    context = ssl.create_default_context(cafile=str(hub.ca))
-    with tempfile.NamedTemporaryFile() as both:
-        Path(both.name).write_bytes(certificate + key)
-        context.load_cert_chain(both.name)
-    return httpx.Client(
-        base_url=hub.api_url, verify=context, timeout=30, trust_env=False, headers={"User-Agent": KLUSTERLET}
-    )
 
 
 def _ok(answer: httpx.Response) -> Doc:
@@ -268,8 +310,8 @@ def populate(fleet: Fleet) -> None:
 
 
 def _waiting(fleet: Fleet) -> None:
-    fleet.ask("eu-web-07", token="web-eu", labels={"env": "prod", "region": "eu-west"}, lifetime=90 * 86_400)
-    fleet.ask("eu-web-08", token="web-eu", labels={"env": "prod", "region": "eu-west"}, lifetime=90 * 86_400)
+    fleet.ask("eu-web-07", labels={"env": "prod", "region": "eu-west"}, lifetime=90 * 86_400)
+    fleet.ask("eu-web-08", labels={"env": "prod", "region": "eu-west"}, lifetime=90 * 86_400)
     fleet.ask("edge-lyon-02", token="edge-fr", labels={"region": "lyon"})
     fleet.register("edge-porto-02", token="edge-fr")  # has not asked for a certificate
     fleet.ask("store-113", token="stores")  # a restarted agent: the second key counts
@@ -280,13 +322,13 @@ def _waiting(fleet: Fleet) -> None:
     fleet.ask("store-204", token="stores")
     fleet.register("lab-17", token="stores")  # the subject names another cluster
     fleet.request("lab-17", token="stores", speaks_for="payments")
-    fleet.ask("payments", token="web-eu", labels={"env": "prod", "team": "pay"}, lifetime=365 * 86_400)
+    fleet.ask("payments", labels={"env": "prod", "team": "pay"}, lifetime=365 * 86_400)
     fleet.request("payments", token="stores", lifetime=365 * 86_400)  # two askers
 
 
 def _decided(fleet: Fleet) -> None:
     for number, version in enumerate(("v1.34.2", "v1.34.2", "v1.33.5", "v1.34.1"), start=1):
-        fleet.join(f"eu-web-0{number}", token="web-eu", version=version, labels={"env": "prod", "region": "eu-west"})
+        fleet.join(f"eu-web-0{number}", version=version, labels={"env": "prod", "region": "eu-west"})
     fleet.join("erp-de-01", token="stores", version="v1.33.8", labels={"region": "eu-central"})
     maintenance = {"key": "ocmconsole.io/maintenance", "value": "kernel", "effect": "NoSelectIfNew"}
     dedicated = {"key": "dedicated", "value": "payments", "effect": "NoSelect"}
@@ -294,7 +336,7 @@ def _decided(fleet: Fleet) -> None:
     fleet.join("ml-batch-02", token="stores", version="v1.34.1").report("v1.34.1", well=False)
     fleet.join("store-fr-0412", token="stores", version="v1.33.5")
     fleet.join("payments-eu", token="stores")
-    fleet.accept(fleet.ask("eu-web-06", token="web-eu"))  # joining
+    fleet.accept(fleet.ask("eu-web-06"))  # joining
     fleet.register("data-eu-11", token="stores")
     fleet.patch("data-eu-11", {"spec": {"hubAcceptsClient": True}})  # waits for its certificate
     fleet.join("core-se-03", token="stores")

@@ -69,9 +69,9 @@ def age(home: Path) -> None:
         for name in names:
             for table, of, columns in AGING:
                 changes = ", ".join(f"{column} = earlier({column}, ?)" for column in columns)
-                minutes = [ASKED.get(name, SETTLED)] * len(columns)
+                past = [ASKED.get(name, SETTLED)] * len(columns)
                 statement = f"UPDATE {table} SET {changes} WHERE {of} = ?"  # noqa: S608 - from the table above
-                database.execute(statement, [*minutes, name])
+                database.execute(statement, [*past, name])
         for name, minutes in HEARD.items():
             database.execute(
                 "UPDATE clusters_lease SET renew_time = renew_time - ? WHERE namespace = ?", (minutes * 60e6, name)
@@ -95,10 +95,10 @@ def hub_with_fleet() -> Iterator[Hub]:
         tempfile.TemporaryDirectory(prefix="ocmconsole-screens-") as folder,
         hubs.serve(Path(folder), HUB_NAME="hub-eu-1", ENVIRONMENT="Production") as hub,
     ):
-        fleet = Fleet(hub)
-        populate(fleet)
-        age(hub.home)
-        eventually(lambda: fleet.must_be_silent("store-fr-0412"))
+        with Fleet(hub) as fleet:
+            populate(fleet)
+            age(hub.home)
+            eventually(lambda: fleet.must_be_silent("store-fr-0412"))
         yield hub
 
 

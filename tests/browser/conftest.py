@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.browser.people import Console, introduce_viewer
+from tests.fleet import Fleet
+from tests.hub import Hub
 
 ARGUMENTS = [
     "--disable-background-networking",
@@ -18,6 +22,9 @@ ARGUMENTS = [
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
     "--no-first-run",
 ]
+
+PATIENCE = 20_000  # milliseconds: the machine runs a hub, perhaps its worker, and a browser at once
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +42,29 @@ def page(browser: Browser) -> Iterator[Page]:
     """An empty profile at 1280 x 900. A script error on the page fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", reduced_motion="reduce")
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
     context.close()
     assert not errors, f"script errors: {errors}"
+
+
+@pytest.fixture(scope="session")
+def fleet(hub: Hub) -> Iterator[Fleet]:
+    with Fleet(hub) as fleet:
+        introduce_viewer(fleet)
+        yield fleet
+
+
+@pytest.fixture
+def console(page: Page, fleet: Fleet) -> Console:
+    return Console(page, fleet.hub.console_url, fleet.hub.admin_password)
+
+
+@pytest.fixture
+def scriptless(browser: Browser, fleet: Fleet) -> Iterator[Console]:
+    """A browser with JavaScript switched off."""
+    context = browser.new_context(java_script_enabled=False, locale="en-GB")
+    yield Console(context.new_page(), fleet.hub.console_url, fleet.hub.admin_password)
+    context.close()

@@ -1,0 +1,192 @@
+"""What people come to the console for, from the first page to the last, in a real browser against a served hub."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
+from tests.fleet import Fleet
+
+STALE = "The request changed while you were reading it; nothing was done."
+
+
+def accepts(fleet: Fleet, name: str) -> bool:
+    return bool(fleet.cluster(name)["spec"]["hubAcceptsClient"])
+
+
+class TestSession:
+    def test_signing_in_leads_to_the_page_that_was_asked_for(self, console: Console) -> None:
+        console.open("/clusters/")
+        expect(console.page).to_have_url(re.compile(r"/login/\?next=/clusters/$"))
+        console.page.get_by_label("User name").fill("admin")
+        console.page.get_by_label("Password").fill(console.password)
+        console.page.get_by_role("button", name="Sign in").click()
+        expect(console.page.get_by_role("heading", name="Clusters", level=1)).to_be_visible()
+
+    def test_a_wrong_password_is_refused_in_words(self, console: Console) -> None:
+        console.sign_in(password="wrong-horse")
+        expect(console.page.get_by_role("alert")).to_contain_text("correct username and password")
+        expect(console.page.get_by_label("User name")).to_have_value("admin")
+
+    def test_signing_out_ends_the_session(self, console: Console) -> None:
+        console.sign_in()
+        console.page.locator("summary", has_text="User menu").click()
+        console.page.get_by_role("button", name="Sign out").click()
+        expect(console.page.get_by_role("heading", name="Sign in")).to_be_visible()
+        console.open("/approvals/")
+        expect(console.page).to_have_url(re.compile(r"/login/"))
+
+    def test_what_is_not_there_is_a_page_that_says_so(self, console: Console) -> None:
+        console.sign_in()
+        for path in ("/clusters/nobody/", "/approvals/nobody/", "/api/v1/namespaces"):
+            console.open(path)
+            expect(console.page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+
+
+class TestDecision:
+    def test_accepting_leads_from_the_inbox_to_the_cluster(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("welcome")
+        console.sign_in()
+        console.page.get_by_role("link", name="Review welcome").click()
+        expect(console.page.get_by_text("Safe: all 5 checks hold")).to_be_visible()
+        console.page.get_by_role("button", name="Accept welcome").click()
+        expect(console.page.get_by_role("status")).to_contain_text("welcome is accepted; its request welcome-")
+        expect(console.page.get_by_role("link", name="Review welcome")).to_have_count(0)
+        console.page.get_by_role("link", name="Clusters", exact=True).first.click()
+        console.page.get_by_role("link", name="welcome", exact=True).click()
+        expect(console.page.get_by_role("heading", name="welcome", level=1)).to_be_visible()
+        expect(console.page.locator("#state")).to_contain_text(re.compile("certificate is issued|Accepted;"))
+        assert accepts(fleet, "welcome")
+
+    def test_a_decline_needs_its_reason_and_shows_it(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("unwelcome")
+        console.sign_in()
+        console.open("/approvals/unwelcome/")
+        console.page.get_by_text("Decline…").click()
+        console.page.get_by_label("Reason").fill("   ")
+        console.page.get_by_role("button", name="Decline unwelcome").click()
+        expect(console.page.get_by_label("Reason")).to_have_accessible_description(re.compile("Say why"))
+        expect(console.page.get_by_label("Reason")).to_have_attribute("aria-invalid", "true")
+        console.page.get_by_label("Reason").fill("Nobody knows this machine.")
+        console.page.get_by_role("button", name="Decline unwelcome").click()
+        expect(console.page.get_by_role("status")).to_contain_text("unwelcome is declined.")
+        expect(console.page.get_by_role("listitem").filter(has_text="unwelcome")).to_contain_text(
+            "Nobody knows this machine."
+        )
+        assert not accepts(fleet, "unwelcome")
+
+    def test_a_stale_page_says_what_happened_and_changes_nothing(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("restless")
+        console.sign_in()
+        console.open("/approvals/restless/")
+        fleet.request("restless")
+        console.page.get_by_role("button", name="Accept restless").click()
+        expect(console.page.get_by_role("status")).to_contain_text(STALE)
+        expect(console.page.get_by_text("The newest of 2 keys counts").first).to_be_visible()
+        assert not accepts(fleet, "restless")
+
+    def test_two_askers_block_the_acceptance(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("contested")
+        fleet.request("contested", token="stores")
+        console.sign_in()
+        console.open("/approvals/contested/")
+        expect(console.page.get_by_text("Blocked: 1 problem")).to_be_visible()
+        expect(console.page.get_by_role("button", name="Accept contested")).to_have_count(0)
+        expect(console.page.get_by_role("row").filter(has_text="Credential")).to_contain_text(["token stores"])
+
+    def test_who_may_only_look_learns_which_permission_is_missing(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("locked")
+        console.sign_in(VIEWER, VIEWERS_PASSWORD)
+        console.open("/approvals/locked/")
+        expect(console.page.get_by_text("clusters.accept_managedcluster")).to_be_visible()
+        expect(console.page.locator("main").get_by_role("button", name=re.compile("Accept|Decline"))).to_have_count(0)
+
+    def test_disconnecting_withdraws_the_acceptance(self, console: Console, fleet: Fleet) -> None:
+        fleet.accept(fleet.ask("leaving"))
+        console.sign_in()
+        console.open("/clusters/leaving/")
+        console.page.get_by_text("Disconnect…").click()
+        console.page.get_by_role("button", name="Disconnect leaving").click()
+        expect(console.page.locator("#state")).to_contain_text("Disconnected by admin")
+        assert not accepts(fleet, "leaving")
+
+
+class TestList:
+    def test_the_list_narrows_to_a_state_and_a_name(self, console: Console, fleet: Fleet) -> None:
+        fleet.register("narrow-1")
+        fleet.accept(fleet.ask("narrow-2"))
+        console.sign_in()
+        console.open("/clusters/")
+        console.page.get_by_label("Name starts with").fill("narrow-")
+        console.page.get_by_role("button", name="Filter").click()
+        rows = console.page.locator("#clusters tbody tr")
+        expect(rows).to_have_count(2)
+        console.page.get_by_role("navigation", name="Status").get_by_role("link", name="Needs review").click()
+        expect(rows).to_have_count(1)
+        expect(rows).to_contain_text("narrow-1")
+        console.page.get_by_role("link", name="Clear the name filter").click()
+        expect(console.page).to_have_url(re.compile(r"\?status=needs-review$"))
+
+
+class TestWithoutMouseOrScript:
+    def test_the_keyboard_alone_gets_a_cluster_in(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("by-keyboard")
+        keyboard = console.page.keyboard
+        console.open("/login/")
+        keyboard.type("admin")
+        console.tab_to(console.page.get_by_label("Password"))
+        keyboard.type(console.password)
+        keyboard.press("Enter")
+        expect(console.page.get_by_role("heading", name="Approvals", level=1)).to_be_visible()
+        console.tab_to(console.page.get_by_role("link", name="Skip to content"))
+        keyboard.press("Enter")
+        console.tab_to(console.page.get_by_role("link", name="by-keyboard", exact=True))
+        keyboard.press("Enter")
+        expect(console.page.get_by_role("heading", name="by-keyboard wants to join")).to_be_visible()
+        console.tab_to(console.page.get_by_role("button", name="Accept by-keyboard"))
+        keyboard.press("Enter")
+        expect(console.page.get_by_role("status")).to_contain_text("by-keyboard is accepted")
+
+    @pytest.mark.parametrize("decision", ["accept", "decline"])
+    def test_everything_works_without_scripts(self, scriptless: Console, fleet: Fleet, decision: str) -> None:
+        name = f"scriptless-{decision}"
+        fleet.ask(name)
+        page = scriptless.page
+        scriptless.sign_in()
+        page.get_by_role("link", name=f"Review {name}").click()
+        if decision == "decline":
+            page.get_by_text("Decline…").click()
+            page.get_by_label("Reason").fill("Not ours.")
+        page.get_by_role("button", name=f"{decision.capitalize()} {name}").click()
+        expect(page.get_by_role("status")).to_contain_text(f"{name} is {decision.rstrip('e')}ed")
+
+
+class TestDjangoAdmin:
+    def test_a_cluster_is_edited_as_yaml_and_a_mistake_is_named(self, console: Console, fleet: Fleet) -> None:
+        fleet.register("edited")
+        console.sign_in()
+        console.open("/admin/clusters/managedcluster/")
+        expect(console.page.locator("#site-name")).to_have_text("ocmconsole")
+        console.page.get_by_role("link", name="edited", exact=True).click()
+        document = console.page.get_by_label("Document")
+        text = document.input_value()
+        document.fill(text.replace("leaseDurationSeconds: 60", "leaseDurationSeconds: soon"))
+        console.page.get_by_role("button", name="Save", exact=True).click()
+        expect(console.page.locator(".errorlist").first).to_contain_text("leaseDurationSeconds")
+        document.fill(text.replace("leaseDurationSeconds: 60", "leaseDurationSeconds: 30"))
+        console.page.get_by_role("button", name="Save", exact=True).click()
+        expect(console.page.locator(".messagelist .success")).to_contain_text("edited")
+        assert fleet.cluster("edited")["spec"]["leaseDurationSeconds"] == 30
+
+    def test_its_action_accepts_like_the_inbox(self, console: Console, fleet: Fleet) -> None:
+        fleet.ask("chosen")
+        console.sign_in()
+        console.open("/admin/clusters/managedcluster/?q=chosen")
+        console.page.get_by_role("row", name="chosen").get_by_role("checkbox").check()
+        console.page.get_by_label("Action:").select_option("Accept selected clusters and approve their requests")
+        console.page.get_by_role("button", name=re.compile("Run|Go")).click()
+        expect(console.page.locator(".messagelist .success")).to_contain_text("Cluster chosen accepted")
+        assert accepts(fleet, "chosen")
