@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -71,11 +72,11 @@ def accept(name: str, *, by: Actor = ADMIN, accepts: bool = True) -> Doc:
     return edit(MANAGED_CLUSTER, name, lambda doc: doc["spec"].update(hubAcceptsClient=accepts), by=by)
 
 
-def label(name: str, *, by: Actor = ADMIN, **labels: str | None) -> Doc:
+def label(name: str, labels: Mapping[str, str | None] | None = None, *, by: Actor = ADMIN, **more: str) -> Doc:
     """Set labels of a cluster, or drop those whose value is None."""
 
     def change(doc: Doc) -> None:
-        wanted = {**doc["metadata"].get("labels", {}), **labels}
+        wanted = {**doc["metadata"].get("labels", {}), **(labels or {}), **more}
         doc["metadata"]["labels"] = {key: value for key, value in wanted.items() if value is not None}
 
     return edit(MANAGED_CLUSTER, name, change, by=by)
