@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,12 +22,11 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def c1(settings: Any) -> str:
+def c1(settings: Any, tmp_path: Path) -> str:
+    settings.OCMCONSOLE_HOME = tmp_path  # without a CA no config map of the hub's own stands in the namespace
     settings.OCMCONSOLE_GC_RESOURCES = ["example.com/v1/unknowns", "/v1/configmaps", "/v1/secrets"]
     make.cluster("c1", accepted=True)
     make.settle()
-    for row in CONFIG_MAP.model.objects.filter(namespace="c1"):
-        verbs.delete(make.ADMIN, CONFIG_MAP, row.key)
     return "c1"
 
 

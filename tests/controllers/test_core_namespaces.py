@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
-from django.conf import settings
 
 from ocmconsole.corekinds import defaults, kinds
 from ocmconsole.corekinds.models import ClusterRole, ConfigMap
@@ -17,8 +19,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _certificate() -> None:
-    (settings.OCMCONSOLE_HOME / "ca.crt").write_text("a certificate\n")
+def _certificate(settings: Any, tmp_path: Path) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path
+    (tmp_path / "ca.crt").write_text("a certificate\n")
 
 
 def settle() -> None:

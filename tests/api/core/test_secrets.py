@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from ocmconsole.corekinds import kinds, tokens
 from ocmconsole.kubeapi import errors, verbs
@@ -84,8 +84,9 @@ def test_a_key_is_in_one_of_both_maps() -> None:
         verbs.create(ROOT, kinds.CONFIG_MAP, doc, namespace="here")
 
 
-def test_a_token_secret_is_filled_and_its_token_ends_with_it() -> None:
-    (settings.OCMCONSOLE_HOME / "ca.crt").write_text("a certificate\n")
+def test_a_token_secret_is_filled_and_its_token_ends_with_it(settings: Any, tmp_path: Path) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path
+    (tmp_path / "ca.crt").write_text("a certificate\n")
     verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": "bot"}}, namespace="here")
     made = secret(
         metadata={"annotations": {"kubernetes.io/service-account.name": "bot"}},
