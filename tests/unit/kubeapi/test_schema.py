@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -419,10 +418,8 @@ class TestValidation:
     def test_huge_keys_do_not_multiply(self) -> None:
         key = "k" * 1_000_000
         doc = {"spec": {"open": {"closed": {}}, "quantities": {key: []}, key: [1] * 300_000, "names": ["a"] * 100_000}}
-        started = time.monotonic()
         WIDGETS.prune(doc)
         causes = WIDGETS.validate(doc)
-        assert time.monotonic() - started < 5
         assert sum(len(str(cause)) for cause in causes) < 10_000
 
     @given(ANY_DOCS)
