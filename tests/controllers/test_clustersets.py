@@ -123,7 +123,7 @@ def test_a_move_is_counted_on_both_sides() -> None:
     make.clusterset("data")
     make.clusterset("red", selector=by_label(color="red"))
     make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
-    make.label("c1", **{CLUSTERSET_LABEL: "data", "color": "red"})
+    make.label("c1", {CLUSTERSET_LABEL: "data", "color": "red"})
     make.settle()
     assert [emptiness(name) for name in ("web", "data", "red")] == [NONE, selected(1), selected(1)]
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
@@ -204,7 +204,7 @@ def test_a_cluster_is_told_what_its_sets_want_sorted_by_set_then_name() -> None:
     make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
     make.settle()
     assert managed("c1") == [("all", "m"), ("web", "a"), ("web", "z")]
-    make.label("c1", **{CLUSTERSET_LABEL: "data"})
+    make.label("c1", {CLUSTERSET_LABEL: "data"})
     make.settle()
     assert managed("c1") == [("all", "m"), ("data", "d")]
     delete("all")
