@@ -218,6 +218,7 @@ class TestClusterRoleBinding(KindContract):
 class TestPages:
     """A long list is read in pieces (W150)."""
 
+    @pytest.mark.slow
     @pytest.mark.contract("W150", "W9")
     def test_pages_show_each_object_once_although_others_are_written_meanwhile(self) -> None:
         names = [f"c{number:04}" for number in range(1200)]
