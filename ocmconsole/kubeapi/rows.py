@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import Exists, Q, Subquery
 from django.db.models.lookups import In
 
-from ocmconsole.kubeapi import changes, kinds
+from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.labels import LabelValue
-from ocmconsole.kubeapi.models import Owner, Resource
+from ocmconsole.kubeapi.models import Owner, Resource, Revision
 from ocmconsole.kubeapi.selectors import Operator
 from ocmconsole.kubeapi.times import instant
 
@@ -45,22 +45,31 @@ class Page:
 
 def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
          after: Key | None = None, limit: int = 0) -> Page:  # fmt: skip
-    """Rows of a kind by namespace and name. The revision is read before the rows, so a watch from it misses nothing."""
-    limit = min(limit, LARGEST_PAGE)
-    revision = changes.head()
+    """Rows of a kind by namespace and name, as of one revision: a watch from there repeats and misses nothing."""
     rows = _narrowed(kind, namespace=namespace, selector=selector, name=name)
-    total = None
     if after is not None:
         rows = rows.filter(Q(namespace__gt=after.namespace) | Q(namespace=after.namespace, name__gt=after.name))
-    found = list(rows.values_list("namespace", "name", "wire")[: limit + 1] if limit else rows.values_list("wire"))
-    if not limit:
-        return Page([row[0] for row in found], revision)
-    if len(found) <= limit:
+    limit = min(limit, LARGEST_PAGE)
+    found, revision = _snapshot(rows, limit + 1 if limit else None)
+    if not limit or len(found) <= limit:
         return Page([row[2] for row in found], revision)
     last = Key(*found[limit - 1][:2])
-    if selector is None or selector.is_empty:
-        total = rows.count() - limit
+    total = rows.count() - limit if selector is None or selector.is_empty else None
     return Page([row[2] for row in found[:limit]], revision, last, total)
+
+
+def _snapshot(rows: Any, count: int | None) -> tuple[list[Any], int]:
+    """Rows and the revision of the hub, read by one statement. A transaction would stop SQLite's writers."""
+    counter = Revision.objects.filter(pk=1)
+    columns = ("namespace", "name", "wire", Subquery(counter.values("value")))
+    while not (found := list(rows.values_list(*columns)[:count])):
+        revision, has_come = counter.annotate(has_rows=Exists(rows)).values_list("value", "has_rows").first() or (
+            1,
+            False,
+        )
+        if not has_come:
+            return [], revision
+    return found, found[0][3]
 
 
 def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, name: str | None) -> Any:

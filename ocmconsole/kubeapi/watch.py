@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -69,7 +69,6 @@ class _Stream:
     scope: Scope
     may_go_on: Callable[[], bool]
     position: int = 0
-    sent: dict[str, int] = field(default_factory=dict)
     has_columns: bool = False
     is_over: bool = False
 
@@ -102,14 +101,9 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
         stream.position = await changes.in_thread(changes.head)
     else:
         stream.position = int(options.resource_version)
-        cut = await changes.in_thread(changes.cut_before, stream.kind.resource, stream.position)
-        if cut is not None:
-            yield _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
-            stream.is_over = True
-            return
     async for line in _replay(stream):
         yield line
-    if options.initial_events and options.bookmarks:
+    if options.initial_events and options.bookmarks and not stream.is_over:
         yield _bookmark(stream, {END_OF_INITIAL: "true"})
 
 
@@ -125,19 +119,26 @@ def _initial(stream: _Stream, texts: list[str]) -> list[bytes]:
     docs = sorted(
         (doc for doc in docs if stream.scope.sees(doc)), key=lambda doc: int(doc["metadata"]["resourceVersion"])
     )
-    for doc in docs:
-        stream.sent[doc["metadata"]["uid"]] = int(doc["metadata"]["resourceVersion"])
     return [_line(stream, "ADDED", doc) for doc in docs]
 
 
 async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
-    """The log from the position to now; afterwards nothing of the state needs remembering."""
-    while entries := await changes.in_thread(changes.since, stream.kind.resource, stream.position):
+    """The log from the position to now. It may be cut while a slow client is served, so that is asked each time."""
+    while True:
+        entries, cut = await changes.in_thread(_logged, stream.kind.resource, stream.position)
+        if cut is not None:
+            yield _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
+            stream.is_over = True
+        if cut is not None or not entries:
+            return
         for entry in entries:
             if line := _event(stream, entry):
                 yield line
-    stream.position = max(stream.position, *stream.sent.values(), 0)
-    stream.sent.clear()
+
+
+def _logged(resource: str, after: int) -> tuple[list[Entry], int | None]:
+    """In this order: what was cut before it was read is noticed."""
+    return changes.since(resource, after), changes.cut_before(resource, after)
 
 
 async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> AsyncIterator[bytes]:
@@ -180,13 +181,11 @@ def _event(stream: _Stream, entry: Entry) -> bytes | None:
 
 
 def _concerns(stream: _Stream, entry: Entry) -> bool:
-    """Cheap answers first: place and name, then whether the state that was sent has it already."""
+    """Place and name: what can be told without reading the document."""
     if stream.scope.namespace and entry.namespace != stream.scope.namespace:
         return False
     name = stream.scope.options.fields.pinned("metadata.name")
-    if name is not None and entry.name != name:
-        return False
-    return not stream.sent or stream.sent.get(entry.doc["metadata"]["uid"], 0) < entry.revision
+    return name is None or entry.name == name
 
 
 def _seen(scope: Scope, entry: Entry) -> tuple[bool, bool]:
