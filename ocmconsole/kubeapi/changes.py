@@ -253,17 +253,19 @@ async def in_thread(call: Callable[Arguments, Result], *arguments: Arguments.arg
 # ---------------------------------------------------------------- compaction
 
 
-def compact(now: datetime | None = None) -> int:
+def compact(now: datetime | None = None, *, keep: int = KEEP_CHANGES, age: timedelta | None = None) -> int:
     """Cut what every reader had time to see; returns the number of changes removed.
 
-    Each resource keeps its newest ``KEEP_CHANGES`` and its kind's retention (leases 2 minutes, others 10).
+    Each resource keeps its newest ``keep`` and those younger than ``age``, else than its kind's retention (leases
+    2 minutes, others 10).
     """
     now = now or timezone.now()
     removed = 0
     for kind in kinds.all_kinds():
-        old = Change.objects.filter(resource=kind.resource, time__lt=now - timedelta(seconds=kind.retention_seconds))
+        since = now - (age or timedelta(seconds=kind.retention_seconds))
+        old = Change.objects.filter(resource=kind.resource, time__lt=since)
         spared = Change.objects.filter(resource=kind.resource).order_by("-revision").values_list("revision", flat=True)
-        floor = spared[KEEP_CHANGES : KEEP_CHANGES + 1].first()
+        floor = spared[keep : keep + 1].first()
         newest = old.aggregate(newest=Max("revision"))["newest"]
         if floor is None or newest is None:
             continue
