@@ -5,19 +5,24 @@ On PostgreSQL, a Celery worker and beat run beside it, as in production. The fix
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import itertools
 import os
 import signal
+import sqlite3
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psycopg
+import yaml
 
 from tests import servers
 
@@ -91,10 +96,37 @@ class Hub:
         assert not check or done.returncode == 0, f"manage.py {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def client(self, **headers: str) -> httpx.Client:
-        """An anonymous HTTP client of the API that trusts the hub's CA."""
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
+        """Ask this hub's database, beside whatever is running; all questions see one state."""
+        if database_url := self.environment.get("OCMCONSOLE_DATABASE_URL"):
+            with psycopg.connect(database_url) as postgres:
+                postgres.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                yield lambda statement: postgres.execute(statement.encode()).fetchall()
+        else:
+            address = f"file:{self.home / 'hub.sqlite3'}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)) as sqlite:
+                sqlite.execute("BEGIN")
+                yield lambda statement: sqlite.execute(statement).fetchall()
+
+    def tls(self, pair: Path | None = None) -> ssl.SSLContext:
+        """Trusts the hub's CA; ``pair`` is a file with a client's certificate and key."""
         context = ssl.create_default_context(cafile=str(self.ca))
-        return httpx.Client(base_url=self.api_url, verify=context, headers=headers, timeout=30, trust_env=False)
+        if pair is not None:
+            context.load_cert_chain(pair)
+        return context
+
+    def client(self, *, pair: Path | None = None, **headers: str) -> httpx.Client:
+        """An HTTP client of the API, anonymous unless a certificate or a header says who it is."""
+        return httpx.Client(base_url=self.api_url, verify=self.tls(pair), headers=headers, timeout=30, trust_env=False)
+
+    def admin_pair(self) -> Path:
+        """Certificate and key of the first admin in one file."""
+        user = yaml.safe_load(self.admin_kubeconfig.read_text())["users"][0]["user"]
+        path = self.home / "admin.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
+        return path
 
     def kubectl(
         self, binary: Path, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None
