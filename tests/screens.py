@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests import hub as hubs
 from tests import tools
 from tests.browser.conftest import ARGUMENTS
-from tests.fleet import Fleet, eventually, populate
+from tests.fleet import Fleet, add_more, eventually, populate
 from tests.hub import ROOT, Hub
 
 Theme = Literal["light", "dark"]
@@ -97,6 +97,7 @@ def hub_with_fleet() -> Iterator[Hub]:
     ):
         with Fleet(hub) as fleet:
             populate(fleet)
+            add_more(fleet)
             age(hub.home)
             eventually(lambda: fleet.must_be_silent("store-fr-0412"))
         yield hub
