@@ -42,15 +42,19 @@ class Kubectl:
         return self.run(*arguments, stdin=stdin, code=0).stdout
 
     def refuses(self, *arguments: str, stdin: str | Doc | None = None) -> str:
-        """Its complaint, in one line without the blanks at the end."""
+        """Its complaint."""
         return self.run(*arguments, stdin=stdin, code=1).stderr.strip()
 
     def run(self, *arguments: str, stdin: str | Doc | None = None, code: int) -> subprocess.CompletedProcess[str]:
-        text = json.dumps(stdin) if isinstance(stdin, dict) else stdin
-        done = self.hub.kubectl(self.binary, *arguments, kubeconfig=self.kubeconfig, stdin=text)
+        done = self.attempt(*arguments, stdin=stdin)
         said = f"exit {done.returncode}\n{done.stdout}{done.stderr}"
         assert done.returncode == code, f"kubectl {' '.join(arguments)}: {said}"
         return done
+
+    def attempt(self, *arguments: str, stdin: str | Doc | None = None) -> subprocess.CompletedProcess[str]:
+        """However it ends."""
+        text = json.dumps(stdin) if isinstance(stdin, dict) else stdin
+        return self.hub.kubectl(self.binary, *arguments, kubeconfig=self.kubeconfig, stdin=text)
 
     def running(self, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
         return self.hub.kubectl_running(self.binary, *arguments, kubeconfig=self.kubeconfig)
@@ -68,7 +72,7 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
 
 
-def eventually(ask: Callable[[], T], seconds: float = PATIENCE) -> T:
+def eventually(ask: Callable[[], T | None], seconds: float = PATIENCE) -> T:
     """The first answer that is true; the hub's controllers work behind the answer to a write."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):

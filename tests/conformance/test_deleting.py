@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.cluster import MANAGED, MANY, Cluster, hold, let_go, wait_until_only_held
-from tests.conformance.commands import Kubectl
+from tests.conformance.commands import Kubectl, eventually
 from tests.conformance.conftest import Present
 
 
@@ -82,4 +82,4 @@ def test_deleted_cluster_leaves_its_namespace_and_takes_its_rights(cluster: Clus
     assert cluster.admin("get", "namespace", cluster.name, "-o", "name") == f"namespace/{cluster.name}\n"
     role = f"open-cluster-management:managedcluster:{cluster.name}"
     assert "not found" in cluster.admin.refuses("get", "clusterrole", role)
-    assert "Forbidden" in agent.refuses("get", "lease", "managed-cluster-lease")
+    eventually(lambda: "Forbidden" in agent.attempt("get", "lease", "managed-cluster-lease").stderr)

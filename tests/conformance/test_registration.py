@@ -100,8 +100,7 @@ def test_cluster_that_is_turned_away_again_keeps_only_sight_of_itself(cluster: C
 
 
 def _complaint(cluster: Cluster) -> str:
-    hub, agent = cluster.admin.hub, cluster.agent
-    return hub.kubectl(agent.binary, "get", "lease", LEASE, kubeconfig=agent.kubeconfig).stderr
+    return cluster.agent.attempt("get", "lease", LEASE).stderr
 
 
 @pytest.mark.contract("W154", "W23")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.cluster import MANAGED, MANY, managed
+from tests.conformance.cluster import MANAGED, MANY, managed, settle
 from tests.conformance.commands import Doc, Kubectl
 
 ADVICE = "Please review the fields above--they currently have other managers."
@@ -24,6 +24,7 @@ def conflict(admin: Kubectl, doc: Doc, manager: str = "second") -> list[str]:
 def test_apply_creates_and_then_changes_only_what_differs(admin: Kubectl, name: str) -> None:
     for _ in range(2):
         assert apply(admin, managed(name)) == f"{MANAGED}/{name} serverside-applied\n"
+    settle(admin, name)
     version = admin("get", "mcl", name, "-o", "jsonpath={.metadata.resourceVersion}")
     apply(admin, managed(name))
     assert admin("get", "mcl", name, "-o", "jsonpath={.metadata.resourceVersion}") == version
