@@ -25,6 +25,7 @@ class Workers:
         ]
 
     def start(self) -> None:
+        workqueue.release()
         for thread in self._threads:
             thread.start()
 

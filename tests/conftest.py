@@ -16,10 +16,15 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
+import hypothesis
 import pytest
 
 from tests import hub as hubs
 from tests import servers, tools
+
+# A deadline would fail a test for what else the machine is doing.
+hypothesis.settings.register_profile("hub", deadline=None)
+hypothesis.settings.load_profile("hub")
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # Sixteen numbers a worker: one for the tests themselves, the others for hubs.

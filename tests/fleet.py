@@ -184,8 +184,8 @@ class Fleet:
 
     @contextmanager
     def _bootstrapped(self, token: str) -> Iterator[httpx.Client]:
-        headers = {"Authorization": f"Bearer {self.mint(token)}", "User-Agent": KLUSTERLET}
-        with self.hub.client(**headers) as client:
+        with self.hub.client() as client:
+            client.headers.update({"Authorization": f"Bearer {self.mint(token)}", "User-Agent": KLUSTERLET})
             yield client
 
 

@@ -163,7 +163,7 @@ class Tail:
                 listener.cut()
 
     async def _run(self) -> None:
-        self._revision = await in_thread(head)
+        self._revision = await self._first()
         self._started.set_result(None)
         _wakers.add(self._wake)
         remote = self._loop.create_task(self._follow_redis()) if settings.OCMCONSOLE_REDIS_URL else None
@@ -177,6 +177,15 @@ class Tail:
             _wakers.discard(self._wake)
             if remote is not None:
                 remote.cancel()
+
+    async def _first(self) -> int:
+        """Where the log ends now; waits for a database that is away."""
+        while True:
+            try:
+                return await in_thread(head)
+            except DatabaseError:
+                log.exception("the tail could not read the log; trying again")
+                await asyncio.sleep(POLL_SECONDS)
 
     async def _catch_up(self) -> None:
         try:

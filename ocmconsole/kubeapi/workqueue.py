@@ -68,6 +68,11 @@ def drain(limit: int = 0) -> int:
     return done
 
 
+def release() -> None:
+    """Make everything due now, for a start with no other worker: what a killed one had claimed is nobody's."""
+    WorkItem.objects.update(due=timezone.now())
+
+
 def next_due() -> datetime | None:
     """When the next item wants attention, or None when there is none."""
     return WorkItem.objects.order_by("due").values_list("due", flat=True).first()
