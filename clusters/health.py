@@ -191,7 +191,7 @@ def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) ->
             subresource="status",
             expect=str(cluster.resource_version),
         )
-        batch.records.append(Silence(cluster=cluster.name, renew_time=renewed, at=now))
+        batch.records.append(lambda: Silence(cluster=cluster.name, renew_time=renewed, at=now))
     _warn(cluster, now)
 
 

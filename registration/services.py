@@ -80,7 +80,7 @@ def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None =
             )
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:decline", reason)
         if not is_accepted:
-            batch.records.append(decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
+            batch.records.append(lambda: decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
     return [request.name for request in fitting]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -56,10 +56,10 @@ class Write:
 # ---------------------------------------------------------------- the one write
 
 
-def commit(writes: Sequence[Write], *, records: Iterable[models.Model] = ()) -> int:
+def commit(writes: Sequence[Write], *, records: Iterable[Callable[[], models.Model]] = ()) -> int:
     """Write everything or nothing; returns the last revision.
 
-    ``records`` are the hub's own rows (facts, audit notes) saved in the same transaction.
+    ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second.
     """
     now = timezone.now()
@@ -76,7 +76,7 @@ def commit(writes: Sequence[Write], *, records: Iterable[models.Model] = ()) -> 
             for fact in admission.records_of(write.actor, write.kind, write.old, write.new):
                 fact.save()
         for record in records:
-            record.save()
+            record().save()
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
     return last

@@ -210,11 +210,11 @@ def batch(actor: Actor, *, request_id: str = "") -> Iterator[Batch]:
 
 @dataclass
 class Batch:
-    """Writes that wait for each other. ``records`` are the hub's own rows to save with them."""
+    """Writes that wait for each other. ``records`` make the hub's own rows to save with them."""
 
     actor: Actor
     writes: list[Write] = field(default_factory=list)
-    records: list[Model] = field(default_factory=list)
+    records: list[Callable[[], Model]] = field(default_factory=list)
 
     def edit(self, kind: Kind, key: Key, change: Edit, *, subresource: str = "", expect: str = "") -> None:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone)."""
@@ -239,7 +239,7 @@ class Batch:
             name=key.name,
             reason=reason,
         )
-        self.records.append(entry)
+        self.records.append(lambda: entry)
 
     def commit(self) -> None:
         if self.writes or self.records:
