@@ -59,15 +59,6 @@ fmt: $(DEV) ## format the sources and mend what ruff can mend
 	$(VENV)/bin/ruff check --fix-only --exit-zero .
 	$(VENV)/bin/ruff format .
 
-.PHONY: bench
-bench: $(DEV) $(ASSETS) ## the benchmarks as tables; BENCH_QUICK=1 for a coarse answer
-	$(PY) -m tests.bench
-
-.PHONY: screens
-screens: $(DEV) $(ASSETS) ## pictures of every page into docs/screens
-	$(PY) -m tests.tools
-	$(PY) -m tests.screens
-
 .PHONY: migrations
 migrations: $(DEV) ## write the migrations that the models ask for
 	OCMCONSOLE_HOME=var/lint $(PY) manage.py makemigrations
@@ -89,7 +80,7 @@ COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 -
 
 .PHONY: clean
 clean: ## remove what can be made again; the state in var stays
-	rm -rf $(VENV) node_modules static/vendor var/tools var/lint var/bench .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules static/vendor var/tools var/lint .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
