@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ocmconsole.corekinds import kinds, rbac
 from ocmconsole.corekinds.policyrules import EVERYTHING, PolicyRule
-from ocmconsole.kubeapi import admission, audit, authz, errors, verbs
+from ocmconsole.kubeapi import admission, authz, errors, verbs
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.selectors import LabelSelector
@@ -133,7 +133,7 @@ def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: D
     _require_held(actor, kind, new, [PolicyRule.read(rule) for rule in new.get("rules") or []])
     gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
     if gathers and rbac.index.lacking(actor, EVERYTHING):
-        raise _refused(actor, kind, new, "must have cluster-admin privileges to use an aggregationRule")
+        raise _refused(kind, new, "must have cluster-admin privileges to use an aggregationRule")
 
 
 @admission.checks(kinds.ROLE_BINDING)
@@ -174,17 +174,15 @@ def _require_held(actor: Actor, kind: Kind, new: Doc, rules: list[PolicyRule]) -
         listed = "\n".join(sorted({str(rule) for rule in lacking}))
         who = f'user "{actor.user}" (groups=[{groups}])'
         why = f"{who} is attempting to grant RBAC permissions not currently held:\n{listed}"
-        raise _refused(actor, kind, new, why)
+        raise _refused(kind, new, why)
 
 
-def _refused(actor: Actor, kind: Kind, new: Doc, why: str) -> errors.Forbidden:
+def _refused(kind: Kind, new: Doc, why: str) -> errors.Forbidden:
     name = new["metadata"]["name"]
     subject = errors.qualified(rbac.GROUP, kind.plural)
-    refusal = errors.Forbidden(
+    return errors.Forbidden(
         f'{subject} "{name}" is forbidden: {why}', details={"name": name, "group": rbac.GROUP, "kind": kind.plural}
     )
-    audit.denied(actor, _about(kind, new, "escalate", name), refusal.message)
-    return refusal
 
 
 def _invalid(doc: Doc, causes: list[Cause]) -> errors.Invalid:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import errors, negotiation, requestinfo, verbs, virtual
+from ocmconsole.kubeapi import errors, negotiation, requestinfo, steps, verbs, virtual
 from ocmconsole.kubeapi.calls import Call
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
     doc, duplicates = body(call)
     if duplicates and chosen.unknown != "ignore":
         found = [f'duplicate field "{path}"' for path in duplicates]
-        verbs.report_unknown(call.served.kind, call.served.version, found, chosen)
+        steps.report_unknown(call.served.kind, call.served.version, found, chosen.unknown)
     check_type(call, doc)
     return chosen, doc
 
@@ -60,7 +60,7 @@ def patch_body(call: Call, how: negotiation.PatchKind, options: verbs.Options) -
     doc, duplicates = negotiation.read_patch(call.request._request.body, how)  # noqa: SLF001 - as in _body
     if duplicates and options.unknown != "ignore":
         found = [f'duplicate field "{path}"' for path in duplicates]
-        verbs.report_unknown(call.served.kind, call.served.version, found, options)
+        steps.report_unknown(call.served.kind, call.served.version, found, options.unknown)
     return doc
 
 

@@ -6,9 +6,8 @@ result to ``store.commit``. Documents in and out are in the stored version unles
 
 from __future__ import annotations
 
-import secrets
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, apply, audit, authz, errors, rows, schema, store, times
+from ocmconsole.kubeapi import admission, audit, authz, errors, rows, steps, store, times
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.store import Write
@@ -28,24 +27,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.authz import Decision
     from ocmconsole.kubeapi.errors import Doc
 
-NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # W17
-LONGEST_PREFIX = 58
 TRIES = 5
-# Owned by the server; a client's value is ignored (W14, wire.md 3.2).
-SERVER_OWNED = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "generateName",
-    "managedFields",
-)
-
-EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
-
 # By propagation policy, the finalizer that the garbage collector takes off again (wire.md 3.5).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -130,13 +112,13 @@ def create(actor: Actor, kind: Kind, doc: Doc, *, namespace: str = "", options: 
         actor, attributes(kind, "create", Key(namespace, ""), version=options.version)
     )
     for attempt in range(TRIES):
-        named = _named(kind, doc)
+        named = steps.named(kind, doc)
         key = Key(namespace, named["metadata"]["name"])
         try:
             write = _step(actor, "create", kind, key, lambda _, named=named: deepcopy(named), decision, options)  # type: ignore[misc] # a default pins the loop variable
             return _finish(write, options, created=True)
         except errors.AlreadyExists as error:
-            if not _is_generated(doc):
+            if not steps.is_generated(doc):
                 raise
             if attempt == TRIES - 1:
                 text = f"{error.message}, the server was not able to generate a unique name for the object"
@@ -272,22 +254,24 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
         raise errors.not_found(kind.group, kind.plural, key.name)
     old = row.doc if row else None
     proposed = propose(version.from_storage(deepcopy(old)) if old else None)
-    _check_preconditions(kind, key, old, proposed, verb)
-    new = _decoded(kind, version, proposed, old, options)
-    new = _permitted_part(kind, subresource, old, new, options)
-    _stamp(kind, key, old, new, now)
+    steps.check_preconditions(kind, key, old, proposed, verb)
+    new = steps.decoded(kind, version, proposed, old, options.unknown)
+    new = steps.permitted_part(kind, subresource, old, new, applies=options.applies)
+    steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
     admission.default(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
-    _validate(kind, old, new)
+    steps.validate(kind, old, new)
     try:
         admission.check(actor, kind, old, new, subresource)
         _within(actor, kind, key, verb, subresource, decision, old, new)
     except errors.Forbidden as error:
         audit.denied(actor, attributes(kind, verb, key, subresource), error.message)  # D11
         raise
-    _bookkeep(kind, version, old, new, options, subresource, times.timestamp(now))
-    gone = bool(new["metadata"].get("deletionTimestamp")) and not _is_held(kind, new)
+    if not options.applies:
+        moment = times.timestamp(now)
+        steps.bookkeep(kind, version, old, new, manager=options.manager, subresource=subresource, now=moment)
+    gone = bool(new["metadata"].get("deletionTimestamp")) and not steps.is_held(kind, new)
     act = admission.act(kind, verb, old, new)
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason)
 
@@ -316,176 +300,17 @@ def _is_change(write: Write) -> bool:
     return write.new is None or write.old is None or write.new != write.old
 
 
-def _decoded(kind: Kind, version: Version, proposed: Doc, old: Doc | None, options: Options) -> Doc:
-    """Prune, report what was unknown, default, and convert to the stored version."""
-    pruned, unknown = version.schema.prune(proposed)
-    if unknown and options.unknown != "ignore":
-        report_unknown(kind, version, [f'unknown field "{path}"' for path in unknown], options)
-    stored = version.to_storage(version.schema.default(pruned), old)
-    stored["apiVersion"], stored["kind"] = kind.storage.api_version, kind.kind
-    return stored
-
-
-def report_unknown(kind: Kind, version: Version, found: Iterable[str], options: Options) -> None:
-    """Refuse (Strict) or warn (W8). ``found`` are texts such as ``unknown field "spec.x"``."""
-    if options.unknown == "strict":
-        text = f'{kind.kind} in version "{version.version}" cannot be handled as a {kind.kind}: '
-        raise errors.BadRequest(text + "strict decoding error: " + ", ".join(found))
-    for text in found:
-        admission.warn(text)
-
-
-def _permitted_part(kind: Kind, subresource: str, old: Doc | None, new: Doc, options: Options) -> Doc:
-    """What of the new document this endpoint may write: main never status, status nothing else (W16)."""
-    if kind.merge is not None:
-        return kind.merge(subresource, old, new)
-    if not kind.has_status:
-        return new
-    if old is None:
-        new.pop("status", None)
-        return new
-    if subresource == "status":
-        merged = deepcopy(old)
-        _move("status", new, merged)
-        if options.applies:
-            merged["metadata"]["managedFields"] = new["metadata"].get("managedFields")
-        return merged
-    _move("status", old, new)
-    return new
-
-
-def _move(part: str, source: Doc, target: Doc) -> None:
-    if part in source:
-        target[part] = source[part]
-    else:
-        target.pop(part, None)
-
-
-def _check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, verb: str) -> None:
-    """Uid and resourceVersion in a body are promises about what is there (W14, W15)."""
-    metadata = proposed.get("metadata")
-    if not isinstance(metadata, dict):
-        raise errors.BadRequest("metadata: Invalid value: must be an object")
-    version = metadata.get("resourceVersion")
-    if old is None:
-        if version:
-            raise errors.BadRequest("resourceVersion should not be set on objects to be created")
-        return
-    stored = old["metadata"]
-    uid = metadata.get("uid")
-    if uid and uid != stored["uid"]:
-        if verb == "patch":
-            cause = errors.invalid("metadata.uid", f'"{uid}"', "field is immutable")
-            raise errors.is_invalid(kind.group, kind.kind, key.name, [cause])
-        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
-        raise errors.conflict(kind.group, kind.plural, key.name, text)
-    if version and version != stored["resourceVersion"]:
-        raise errors.conflict(kind.group, kind.plural, key.name)
-    if not version and verb == "update" and not kind.unconditional_update:
-        cause = errors.invalid("metadata.resourceVersion", "0", "must be specified for an update")
-        raise errors.is_invalid(kind.group, kind.plural, key.name, [cause])
-
-
-def _stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
-    """Fields that only the server sets."""
-    metadata = new["metadata"]
-    metadata["name"] = key.name
-    if kind.namespaced:
-        metadata["namespace"] = key.namespace
-    else:
-        metadata.pop("namespace", None)
-    if old is None:
-        for name in SERVER_OWNED:
-            if name not in {"generateName", "managedFields"}:
-                metadata.pop(name, None)
-        metadata["uid"] = str(uuid.uuid4())
-        metadata["creationTimestamp"] = times.timestamp(now)
-        if kind.custom:
-            metadata["generation"] = 1
-    else:
-        for name in SERVER_OWNED:
-            if name != "managedFields":
-                _move(name, old["metadata"], metadata)
-        if kind.custom and _content(old) != _content(new):
-            metadata["generation"] = old["metadata"].get("generation", 1) + 1
-    _leave_out_empty(metadata)
-
-
-def _leave_out_empty(metadata: Doc) -> None:
-    """W16: a client that spells out what is not there changes nothing."""
-    for name, empty in EMPTY.items():
-        if metadata.get(name) == empty:
-            del metadata[name]
-
-
-def _content(doc: Doc) -> Doc:
-    return {name: part for name, part in doc.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
-
-
-def _validate(kind: Kind, old: Doc | None, new: Doc) -> None:
-    causes = schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check)
-    causes += kind.storage.schema.validate(new)
-    if old is not None and old["metadata"].get("deletionTimestamp"):
-        before = old["metadata"].get("finalizers") or []
-        added = [name for name in new["metadata"].get("finalizers") or [] if name not in before]
-        if added:
-            listed = ", ".join(f'"{name}"' for name in added)
-            text = (
-                "no new finalizers can be added if the object is being deleted, "
-                f"found new finalizers []string{{{listed}}}"
-            )
-            causes.append(errors.forbidden("metadata.finalizers", text))
-    if causes:
-        raise errors.is_invalid(kind.group, kind.kind, new["metadata"].get("name", ""), causes)
-    for text in schema.finalizer_warnings(new):
-        admission.warn(text)
-
-
 def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, decision: Decision,
             old: Doc | None, new: Doc) -> None:  # fmt: skip
     """A right that is limited to some fields allows no other change."""
     if decision.fields is None:
         return
-    for path in _changed_paths("", old or {}, new):
+    for path in steps.changed_paths("", old or {}, new):
         if not any(path == field or path.startswith(f"{field}.") for field in decision.fields):
             asked = attributes(kind, verb, key, subresource)
             raise authz.forbidden(
                 actor, asked, f"{decision.reason} allows changing {', '.join(sorted(decision.fields))} only"
             )
-
-
-def _changed_paths(path: str, old: Any, new: Any) -> Iterator[str]:
-    if old == new or path in {"metadata.managedFields", "metadata.generation", "metadata.resourceVersion"}:
-        return
-    before, after = ({} if side is None else side for side in (old, new))  # the first annotation is one annotation
-    if isinstance(before, dict) and isinstance(after, dict) and before != after:
-        for name in {*before, *after}:
-            yield from _changed_paths(f"{path}.{name}" if path else name, before.get(name), after.get(name))
-    else:
-        yield path
-
-
-def _bookkeep(
-    kind: Kind, version: Version, old: Doc | None, new: Doc, options: Options, subresource: str, now: str
-) -> None:
-    """managedFields: apply has kept them itself; any other write owns what it changed."""
-    if options.applies:
-        return
-    if old is not None and "managedFields" not in new["metadata"]:
-        _move("managedFields", old["metadata"], new["metadata"])
-    fields = apply.track_update(
-        old,
-        new,
-        manager=options.manager,
-        api_version=version.api_version,
-        schema=kind.storage.schema.root,
-        now=now,
-        subresource=subresource,
-    )
-    if fields:
-        new["metadata"]["managedFields"] = fields
-    else:
-        new["metadata"].pop("managedFields", None)
 
 
 # ---------------------------------------------------------------- deletion
@@ -494,16 +319,16 @@ def _bookkeep(
 def _deletion(actor: Actor, kind: Kind, key: Key, decision: Decision, options: Options) -> Write:
     row = existing(kind, key)
     old = row.doc
-    _check_delete_preconditions(kind, key, old, options)
+    steps.check_delete_preconditions(kind, key, old, uid=options.uid, resource_version=options.resource_version)
     admission.check_delete(actor, kind, old)
     act = admission.act(kind, "delete", old, None)
     new: Doc | None = deepcopy(old)
     assert new is not None
     if not new["metadata"].get("deletionTimestamp"):
         _add_cascade(new, options.propagation)
-        if _is_held(kind, new) or kind.mark_deleted:
-            _mark_deleted(kind, new)
-    if not _is_held(kind, new):
+        if steps.is_held(kind, new) or kind.mark_deleted:
+            steps.mark_deleted(kind, new)
+    if not steps.is_held(kind, new):
         new = None
     return Write(kind, key, row, old, new, actor, "delete", act, decision.reason)
 
@@ -514,62 +339,6 @@ def _add_cascade(new: Doc, propagation: str) -> None:
     finalizers = new["metadata"].get("finalizers") or []
     if finalizer and finalizer not in finalizers and rows.has_dependents(new["metadata"]["uid"]):
         new["metadata"]["finalizers"] = [*finalizers, finalizer]
-
-
-def _mark_deleted(kind: Kind, new: Doc) -> None:
-    new["metadata"]["deletionTimestamp"] = times.timestamp(timezone.now())
-    new["metadata"]["deletionGracePeriodSeconds"] = 0
-    if "generation" in new["metadata"]:
-        new["metadata"]["generation"] += 1
-    if kind.mark_deleted:
-        kind.mark_deleted(new)
-
-
-def _is_held(kind: Kind, doc: Doc) -> bool:
-    return bool(doc["metadata"].get("finalizers")) or bool(kind.held and kind.held(doc))
-
-
-def _check_delete_preconditions(kind: Kind, key: Key, old: Doc, options: Options) -> None:
-    subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    stored = old["metadata"]
-    text = ""
-    if options.uid and options.uid != stored["uid"]:
-        text = (
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({stored['uid']}). "
-            "The object might have been deleted and then recreated"
-        )
-    elif options.resource_version and options.resource_version != stored["resourceVersion"]:
-        text = (
-            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
-            f"in record ({stored['resourceVersion']}). The object might have been modified"
-        )
-    if text:
-        told = errors.conflict(kind.group, kind.plural, key.name, text)
-        told.message = f'Operation cannot be fulfilled on {subject} "{key.name}": {text}'
-        raise told
-
-
-# ---------------------------------------------------------------- names
-
-
-def _named(kind: Kind, doc: Doc) -> Doc:
-    metadata = doc.get("metadata")
-    metadata = dict(metadata) if isinstance(metadata, dict) else {}
-    name, prefix = metadata.get("name"), metadata.get("generateName")
-    if not name and isinstance(prefix, str) and prefix:
-        suffix = "".join(secrets.choice(NAME_ALPHABET) for _ in range(5))
-        metadata["name"] = prefix[:LONGEST_PREFIX] + suffix
-    elif not name:
-        cause = errors.required("metadata.name", "name or generateName is required")
-        raise errors.is_invalid(kind.group, kind.kind, "", [cause])
-    elif not isinstance(name, str):
-        raise errors.BadRequest("metadata.name must be a string")
-    return {**doc, "metadata": metadata}
-
-
-def _is_generated(doc: Doc) -> bool:
-    metadata = doc.get("metadata") or {}
-    return not metadata.get("name") and bool(metadata.get("generateName"))
 
 
 def _changed_by(change: Edit) -> Propose:

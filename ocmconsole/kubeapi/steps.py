@@ -1,0 +1,256 @@
+"""The steps between a proposed document and one that may be stored. Pure: they read no database and write nothing.
+
+``verbs`` strings them together in the order of W20; each may refuse with the text that Kubernetes gives.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from ocmconsole.kubeapi import admission, apply, errors, schema, times
+from ocmconsole.kubeapi.kinds import Key, Kind, Version
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # W17
+LONGEST_PREFIX = 58
+# Owned by the server; a client's value is ignored (W14, wire.md 3.2).
+SERVER_OWNED = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "generateName",
+    "managedFields",
+)
+
+EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+
+
+# ---------------------------------------------------------------- from proposal to document
+
+
+def decoded(kind: Kind, version: Version, proposed: Doc, old: Doc | None, unknown: str) -> Doc:
+    """Prune, report what was unknown, default, and convert to the stored version."""
+    pruned, found = version.schema.prune(proposed)
+    if found and unknown != "ignore":
+        report_unknown(kind, version, [f'unknown field "{path}"' for path in found], unknown)
+    stored = version.to_storage(version.schema.default(pruned), old)
+    stored["apiVersion"], stored["kind"] = kind.storage.api_version, kind.kind
+    return stored
+
+
+def report_unknown(kind: Kind, version: Version, found: Iterable[str], how: str) -> None:
+    """Refuse (``strict``) or warn (W8). ``found`` are texts such as ``unknown field "spec.x"``."""
+    if how == "strict":
+        text = f'{kind.kind} in version "{version.version}" cannot be handled as a {kind.kind}: '
+        raise errors.BadRequest(text + "strict decoding error: " + ", ".join(found))
+    for text in found:
+        admission.warn(text)
+
+
+def permitted_part(kind: Kind, subresource: str, old: Doc | None, new: Doc, *, applies: bool) -> Doc:
+    """What of the new document this endpoint may write: main never status, status nothing else (W16)."""
+    if kind.merge is not None:
+        return kind.merge(subresource, old, new)
+    if not kind.has_status:
+        return new
+    if old is None:
+        new.pop("status", None)
+        return new
+    if subresource == "status":
+        merged = deepcopy(old)
+        _move("status", new, merged)
+        if applies:
+            merged["metadata"]["managedFields"] = new["metadata"].get("managedFields")
+        return merged
+    _move("status", old, new)
+    return new
+
+
+def _move(part: str, source: Doc, target: Doc) -> None:
+    if part in source:
+        target[part] = source[part]
+    else:
+        target.pop(part, None)
+
+
+def check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, verb: str) -> None:
+    """Uid and resourceVersion in a body are promises about what is there (W14, W15)."""
+    metadata = proposed.get("metadata")
+    if not isinstance(metadata, dict):
+        raise errors.BadRequest("metadata: Invalid value: must be an object")
+    version = metadata.get("resourceVersion")
+    if old is None:
+        if version:
+            raise errors.BadRequest("resourceVersion should not be set on objects to be created")
+        return
+    stored = old["metadata"]
+    uid = metadata.get("uid")
+    if uid and uid != stored["uid"]:
+        if verb == "patch":
+            cause = errors.invalid("metadata.uid", f'"{uid}"', "field is immutable")
+            raise errors.is_invalid(kind.group, kind.kind, key.name, [cause])
+        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
+        raise errors.conflict(kind.group, kind.plural, key.name, text)
+    if version and version != stored["resourceVersion"]:
+        raise errors.conflict(kind.group, kind.plural, key.name)
+    if not version and verb == "update" and not kind.unconditional_update:
+        cause = errors.invalid("metadata.resourceVersion", "0", "must be specified for an update")
+        raise errors.is_invalid(kind.group, kind.plural, key.name, [cause])
+
+
+def stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
+    """Fields that only the server sets."""
+    metadata = new["metadata"]
+    metadata["name"] = key.name
+    if kind.namespaced:
+        metadata["namespace"] = key.namespace
+    else:
+        metadata.pop("namespace", None)
+    if old is None:
+        for name in SERVER_OWNED:
+            if name not in {"generateName", "managedFields"}:
+                metadata.pop(name, None)
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = times.timestamp(now)
+        if kind.custom:
+            metadata["generation"] = 1
+    else:
+        for name in SERVER_OWNED:
+            if name != "managedFields":
+                _move(name, old["metadata"], metadata)
+        if kind.custom and _content(old) != _content(new):
+            metadata["generation"] = old["metadata"].get("generation", 1) + 1
+    _leave_out_empty(metadata)
+
+
+def _leave_out_empty(metadata: Doc) -> None:
+    """W16: a client that spells out what is not there changes nothing."""
+    for name, empty in EMPTY.items():
+        if metadata.get(name) == empty:
+            del metadata[name]
+
+
+def _content(doc: Doc) -> Doc:
+    return {name: part for name, part in doc.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
+
+
+def validate(kind: Kind, old: Doc | None, new: Doc) -> None:
+    causes = schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check)
+    causes += kind.storage.schema.validate(new)
+    if old is not None and old["metadata"].get("deletionTimestamp"):
+        before = old["metadata"].get("finalizers") or []
+        added = [name for name in new["metadata"].get("finalizers") or [] if name not in before]
+        if added:
+            listed = ", ".join(f'"{name}"' for name in added)
+            text = (
+                "no new finalizers can be added if the object is being deleted, "
+                f"found new finalizers []string{{{listed}}}"
+            )
+            causes.append(errors.forbidden("metadata.finalizers", text))
+    if causes:
+        raise errors.is_invalid(kind.group, kind.kind, new["metadata"].get("name", ""), causes)
+    for text in schema.finalizer_warnings(new):
+        admission.warn(text)
+
+
+def changed_paths(path: str, old: Any, new: Any) -> Iterator[str]:
+    if old == new or path in {"metadata.managedFields", "metadata.generation", "metadata.resourceVersion"}:
+        return
+    before, after = ({} if side is None else side for side in (old, new))  # the first annotation is one annotation
+    if isinstance(before, dict) and isinstance(after, dict) and before != after:
+        for name in {*before, *after}:
+            yield from changed_paths(f"{path}.{name}" if path else name, before.get(name), after.get(name))
+    else:
+        yield path
+
+
+def bookkeep(
+    kind: Kind, version: Version, old: Doc | None, new: Doc, *, manager: str, subresource: str, now: str
+) -> None:
+    """managedFields: apply has kept them itself; any other write owns what it changed."""
+    if old is not None and "managedFields" not in new["metadata"]:
+        _move("managedFields", old["metadata"], new["metadata"])
+    fields = apply.track_update(
+        old,
+        new,
+        manager=manager,
+        api_version=version.api_version,
+        schema=kind.storage.schema.root,
+        now=now,
+        subresource=subresource,
+    )
+    if fields:
+        new["metadata"]["managedFields"] = fields
+    else:
+        new["metadata"].pop("managedFields", None)
+
+
+# ---------------------------------------------------------------- deletion
+
+
+def mark_deleted(kind: Kind, new: Doc) -> None:
+    new["metadata"]["deletionTimestamp"] = times.timestamp(timezone.now())
+    new["metadata"]["deletionGracePeriodSeconds"] = 0
+    if "generation" in new["metadata"]:
+        new["metadata"]["generation"] += 1
+    if kind.mark_deleted:
+        kind.mark_deleted(new)
+
+
+def is_held(kind: Kind, doc: Doc) -> bool:
+    return bool(doc["metadata"].get("finalizers")) or bool(kind.held and kind.held(doc))
+
+
+def check_delete_preconditions(kind: Kind, key: Key, old: Doc, *, uid: str, resource_version: str) -> None:
+    subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    stored = old["metadata"]
+    text = ""
+    if uid and uid != stored["uid"]:
+        text = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({stored['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+    elif resource_version and resource_version != stored["resourceVersion"]:
+        text = (
+            f"the ResourceVersion in the precondition ({resource_version}) does not match the ResourceVersion "
+            f"in record ({stored['resourceVersion']}). The object might have been modified"
+        )
+    if text:
+        told = errors.conflict(kind.group, kind.plural, key.name, text)
+        told.message = f'Operation cannot be fulfilled on {subject} "{key.name}": {text}'
+        raise told
+
+
+# ---------------------------------------------------------------- names
+
+
+def named(kind: Kind, doc: Doc) -> Doc:
+    metadata = doc.get("metadata")
+    metadata = dict(metadata) if isinstance(metadata, dict) else {}
+    name, prefix = metadata.get("name"), metadata.get("generateName")
+    if not name and isinstance(prefix, str) and prefix:
+        suffix = "".join(secrets.choice(NAME_ALPHABET) for _ in range(5))
+        metadata["name"] = prefix[:LONGEST_PREFIX] + suffix
+    elif not name:
+        cause = errors.required("metadata.name", "name or generateName is required")
+        raise errors.is_invalid(kind.group, kind.kind, "", [cause])
+    elif not isinstance(name, str):
+        raise errors.BadRequest("metadata.name must be a string")
+    return {**doc, "metadata": metadata}
+
+
+def is_generated(doc: Doc) -> bool:
+    metadata = doc.get("metadata") or {}
+    return not metadata.get("name") and bool(metadata.get("generateName"))
