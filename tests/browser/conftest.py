@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,9 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def fleet(hub: Hub) -> Iterator[Fleet]:
-    with Fleet(hub) as fleet:
+def fleet(start_hub: Callable[[], AbstractContextManager[Hub]]) -> Iterator[Fleet]:
+    """On a hub of its own: what other suites leave behind would fill the pages."""
+    with start_hub() as hub, Fleet(hub) as fleet:
         introduce_viewer(fleet)
         yield fleet
 
