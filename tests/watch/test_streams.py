@@ -303,7 +303,8 @@ async def _open(context: ssl.SSLContext, address: str) -> AsyncIterator[asyncio.
         assert json.loads(await asyncio.wait_for(_line(reader), 30))["type"] == "BOOKMARK"
         yield reader
     finally:
-        writer.close()
+        writer.transport.abort()  # a polite end of TLS would outlive the loop
+        await asyncio.sleep(0)
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
