@@ -21,7 +21,7 @@ from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
 from ocmconsole.corekinds.models import Namespace
-from ocmconsole.kubeapi import admission, authz, errors, names
+from ocmconsole.kubeapi import admission, authz, errors, names, times
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
 
@@ -65,7 +65,7 @@ def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
 @admission.defaults(MANAGED_CLUSTER)
 def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A1: only the hub says when a taint was added."""
-    now = timezone.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = times.timestamp(timezone.now())
     before = _taints(old) if old is not None else []
     refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
     if refused:

@@ -29,7 +29,7 @@ from clusters.kinds import (
 )
 from clusters.models import ClusterFacts, Lease, ManagedCluster
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING
-from ocmconsole.kubeapi import conditions, controllers, errors, kinds, verbs
+from ocmconsole.kubeapi import conditions, controllers, errors, kinds, times, verbs
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.kinds import Key
 
@@ -145,7 +145,7 @@ def _freshen_lease(cluster: ManagedCluster) -> None:
     key = Key(cluster.name, LEASE_NAME)
     if cluster.accepted == "True" or not Lease.objects.at(key).exists():
         return
-    now = timezone.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    now = times.micro_timestamp(timezone.now())
     verbs.edit(CONTROLLER, LEASE, key, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))
 
 

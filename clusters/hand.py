@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER, conditions_of
-from ocmconsole.kubeapi import conditions, errors, verbs
+from ocmconsole.kubeapi import conditions, errors, times, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.kinds import Key
@@ -22,7 +22,7 @@ CONTROLLER = Actor.controller("registration")
 
 def set_condition(condition: Condition) -> Edit:
     def change(doc: Doc) -> None:
-        now = timezone.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = times.timestamp(timezone.now())
         doc.setdefault("status", {})["conditions"] = conditions.set_condition(conditions_of(doc), condition, now)
 
     return change

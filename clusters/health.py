@@ -33,7 +33,7 @@ from clusters.kinds import (
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
 from ocmconsole.corekinds.kinds import EVENT
-from ocmconsole.kubeapi import conditions, controllers, errors, verbs
+from ocmconsole.kubeapi import conditions, controllers, errors, times, verbs
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.kinds import Key
 
@@ -156,7 +156,7 @@ def _create_lease(cluster: ManagedCluster) -> timedelta | None:
         "apiVersion": LEASE.storage.api_version,
         "kind": LEASE.kind,
         "metadata": {"name": LEASE_NAME, "labels": {CLUSTER_LABEL: cluster.name}},
-        "spec": {"holderIdentity": LEASE_NAME, "renewTime": timezone.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")},
+        "spec": {"holderIdentity": LEASE_NAME, "renewTime": times.micro_timestamp(timezone.now())},
     }
     try:
         verbs.create(CONTROLLER, LEASE, lease, namespace=cluster.name)
@@ -197,7 +197,7 @@ def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) ->
 
 def _warn(cluster: ManagedCluster, now: datetime) -> None:
     """3.11, H44: the event is in the cluster's namespace though the object is in none. Losing it loses no state."""
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = times.timestamp(now)
     regarding = {
         "apiVersion": MANAGED_CLUSTER.storage.api_version,
         "kind": MANAGED_CLUSTER.kind,

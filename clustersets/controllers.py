@@ -9,15 +9,15 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.utils import timezone
 
+from clusters import hand
 from clusters.kinds import MANAGED_CLUSTER, conditions_of, spec_of
 from clusters.models import ManagedCluster
 from clustersets import membership, queries
 from clustersets.kinds import DEFAULT_SET, GLOBAL_SET, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from clustersets.schemas import BY_LABELS, EXCLUSIVE
-from ocmconsole.kubeapi import conditions, errors, verbs
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.controllers import changed, reconciler
@@ -46,13 +46,8 @@ def _labels(doc: Doc) -> dict[str, str]:
 
 def _report(kind: Kind, key: Key, condition: Condition) -> None:
     """Set a condition; nothing is written when it says so already. What is gone needs none."""
-
-    def change(doc: Doc) -> None:
-        now = timezone.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        doc.setdefault("status", {})["conditions"] = conditions.set_condition(conditions_of(doc), condition, now)
-
     try:
-        verbs.edit(CONTROLLER, kind, key, change, subresource="status")
+        verbs.edit(CONTROLLER, kind, key, hand.set_condition(condition), subresource="status")
     except errors.NotFound:
         return
 

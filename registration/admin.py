@@ -12,7 +12,7 @@ from clusters.models import ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Door
-from ocmconsole.kubeapi.admin import ResourceAdmin, register
+from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin, register
 from ocmconsole.kubeapi.session import actor_of
 from registration import services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
@@ -76,17 +76,8 @@ class ManagedClusterAdmin(ResourceAdmin):
 
 
 @admin.register(BootstrapToken)
-class BootstrapTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # Django's stubs are generic, Django is not
+class BootstrapTokenAdmin(ReadOnlyAdmin):
     """Reads only: tokens are minted and revoked by commands, which record who did."""
 
     list_display = ("id", "name", "cluster", "created_by", "created", "expires", "revoked_at", "uses", "last_used")
     exclude = ("hash",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
-        return False

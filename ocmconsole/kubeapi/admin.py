@@ -175,14 +175,8 @@ def register(*registered: Kind) -> None:
         admin.site.register(kind.model, type(f"{kind.kind}Admin", (ResourceAdmin,), {"kind": kind}))
 
 
-@admin.register(AuditEvent)
-class AuditEventAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # Django's stubs are generic, Django is not
-    """Reads only: the audit is append-only."""
-
-    list_display = ("time", "user", "door", "act", "resource", "namespace", "name", "outcome", "reason")
-    list_filter = ("outcome", "door", "act")
-    search_fields = ("user", "name", "reason")
-    ordering = ("-time",)
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for the hub's own records
+    """For rows that are written elsewhere only."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
         return False
@@ -192,3 +186,13 @@ class AuditEventAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # Django's st
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         return False
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    """Reads only: the audit is append-only."""
+
+    list_display = ("time", "user", "door", "act", "resource", "namespace", "name", "outcome", "reason")
+    list_filter = ("outcome", "door", "act")
+    search_fields = ("user", "name", "reason")
+    ordering = ("-time",)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -140,11 +140,3 @@ def collecting() -> Iterator[list[str]]:
         yield collected
     finally:
         _warnings.reset(token)
-
-
-def rules() -> dict[str, list[Callable[..., Any]]]:
-    """Every rule by resource, for the tests that prove each one is meant."""
-    found: dict[str, list[Callable[..., Any]]] = defaultdict(list)
-    for (resource, _), listed in (*_defaults.items(), *_checks.items()):
-        found[resource].extend(listed)
-    return found

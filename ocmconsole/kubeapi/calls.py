@@ -26,7 +26,3 @@ class Call:
     @property
     def key(self) -> Key:
         return Key(self.info.namespace, self.info.name)
-
-    @property
-    def is_collection(self) -> bool:
-        return not self.info.name or self.info.verb in {"list", "watch", "deletecollection", "create"}

@@ -85,10 +85,6 @@ def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, nam
     return rows
 
 
-def names(kind: Kind, *, namespace: str) -> list[str]:
-    return list(kind.model.objects.filter(namespace=namespace).values_list("name", flat=True))
-
-
 def has_dependents(uid: str) -> bool:
     """Whether any object names the uid as an owner."""
     return Owner.objects.filter(owner_uid=uid).exists()

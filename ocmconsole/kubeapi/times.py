@@ -13,3 +13,8 @@ def instant(text: str) -> datetime:
 def timestamp(moment: datetime) -> str:
     """metav1.Time: whole seconds in UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(moment: datetime) -> str:
+    """metav1.MicroTime: exactly six decimals."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
