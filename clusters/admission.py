@@ -156,7 +156,7 @@ def _is_https(url: str) -> bool:
 
 @admission.checks(MANAGED_CLUSTER)
 def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """A bootstrap token that was minted for one cluster opens the door for no other."""
+    """K4: a bootstrap token that was minted for one cluster opens the door for no other."""
     name = new["metadata"]["name"]
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and bound != name:
@@ -182,7 +182,7 @@ def _accepts(doc: Doc) -> bool:
 
 @admission.checks(MANAGED_CLUSTER)
 def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A4a."""
+    """A4a: what is granted there would go with it."""
     name = new["metadata"]["name"]
     if is_accepting(old, new) and Namespace.objects.filter(name=name, deleted_at__isnull=False).exists():
         raise _accept_forbidden(name, f'cluster namespace "{name}" is terminating')
@@ -226,6 +226,7 @@ def _accept_forbidden(name: str, why: str) -> errors.Forbidden:
 
 @admission.names_act(MANAGED_CLUSTER)
 def acceptance_act(old: Doc | None, new: Doc | None) -> str | None:
+    """D11: letting in and sending away are found in the audit by name."""
     if new is None:
         return None
     if is_accepting(old, new):

@@ -81,6 +81,7 @@ def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
     },
 )
 def reconcile_acceptance(key: Key) -> timedelta | None:
+    """H4 to H8, H10, H31: exactly the rights that its acceptance, refusal or deletion asks for."""
     if key.name in roles.TAKEN_NAMES:
         return None  # never accepted (D18): what is called so belongs to all clusters
     cluster = ManagedCluster.objects.at(key).first()
@@ -211,7 +212,7 @@ def _shared_role(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=_shared, also={CLUSTER_ROLE: _shared_role})
 def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set of them
-    """There as long as there is a cluster."""
+    """H13: there as long as there is a cluster."""
     wanted = ManagedCluster.objects.exists()
     for role in roles.shared_roles():
         if wanted:

@@ -134,7 +134,7 @@ def _lost_renewal(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     also={LEASE: _lost_renewal},
 )
 def reconcile_lease_health(key: Key) -> timedelta | None:
-    """Available becomes Unknown when the lease is older than five of its periods; the agent takes it back (H17)."""
+    """H15, H16: Available becomes Unknown when the lease is five of its periods old; the agent takes it back (H17)."""
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or not cluster.accepted:
         return None
@@ -233,7 +233,7 @@ def _warn(cluster: ManagedCluster, now: datetime) -> None:
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_lease_seconds, _skips_clock, _clock))
 def reconcile_clock(key: Key) -> None:
-    """The verdict on the last heartbeat; K47: by the time at which it was written, not at which it is looked at."""
+    """H18 to H20: the verdict on the last heartbeat; K47: by the time when it was written, not when it is read."""
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or not cluster.accepted:
         return
@@ -255,7 +255,7 @@ def _taints(doc: Doc) -> list[Doc]:
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, _taints))
 def reconcile_taints(key: Key) -> None:
-    """A cluster that is not known to be well says so to placements. Also one that was never accepted (K41)."""
+    """H21: a cluster that is not known to be well says so to placements. Also one that was never accepted (K41)."""
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None:
         return

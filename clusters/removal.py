@@ -42,6 +42,7 @@ def _is_held(doc: Doc) -> bool:
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held))
 def reconcile_resource_cleanup(key: Key) -> timedelta | None:
+    """H27 to H32: held until its namespace is cleared; cleared too when it is gone already."""
     cluster = ManagedCluster.objects.at(key).first()
     enabled = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
     if cluster is None:

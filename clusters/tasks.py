@@ -26,7 +26,7 @@ MOST_AT_ONCE = 2_000
 
 @shared_task(ignore_result=True)
 def sweep_leases() -> None:
-    """Ask for work about clusters that fell silent or whose clock verdict flipped; called every few seconds."""
+    """H16, H18: ask for work about clusters that fell silent or whose clock verdict flipped."""
     now = timezone.now()
     since = health.note_serving(now)
     work = {("lease_health", Key("", name)) for name in fallen_silent(now, since)}

@@ -69,7 +69,7 @@ def old_label_is_copied(actor: Actor, old: Doc | None, new: Doc) -> None:  # noq
 
 @admission.defaults(MANAGED_CLUSTER)
 def default_set_is_given(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A2."""
+    """A2: a cluster is always in a set while the gate is open."""
     if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
         return
     labels = new["metadata"].get("labels")
@@ -109,7 +109,7 @@ def _label(doc: Doc | None, label: str) -> str:
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
 def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A8."""
+    """A8: a namespace has one binding for a set, and finds it by name."""
     if new["metadata"]["name"] != spec_of(new).get("clusterSet"):
         text = "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet"
         raise webhooks.bad_request(BINDING_WEBHOOK, text)

@@ -61,7 +61,7 @@ def _standing(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # n
 
 @reconciler(MANAGED_CLUSTER_SET, keys=_standing)
 def reconcile_standing_set(key: Key) -> None:
-    """There, and selecting what its name says, unless its owner has switched that off. All else is free to edit."""
+    """H23, H24: there, and selecting what its name says, unless its owner has switched that off. All else is free."""
     if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
         return
     wanted = SELECTORS[key.name]
@@ -108,7 +108,7 @@ def _affected_sets(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET, keys=changed(_selector, _set_conditions), also={MANAGED_CLUSTER: _affected_sets})
 def reconcile_set_members(key: Key) -> None:
-    """All clusters count, accepted or not (K35)."""
+    """H22: all clusters count, accepted or not (K35)."""
     row = ManagedClusterSet.objects.at(key).first()
     if row is None or row.deleted_at is not None:
         return
@@ -138,6 +138,7 @@ def _bindings_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET_BINDING, keys=changed(_set_conditions), also={MANAGED_CLUSTER_SET: _bindings_of})
 def reconcile_binding(key: Key) -> None:
+    """H25: Bound says whether the set is there."""
     row = ManagedClusterSetBinding.objects.at(key).first()
     if row is None:
         return
@@ -176,7 +177,7 @@ def _members(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # no
 
 @reconciler(MANAGED_CLUSTER, keys=changed(_labels, _managed_namespaces), also={MANAGED_CLUSTER_SET: _members})
 def reconcile_managed_namespaces(key: Key) -> None:
-    """By set, then by name. What agents have said about an entry stays while the entry does (K23)."""
+    """H33: by set, then by name. What agents have said about an entry stays while the entry does (K23)."""
     row = ManagedCluster.objects.at(key).first()
     if row is None:
         return

@@ -13,7 +13,7 @@ from ocmconsole.kubeapi.kinds import Key
 
 @shared_task(ignore_result=True)
 def keep_sets() -> None:
-    """Their absence causes no change that could be watched, so somebody has to look."""
+    """H23, H24: their absence causes no change that could be watched, so somebody has to look."""
     present = set(ManagedClusterSet.objects.filter(name__in=SELECTORS).values_list("name", flat=True))
     if missing := SELECTORS.keys() - present:
         workqueue.put({("standing_set", Key("", name)) for name in missing}, timezone.now())

@@ -64,6 +64,7 @@ def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(CSR)
 def request_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """W23: what nobody could sign is not stored."""
     if old is not None:
         return
     spec = new["spec"]
@@ -125,7 +126,7 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 @admission.checks(CSR)
 def token_is_for_this_request(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """A bootstrap token that was minted for one cluster asks for no other identity."""
+    """K4: a bootstrap token that was minted for one cluster asks for no other identity."""
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and cluster_of(new) != bound:
         asked = Attributes("create", GROUP, CSR.plural, name=new["metadata"]["name"])
@@ -145,6 +146,7 @@ def _forbidden(name: str, text: str) -> errors.Forbidden:
 @admission.defaults(CSR, subresource="approval")
 @admission.defaults(CSR, subresource="status")
 def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """W23: each condition says since when it holds."""
     now = times.timestamp(timezone.now())
     for condition in conditions(new):
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
@@ -153,7 +155,7 @@ def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
 
 @admission.checks(CSR, subresource="approval")
 def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """Verb ``approve`` on the signer, or the accept right for the cluster that the request speaks for (D15)."""
+    """W23: verb ``approve`` on the signer, or the accept right for the cluster that the request speaks for (D15)."""
     assert old is not None
     if conditions(old) == conditions(new) or actor.is_controller:
         return
@@ -166,6 +168,7 @@ def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(CSR, subresource="status")
 def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """W23: verb ``sign`` on the signer."""
     assert old is not None
     signer = new["spec"]["signerName"]
     if (old.get("status") or {}).get("certificate") == (new.get("status") or {}).get(
@@ -190,7 +193,7 @@ def may_use_signer(actor: Actor, verb: str, signer: str) -> Decision:
 @admission.checks(CSR, subresource="approval")
 @admission.checks(CSR, subresource="status")
 def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """Decisions are True, exclude each other, and stay."""
+    """W23, W154: decisions are True, exclude each other, and stay."""
     assert old is not None
     causes = [*_condition_causes(new), *_kept_causes(old, new)]
     if causes:
@@ -230,6 +233,7 @@ def _kept_causes(old: Doc, new: Doc) -> list[Cause]:
 
 @admission.checks(CSR, subresource="status")
 def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """W23: set once, and something that a client can read."""
     assert old is not None
     before = (old.get("status") or {}).get("certificate")
     after = (new.get("status") or {}).get("certificate")
@@ -248,6 +252,7 @@ def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
 
 @admission.names_act(CSR)
 def decision_act(old: Doc | None, new: Doc | None) -> str | None:
+    """D11: decisions and signatures are found in the audit by name."""
     if old is None or new is None:
         return None
     added = {condition.get("type") for condition in conditions(new)} - {
@@ -267,7 +272,7 @@ def decision_act(old: Doc | None, new: Doc | None) -> str | None:
 
 @admission.records(MANAGED_CLUSTER)
 def decision_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
-    """Who let a cluster in or sent it away, whatever door he used."""
+    """D10: who let a cluster in or sent it away, whatever door he used."""
     before, after = _is_accepted(old), _is_accepted(new)
     if new is None or before == after:
         return []
@@ -290,7 +295,7 @@ def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision, reason:
 
 @admission.records(CSR)
 def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:  # noqa: ARG001 - a record's signature
-    """The certificate of a cluster's agent, whoever signed it."""
+    """D9: the certificate of a cluster's agent, whoever signed it."""
     if old is None or new is None or certificate_pem(old) == certificate_pem(new):
         return []
     cluster = cluster_of(new)

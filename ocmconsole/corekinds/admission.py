@@ -55,6 +55,7 @@ def namespace_is_open(kind: Kind, key: Key) -> None:
 
 @admission.defaults(kinds.NAMESPACE)
 def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W27: a new one is Active and held by its own finalizer; its label says its name."""
     metadata = new["metadata"]
     labels = metadata.get("labels") or {}
     if isinstance(labels, dict):
@@ -70,6 +71,7 @@ def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 
 @admission.checks_delete(kinds.NAMESPACE)
 def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W27: without these a hub does not work."""
     name = old["metadata"]["name"]
     if name in PERMANENT:
         raise errors.Forbidden(
@@ -83,7 +85,7 @@ def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 -
 
 @admission.defaults(kinds.SECRET)
 def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """wire.md 6.3: the older way to a service account's token, for clients that still ask for it."""
+    """W21, wire.md 6.3: the older way to a service account's token, for clients that still ask for it."""
     if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
         return
     metadata = new["metadata"]
@@ -102,6 +104,7 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 @admission.checks(kinds.SECRET)
 def token_secret_names_its_account(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W21: such a secret is of an account that exists."""
     if new["type"] != TOKEN_SECRET:
         return
     field, name = f"metadata.annotations[{ACCOUNT_NAME}]", _account(new["metadata"])
@@ -113,6 +116,7 @@ def token_secret_names_its_account(actor: Actor, old: Doc | None, new: Doc) -> N
 
 @admission.checks(kinds.SECRET)
 def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W20: what a secret is for does not change under those who use it."""
     if old is not None and old["type"] != new["type"]:
         raise _invalid(new, [errors.invalid("type", shown(new["type"]), "field is immutable")])
 
@@ -120,6 +124,7 @@ def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa:
 @admission.checks(kinds.SECRET)
 @admission.checks(kinds.CONFIG_MAP)
 def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W20: keys that can be file names, no key twice, and not too much of it."""
     causes: list[Cause] = []
     size = 0
     for field in ("data", "binaryData"):
@@ -141,6 +146,7 @@ def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: 
 @admission.checks(kinds.SECRET)
 @admission.checks(kinds.CONFIG_MAP)
 def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W20: who marked it immutable has no way back."""
     if old is None or not old.get("immutable"):
         return
     changed = [field for field in ("data", "binaryData") if (old.get(field) or {}) != (new.get(field) or {})]
@@ -155,6 +161,7 @@ def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 
 @admission.checks(kinds.EVENT)
 def event_is_beside_its_object(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W28: both views of an event find it in one namespace."""
     namespace = new["involvedObject"].get("namespace")
     if old is None and namespace and namespace != new["metadata"]["namespace"]:
         raise _invalid(

@@ -29,6 +29,7 @@ SUBJECT_GROUPS = {"ServiceAccount": "", "User": rbac.GROUP, "Group": rbac.GROUP}
 @admission.defaults(kinds.ROLE_BINDING)
 @admission.defaults(kinds.CLUSTER_ROLE_BINDING)
 def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W22: as Kubernetes fills in what a reference leaves out."""
     subjects = new.get("subjects")
     for reference in (new.get("roleRef"), *(subjects if isinstance(subjects, list) else ())):
         if isinstance(reference, dict) and not reference.get("apiGroup") and reference.get("kind") != "ServiceAccount":
@@ -38,6 +39,7 @@ def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 @admission.checks(kinds.ROLE)
 @admission.checks(kinds.CLUSTER_ROLE)
 def role_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W22: a rule says what it allows, on resources or on paths."""
     causes = [
         cause
         for position, rule in enumerate(new.get("rules") or [])
@@ -80,6 +82,7 @@ def _aggregation_causes(selectors: list[Doc]) -> Iterator[Cause]:
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
 def binding_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W22: it names a role and subjects that can exist."""
     namespaced = new["kind"] == "RoleBinding"
     causes = [*_reference_causes(new["roleRef"], namespaced=namespaced)]
     for position, subject in enumerate(new.get("subjects") or []):
@@ -114,6 +117,7 @@ def _subject_causes(path: str, subject: Doc, *, namespaced: bool) -> Iterator[Ca
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
 def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W22, W155: whoever may edit subjects must not choose another role."""
     if old is not None and old["roleRef"] != new["roleRef"]:
         raise _invalid(new, [errors.invalid("roleRef", json.dumps(new["roleRef"]), "cannot change roleRef")])
 
@@ -124,7 +128,7 @@ def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 @admission.checks(kinds.ROLE)
 @admission.checks(kinds.CLUSTER_ROLE)
 def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """A label is a grant too: it may put the rules into an aggregated role."""
+    """W22, W155. A label is a grant too: it may put the rules into an aggregated role."""
     if _may_hand_out_anything(actor) or (old is not None and _granted(old) == _granted(new)):
         return
     kind = kinds.ROLE if new["kind"] == "Role" else kinds.CLUSTER_ROLE
@@ -139,6 +143,7 @@ def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: D
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
 def binding_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """W22, W155: unless he may bind that role."""
     if _may_hand_out_anything(actor) or (
         old is not None and (old.get("subjects") or []) == (new.get("subjects") or [])
     ):

@@ -58,7 +58,7 @@ def owners_in_question(old: Doc | None, new: Doc | None, key: Key) -> Iterator[K
 
 @controllers.reconciler(None, keys=owners_in_question)
 def reconcile_dependents(key: Key) -> None:
-    """Delete the dependents of a uid that is gone; those with another owner only lose the reference."""
+    """W18, W181: delete the dependents of a uid that is gone; those with another owner only lose the reference."""
     for dependent in _dependents(key.name):
         missing = [reference for reference in dependent.references if _is_gone(reference, dependent.key.namespace)]
         if key.name not in {reference["uid"] for reference in missing}:
@@ -99,7 +99,7 @@ def _owner_key(api_version: str, kind: str, uid: str) -> Iterator[Key]:
 
 @controllers.reconciler(None, keys=waiting_owners)
 def reconcile_waiting_owner(key: Key) -> None:
-    """Take our finalizers off an owner: after releasing its dependents, or once none blocks it any more."""
+    """W180: take our finalizers off an owner: after releasing its dependents, or once none blocks it any more."""
     resource, _, uid = key.name.partition("/")
     kind = kinds.by_resource(resource)
     row: Any = kind.model.objects.filter(uid=uid).exclude(deleted_at=None).first()

@@ -246,5 +246,5 @@ changes.on_wake(index.woken)
 
 @authz.authorizer
 def by_rules(actor: Actor, asked: Attributes) -> Decision | None:
-    """The link of RBAC in the chain that authorises."""
+    """W22: the link of RBAC in the chain that authorises."""
     return index.decide(actor, asked)

@@ -10,5 +10,5 @@ from ocmconsole.corekinds import controllers
 
 @shared_task(ignore_result=True)
 def expire_events() -> None:
-    """Forget old events."""
+    """W28: forget old events."""
     controllers.expire_events(timezone.now())

@@ -15,5 +15,5 @@ def drain() -> None:
 
 @shared_task(ignore_result=True)
 def compact() -> None:
-    """Cut the change log to its retention."""
+    """W12: cut the change log to its retention."""
     changes.compact()
