@@ -1,4 +1,4 @@
-"""Registers ManagedCluster and Lease: names, columns, and what of a document becomes a column of its row."""
+"""Registers ManagedCluster, ClusterClaim and Lease: names, columns, and what of a document becomes columns of rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from clusters import schemas, wire
-from clusters.models import Lease, ManagedCluster
+from clusters import claims, schemas, wire
+from clusters.models import ClusterClaim, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.corekinds import protos
 from ocmconsole.kubeapi import conditions, kinds
-from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
+from ocmconsole.kubeapi.kinds import Kind, Part, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
@@ -127,6 +127,26 @@ MANAGED_CLUSTER = kinds.register(
         subresources=(Subresource("status"),),
         custom=True,
         project=_project_cluster,
+        parts=(Part(ReportedClaim, "cluster", claims.columns),),
+    )
+)
+
+CLUSTER_CLAIM = kinds.register(
+    Kind(
+        kind="ClusterClaim",
+        plural="clusterclaims",
+        singular="clusterclaim",
+        namespaced=False,
+        versions=(
+            Version(
+                group=GROUP,
+                version="v1alpha1",
+                schema=Schema(schemas.CLUSTER_CLAIM, name="io.open-cluster-management.cluster.v1alpha1.ClusterClaim"),
+                columns=wire.CLUSTER_CLAIM_COLUMNS,
+            ),
+        ),
+        model=ClusterClaim,
+        custom=True,
     )
 )
 

@@ -52,6 +52,27 @@ class ManagedClusterGroupPermission(GroupObjectPermissionBase):
     content_object = models.ForeignKey(ManagedCluster, on_delete=models.CASCADE)
 
 
+class ReportedClaim(models.Model):
+    """One entry of ``status.clusterClaims``, written by the store with the cluster that reports it."""
+
+    cluster = models.ForeignKey(ManagedCluster, on_delete=models.CASCADE, related_name="claims")
+    name = models.CharField(max_length=253, db_index=True)
+    value = models.CharField(max_length=1024, blank=True, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="clusters_reportedclaim_key")]
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}"
+
+
+class ClusterClaim(Resource):
+    """A claim that a cluster makes in its own API; here where the hub manages itself."""
+
+    class Meta(Resource.Meta):
+        pass
+
+
 class Lease(Resource):
     """Instants are integer microseconds, so that their arithmetic is the same SQL on every database."""
 

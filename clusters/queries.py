@@ -13,9 +13,10 @@ from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
 from clusters import status
+from clusters.claims import Wanted
 from clusters.grants import CLUSTERS
 from clusters.kinds import LEASE_NAME, MAINTENANCE_TAINT, MANAGED_CLUSTER, instant, spec_of
-from clusters.models import ClusterFacts, Lease, ManagedCluster
+from clusters.models import ClusterFacts, Lease, ManagedCluster, ReportedClaim
 from clusters.status import Facts, Status
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
@@ -42,6 +43,23 @@ def clusters_for(actor: Actor) -> QuerySet[Any]:
     if visible != EVERYTHING:
         visible = reduce(or_, (rule(actor) for rule in _sights), visible)
     return ManagedCluster.objects.filter(visible).order_by("name")
+
+
+def with_claims(clusters: QuerySet[Any], *wanted: Wanted) -> QuerySet[Any]:
+    """Those of the clusters that make every claim."""
+    for claim in wanted:
+        if not claim.is_possible:
+            return clusters.none()
+        rows = ReportedClaim.objects.filter(name=claim.name)
+        clusters = clusters.filter(
+            pk__in=(rows if claim.value is None else rows.filter(value=claim.value)).values("cluster")
+        )
+    return clusters
+
+
+def clusters_with_claim(actor: Actor, name: str, value: str | None = None) -> QuerySet[Any]:
+    """Clusters the actor may see that make the claim, with that value or with any."""
+    return with_claims(clusters_for(actor), Wanted(name, value))
 
 
 def sees_all(actor: Actor) -> bool:

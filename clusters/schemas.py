@@ -1,4 +1,4 @@
-"""Structural schemas of ManagedCluster v1 (ocm.md 1.2) and coordination.k8s.io/v1 Lease (W29)."""
+"""Structural schemas of ManagedCluster v1, ClusterClaim v1alpha1 (ocm.md 1.2, 1.6) and Lease v1 (W29)."""
 
 from __future__ import annotations
 
@@ -101,6 +101,16 @@ _STATUS = structure(
 MANAGED_CLUSTER: Doc = structure(
     "A cluster that registers with the hub. Its agent asks to join, the hub accepts; both sides must agree.",
     {"spec": _SPEC, "status": _STATUS},
+)
+
+CLUSTER_CLAIM: Doc = structure(
+    "Something that a cluster says of itself. Its agent reports it to the hub.",
+    {
+        "spec": structure(
+            "What is said.",
+            {"value": text("The value of the claim.", minLength=1, maxLength=1024)},
+        )
+    },
 )
 
 LEASE: Doc = structure(

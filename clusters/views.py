@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
@@ -13,7 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from clusters import queries, status
+from clusters import claims, queries, status
+from clusters.claims import Wanted
 from clusters.kinds import conditions_of, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.status import Word
@@ -42,17 +44,27 @@ HUB_TAINTS = frozenset(
 @login_required
 @require_GET
 def cluster_list(request: HttpRequest) -> HttpResponse:
-    """Every cluster the person may see, by name; filtered by name and by state."""
+    """Every cluster the person may see, by name; filtered by name, by state and by claims."""
     actor, now = actor_of(request), timezone.now()
     query, wanted = request.GET.get("q", "").strip(), request.GET.get("status", "")
-    found = queries.observe(queries.clusters_for(actor), now)
+    wanted_claims = [Wanted.read(text) for text in request.GET.getlist("claim") if text.strip()]
+    visible = queries.clusters_for(actor)
+    found = queries.observe(visible, now)
+    saying = set(queries.with_claims(visible, *wanted_claims).values_list("name", flat=True)) if wanted_claims else None
     words = Counter(each.status.word for each in found)
-    matching = [each for each in found if each.row.name.startswith(query) and wanted in {"", each.status.word}]
+    matching = [
+        each
+        for each in found
+        if each.row.name.startswith(query)
+        and wanted in {"", each.status.word}
+        and (saying is None or each.row.name in saying)
+    ]
     start = max(_number(request.GET.get("page", "")), 0)
     context = {
         "clusters": [_row(each) for each in matching[start : start + PAGE]],
         "query": query,
         "status": wanted,
+        "claims": [{"text": str(claim), "clear_url": _without_claim(request, claim)} for claim in wanted_claims],
         "words": [(word, words[word]) for word in Word],
         "total": len(found),
         "troubled": sum(count for word, count in words.items() if word.tone in ALARMING),
@@ -68,6 +80,13 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0  # noqa: PLR2004 - far beyond any list
+
+
+def _without_claim(request: HttpRequest, dropped: Wanted) -> str:
+    parameters = request.GET.copy()
+    parameters.setlist("claim", [text for text in parameters.getlist("claim") if Wanted.read(text) != dropped])
+    parameters.pop("page", None)
+    return f"?{parameters.urlencode()}"
 
 
 def _page_url(request: HttpRequest, start: int) -> str:
@@ -171,9 +190,17 @@ def _taint(taint: Doc) -> dict[str, Any]:
     return {**taint, "added": taint.get("timeAdded"), "owner": owner}
 
 
-def _claims(doc: Doc) -> list[tuple[str, str]]:
-    claims = (doc.get("status") or {}).get("clusterClaims") or []
-    return [(claim["name"], claim.get("value", "")) for claim in claims]
+def _claims(doc: Doc) -> list[dict[str, str]]:
+    """Each with the list of the clusters that say the same."""
+    return [
+        {
+            "name": name,
+            "value": value,
+            "label": claims.RESERVED.get(name, ""),
+            "url": f"{reverse('clusters:list')}?{urlencode({'claim': Wanted(name, value)})}",
+        }
+        for name, value in claims.reported(doc).items()
+    ]
 
 
 def _facts(found: queries.Observed, known: ClusterFacts | None) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Printer columns of ManagedCluster (ocm.md 1.1) and Lease (wire.md 2.5)."""
+"""Printer columns of ManagedCluster, ClusterClaim (ocm.md 1.1) and Lease (wire.md 2.5)."""
 
 from __future__ import annotations
 
@@ -23,4 +23,5 @@ MANAGED_CLUSTER_COLUMNS = (
     condition_column("Available", "ManagedClusterConditionAvailable", "Whether the cluster's API answers."),
     AGE,
 )
+CLUSTER_CLAIM_COLUMNS = (AGE,)
 LEASE_COLUMNS = (Column("Holder", "string", ".spec.holderIdentity", description="Who holds the lease."), AGE)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ocmconsole.kubeapi.errors import Doc
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
     from ocmconsole.kubeapi.models import Resource
     from ocmconsole.kubeapi.protobuf import Message
     from ocmconsole.kubeapi.schema import Schema
@@ -60,6 +62,14 @@ class Subresource:
     kind: str | None = None
 
 
+class Part(NamedTuple):
+    """A list inside a document, kept as rows too: ``columns(doc)`` says which; ``parent`` is their foreign key."""
+
+    model: type[Model]
+    parent: str
+    columns: Callable[[Doc], list[dict[str, Any]]]
+
+
 def same(doc: Doc) -> Doc:
     return doc
 
@@ -99,7 +109,7 @@ class Kind:
     ``unconditional_update``: a PUT without resourceVersion is allowed (W14).
     ``create_on_update``: a PUT of a missing object creates it.
     ``name_check``: ``subdomain``, ``label`` or ``segment`` (wire.md 3.2).
-    ``project(row, doc)`` copies what rules and pages query from the document into columns.
+    ``project(row, doc)`` copies what rules and pages query from the document into columns, ``parts`` into child rows.
     ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values.
     ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
     ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
@@ -123,6 +133,7 @@ class Kind:
     create_on_update: bool = False
     name_check: str = "subdomain"
     project: Callable[[Any, Doc], None] | None = None
+    parts: tuple[Part, ...] = ()
     merge_keys: Mapping[str, str] = field(default_factory=dict)
     merge: Callable[[str, Doc | None, Doc], Doc] | None = None
     held: Callable[[Doc], bool] | None = None

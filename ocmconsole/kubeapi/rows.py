@@ -20,6 +20,7 @@ from ocmconsole.kubeapi.times import instant
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Part
     from ocmconsole.kubeapi.selectors import LabelSelector
 
 EXACT = frozenset({Operator.EQUALS, Operator.IN})
@@ -121,4 +122,17 @@ def check_wire() -> tuple[int, list[str]]:
                 for column in row._meta.concrete_fields  # noqa: SLF001 - Django's documented name
                 if column.attname not in kind.timed and getattr(row, column.attname) != getattr(wanted, column.attname)
             ]
+            wrong += [
+                f"{kind.resource} {row.key}: rows of {part.model._meta.model_name} differ"  # noqa: SLF001 - as above
+                for part in kind.parts
+                if not _is_kept(part, row, doc)
+            ]
     return checked, wrong
+
+
+def _is_kept(part: Part, row: Resource, doc: Doc) -> bool:
+    """Whether the child rows are what the document says, in any order."""
+    wanted = part.columns(doc)
+    names = list(wanted[0]) if wanted else ["pk"]
+    children = part.model._default_manager.filter(**{part.parent: row.pk})  # noqa: SLF001 - Django's documented name
+    return sorted(children.values_list(*names)) == sorted(tuple(columns.values()) for columns in wanted)

@@ -171,6 +171,7 @@ def _insert_row(write: Write) -> None:
     except IntegrityError as error:
         raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name) from error
     _index_owners(write)
+    _replace_parts(write)
 
 
 def _update_row(write: Write) -> None:
@@ -183,6 +184,7 @@ def _update_row(write: Write) -> None:
     if _owners(write.old) != _owners(write.new):
         Owner.objects.filter(uid=row.uid).delete()
         _index_owners(write)
+    _replace_parts(write)
 
 
 def _delete_row(write: Write) -> None:
@@ -205,6 +207,20 @@ def _index_owners(write: Write) -> None:
               namespace=write.key.namespace, name=write.key.name)
         for reference in references if len(reference["uid"]) <= Owner.LONGEST_UID
     )  # fmt: skip
+
+
+def _replace_parts(write: Write) -> None:
+    """Child rows follow the document; the database drops them with their parent."""
+    assert write.new is not None
+    for part in write.kind.parts:
+        wanted = part.columns(write.new)
+        if write.old is not None and part.columns(write.old) == wanted:
+            continue
+        parent = {f"{part.parent}_id": write.new["metadata"]["uid"]}
+        children = part.model._default_manager  # noqa: SLF001 - Django's documented name
+        if write.old is not None:
+            children.filter(**parent).delete()
+        children.bulk_create(part.model(**parent, **columns) for columns in wanted)
 
 
 def _append(writes: Sequence[Write], now: datetime) -> None:

@@ -113,6 +113,31 @@ class TestManagedClusterSetBinding(KindContract):
         assert answer.message.endswith("must have the same name as the target ManagedClusterSet")
 
 
+class TestClusterClaim(KindContract):
+    site = world.CLAIMS
+    bad: Doc = {"spec": {"value": "x" * 1025}}
+    complaint = "spec.value: Too long: may not be more than 1024 bytes"
+    put_needs_version = True
+
+    @pytest.mark.contract("S22", "S25", "S47", "S50")
+    def test_the_claim_of_the_documents_is_cluster_scoped_and_has_no_status(self) -> None:
+        doc = {
+            "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
+            "kind": "ClusterClaim",
+            "metadata": {"name": "platform.open-cluster-management.io"},
+            "spec": {"value": "aws"},
+        }
+        assert self.root.post(self.site.path, doc).doc["spec"] == {"value": "aws"}
+        url = self.place_of("platform.open-cluster-management.io")
+        assert self.root.get(f"{url}/status").code == 404
+        assert self.root.patch(url, {"spec": {"value": ""}}).said == (422, "Invalid")
+        listed = self.root.get(f"/apis/{self.site.api_version}").doc["resources"]
+        [found] = [each for each in listed if each["kind"] == "ClusterClaim"]
+        assert (found["name"], found["singularName"], found["namespaced"]) == ("clusterclaims", "clusterclaim", False)
+        table = self.root.get(self.site.path, accept=entry.TABLE).doc
+        assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Age"]
+
+
 class TestCertificateSigningRequest(KindContract):
     site = world.REQUESTS
     bad: Doc = {"spec": {"signerName": "example.com/a", "usages": ["client auth"]}}

@@ -156,6 +156,7 @@ class Site:
 CLUSTERS = Site(OCM, "v1", "managedclusters", _managed_cluster)
 SETS = Site(OCM, "v1beta2", "managedclustersets", _cluster_set)
 SET_BINDINGS = Site(OCM, "v1beta2", "managedclustersetbindings", lambda name: {"spec": {"clusterSet": name}})
+CLAIMS = Site(OCM, "v1alpha1", "clusterclaims", lambda _: {"spec": {"value": "aws"}})
 LEASES = Site(
     "coordination.k8s.io",
     "v1",
@@ -188,7 +189,7 @@ REQUESTS = Site(
     },
 )
 SITES = [
-    CLUSTERS, SETS, SET_BINDINGS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS, EVENTS, NEW_EVENTS, ROLES,
+    CLUSTERS, SETS, SET_BINDINGS, CLAIMS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS, EVENTS, NEW_EVENTS, ROLES,
     CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, REQUESTS,
 ]  # fmt: skip
 
