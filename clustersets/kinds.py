@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import GROUP, spec_of
 from clustersets import schemas, wire
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi import kinds
-from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
+from ocmconsole.kubeapi.kinds import Column, Kind, Subresource, Version, same, same_over
 from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
@@ -26,29 +27,64 @@ def _project_binding(row: ManagedClusterSetBinding, doc: Doc) -> None:
     row.cluster_set = doc["metadata"]["name"]  # A8: they are the same, and a name is never too long
 
 
-def _schema(root: Doc, kind: str) -> Schema:
-    return Schema(root, name=f"io.open-cluster-management.cluster.v1beta2.{kind}")
+def _version(version: str, kind: str, root: Doc, **more: Any) -> Version:
+    schema = Schema(root, name=f"io.open-cluster-management.cluster.{version}.{kind}")
+    return Version(group=GROUP, version=version, schema=schema, **more)
 
+
+def _older(
+    version: str,
+    kind: str,
+    root: Doc,
+    *,
+    shown: Callable[[Doc], Doc] = same,
+    stored: Callable[[Doc, Doc | None], Doc] = same_over,
+    columns: tuple[Column, ...] = (),
+) -> Version:
+    """D1: served, with a warning in the words that Kubernetes has for deprecated versions."""
+    api_version = f"{GROUP}/{version}"
+    return _version(
+        version,
+        kind,
+        root,
+        columns=columns,
+        from_storage=lambda doc: {**shown(doc), "apiVersion": api_version},
+        to_storage=stored,
+        warning=f"{api_version} {kind} is deprecated; use {GROUP}/v1beta2 {kind}",
+    )
+
+
+_SET = "ManagedClusterSet"
+_BINDING = "ManagedClusterSetBinding"
 
 SET_VERSIONS = (
-    Version(
-        group=GROUP,
-        version="v1beta2",
-        schema=_schema(schemas.MANAGED_CLUSTER_SET, "ManagedClusterSet"),
+    _version("v1beta2", _SET, schemas.MANAGED_CLUSTER_SET, columns=wire.MANAGED_CLUSTER_SET_COLUMNS),
+    _older(
+        "v1beta1",
+        _SET,
+        schemas.MANAGED_CLUSTER_SET_V1BETA1,
+        shown=wire.set_to_v1beta1,
+        stored=wire.set_from_v1beta1,
+        columns=wire.MANAGED_CLUSTER_SET_COLUMNS,
+    ),
+    _older(
+        "v1alpha1",
+        _SET,
+        schemas.MANAGED_CLUSTER_SET_V1ALPHA1,
+        shown=wire.set_to_v1alpha1,
+        stored=wire.set_from_v1alpha1,
         columns=wire.MANAGED_CLUSTER_SET_COLUMNS,
     ),
 )
 BINDING_VERSIONS = (
-    Version(
-        group=GROUP,
-        version="v1beta2",
-        schema=_schema(schemas.MANAGED_CLUSTER_SET_BINDING, "ManagedClusterSetBinding"),
-    ),
+    _version("v1beta2", _BINDING, schemas.MANAGED_CLUSTER_SET_BINDING),
+    _older("v1beta1", _BINDING, schemas.MANAGED_CLUSTER_SET_BINDING),
+    _older("v1alpha1", _BINDING, schemas.MANAGED_CLUSTER_SET_BINDING),
 )
 
 MANAGED_CLUSTER_SET = kinds.register(
     Kind(
-        kind="ManagedClusterSet",
+        kind=_SET,
         plural="managedclustersets",
         singular="managedclusterset",
         short_names=("mclset", "mclsets"),
@@ -63,7 +99,7 @@ MANAGED_CLUSTER_SET = kinds.register(
 
 MANAGED_CLUSTER_SET_BINDING = kinds.register(
     Kind(
-        kind="ManagedClusterSetBinding",
+        kind=_BINDING,
         plural="managedclustersetbindings",
         singular="managedclustersetbinding",
         short_names=("mclsetbinding", "mclsetbindings"),

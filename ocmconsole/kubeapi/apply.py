@@ -2,21 +2,23 @@
 
 Invariant: a field is listed only for managers that set it to the value it has; sharing is possible between appliers
 only when they agree. Main writes never list ``status``, status writes nothing else. Pure functions on documents;
-``verbs`` and the patch view call them, with the structural schema of the documents' version.
+``steps`` and the patch view call them. An entry names fields as its own version does; apply compares in the version
+applied, where versions of a kind that is applied through several give shared fields one name.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from ocmconsole.kubeapi.errors import BadRequest, Cause, Conflict, Doc
 from ocmconsole.kubeapi.fieldsets import (
     Tree,
+    beyond,
     compare,
     decoded,
     joined,
@@ -74,6 +76,9 @@ def apply(
     mine = _entry(manager, _APPLY, api_version, subresource)
     entries = _managed(base)
     last = next((entry for entry in entries if _identity(entry) == _identity(mine)), None)
+    if last is not None:
+        # D1: what this version cannot express was not given up, neither the value nor whose it is.
+        own = union(own, beyond(last["fieldsV1"], whole))
 
     before = _tracked(base, subresource)
     merged = _merged(before, wanted, whole)
@@ -90,33 +95,52 @@ def apply(
     return _assembled(base, body, after, _sorted(others), subresource)
 
 
+class Form(NamedTuple):
+    """A version as its entries see stored documents: they name fields by its schema."""
+
+    schema: Doc
+    show: Callable[[Doc], Doc]
+
+
 def track_update(
     old: Doc | None,
     new: Doc,
     *,
     manager: str,
     api_version: str,
-    schema: Doc,
+    forms: Mapping[str, Form],
     now: str,
     subresource: str = "",
 ) -> list[Doc]:
     """The managedFields after ``manager`` has turned ``old`` into ``new`` by anything but apply.
 
-    The manager owns what it changed and takes it from everybody else; what is gone belongs to nobody.
+    The manager owns what it changed and takes it from everybody else; what is gone belongs to nobody. ``forms`` has the
+    versions by apiVersion, the writer's own among them.
     """
     entries = _sent(old, new, subresource)
-    before, after = _tracked(old or {}, subresource), _tracked(new, subresource)
-    changed, removed = compare(before, after, _whole(schema))
-    if not changed and not removed:
+    used = forms.keys() & {api_version, *(entry["apiVersion"] for entry in entries)}
+    moves = {version: _moved(old, new, forms[version], subresource) for version in used}
+    changed = moves[api_version][0]
+    left = [rest for entry in entries for rest in _left(entry, *moves.get(entry["apiVersion"], moves[api_version]))]
+    if not changed and left == entries:
         return entries
     mine = _entry(manager, _UPDATE, api_version, subresource)
     me = _identity(mine)
-    left = _without(_without(entries, changed), removed)
     own = reduce(union, (entry["fieldsV1"] for entry in left if _identity(entry) == me), changed)
     others = [entry for entry in left if _identity(entry) != me]
     if own:
         others.append({**mine, "fieldsV1": own, "time": now})
     return _sorted(_capped(others))
+
+
+def _moved(old: Doc | None, new: Doc, form: Form, subresource: str) -> tuple[Tree, Tree]:
+    before, after = (_tracked(form.show(doc) if doc else {}, subresource) for doc in (old, new))
+    return compare(before, after, _whole(form.schema))
+
+
+def _left(entry: Doc, changed: Tree, removed: Tree) -> list[Doc]:
+    """The entry without what has been changed or removed; none when nothing is left of it."""
+    return _without(_without([entry], changed), removed)
 
 
 # ---- Documents

@@ -68,13 +68,16 @@ def joined(fields: dict[str, Any], like: Any) -> Any:
 
 
 def part_schema(schema: Doc, element: str) -> Doc | None:
-    """The schema of a field; None for one that the schema does not know and prunes."""
+    """The schema of a field; None for one that the schema does not know and prunes.
+
+    A struct that has no fields says nothing, so there is nothing in it to own, and it is as good as unknown.
+    """
     if element[0] != "f":
         items: Doc = schema.get("items", _FREE)
         return items
     properties = schema.get("properties")
     if properties is not None and (known := properties.get(element[2:])) is not None:
-        return known  # type: ignore[no-any-return] # a node of a schema
+        return None if known.get("properties") == {} else known
     more = schema.get("additionalProperties")
     if isinstance(more, dict):
         return more
@@ -195,6 +198,18 @@ def overlap(tree: Tree, changed: Tree) -> Tree:
         elif node and (inner := overlap(node, touched)):
             both[element] = inner
     return both
+
+
+def beyond(tree: Tree, schema: Doc) -> Tree:
+    """The fields of a root that the schema does not know."""
+    found = {}
+    for element in sorted(tree.keys() - {SELF}):
+        below = part_schema(schema, element)
+        if below is None:
+            found[element] = tree[element]
+        elif inner := beyond(tree[element], below):
+            found[element] = inner
+    return found
 
 
 def paths(tree: Tree, above: Path = ()) -> Iterator[Path]:

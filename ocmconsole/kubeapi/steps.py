@@ -40,14 +40,21 @@ EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "
 # ---------------------------------------------------------------- from proposal to document
 
 
-def decoded(kind: Kind, version: Version, proposed: Doc, old: Doc | None, unknown: str) -> Doc:
-    """Prune, report what was unknown, default, and convert to the stored version."""
+def decoded(kind: Kind, version: Version, proposed: Doc, unknown: str) -> Doc:
+    """Prune, report what was unknown, and default, all in the version that the writer chose."""
     pruned, found = version.schema.prune(proposed)
     if found and unknown != "ignore":
         report_unknown(kind, version, [f'unknown field "{path}"' for path in found], unknown)
-    stored = version.to_storage(version.schema.default(pruned), old)
-    stored["apiVersion"], stored["kind"] = kind.storage.api_version, kind.kind
-    return stored
+    return version.schema.default(pruned)
+
+
+def stored(kind: Kind, version: Version, old: Doc | None, doc: Doc) -> Doc:
+    """Convert to the stored version, over what is there (D1). Custom resources are checked in the writer's words."""
+    if kind.custom and version is not kind.storage and (causes := version.schema.validate(doc)):
+        raise errors.is_invalid(kind.group, kind.kind, str(doc["metadata"].get("name", "")), causes)
+    new = version.to_storage(doc, old)
+    new["apiVersion"], new["kind"] = kind.storage.api_version, kind.kind
+    return new
 
 
 def report_unknown(kind: Kind, version: Version, found: Iterable[str], how: str) -> None:
@@ -60,7 +67,10 @@ def report_unknown(kind: Kind, version: Version, found: Iterable[str], how: str)
 
 
 def permitted_part(kind: Kind, subresource: str, old: Doc | None, new: Doc, *, applies: bool) -> Doc:
-    """What of the new document this endpoint may write: main never status, status nothing else (W16)."""
+    """What of the new document this endpoint may write: main never status, status nothing else (W16).
+
+    Both documents are in the writer's version.
+    """
     if kind.merge is not None:
         return kind.merge(subresource, old, new)
     if not kind.has_status:
@@ -179,7 +189,7 @@ def changed_paths(path: str, old: Any, new: Any) -> Iterator[str]:
 def bookkeep(
     kind: Kind, version: Version, old: Doc | None, new: Doc, *, manager: str, subresource: str, now: str
 ) -> None:
-    """managedFields: apply has kept them itself; any other write owns what it changed."""
+    """managedFields: apply has kept them itself; any other write owns what it changed, in the words of its version."""
     if old is not None and "managedFields" not in new["metadata"]:
         _move("managedFields", old["metadata"], new["metadata"])
     fields = apply.track_update(
@@ -187,7 +197,7 @@ def bookkeep(
         new,
         manager=manager,
         api_version=version.api_version,
-        schema=kind.storage.schema.root,
+        forms={each.api_version: apply.Form(each.schema.root, each.from_storage) for each in kind.versions},
         now=now,
         subresource=subresource,
     )

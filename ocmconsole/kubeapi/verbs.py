@@ -255,8 +255,10 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     old = row.doc if row else None
     proposed = propose(version.from_storage(deepcopy(old)) if old else None)
     steps.check_preconditions(kind, key, old, proposed, verb)
-    new = steps.decoded(kind, version, proposed, old, options.unknown)
-    new = steps.permitted_part(kind, subresource, old, new, applies=options.applies)
+    new = steps.decoded(kind, version, proposed, options.unknown)
+    shown = version.from_storage(old) if old else None
+    new = steps.permitted_part(kind, subresource, shown, new, applies=options.applies)
+    new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
     admission.default(actor, kind, old, new, subresource)

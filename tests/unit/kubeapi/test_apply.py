@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.kubeapi import apply as ssa
 from ocmconsole.kubeapi.errors import BadRequest, Conflict, Doc
+from ocmconsole.kubeapi.kinds import same
 
 V1 = "cluster.open-cluster-management.io/v1"
 T1, T2, T3 = "2026-11-21T01:00:00Z", "2026-11-21T02:00:00Z", "2026-11-21T03:00:00Z"
@@ -58,6 +59,8 @@ SCHEMA: Doc = {
     },
 }
 
+FORMS = {V1: ssa.Form(SCHEMA, same)}
+
 
 def body(spec: Any = None, *, status: Any = None, **metadata: Any) -> Doc:
     doc: Doc = {"apiVersion": V1, "kind": "ManagedCluster", "metadata": {"name": "c1", **metadata}}
@@ -85,9 +88,7 @@ def updated(old: Doc | None, new: Doc, manager: str = "m1", *, now: str = T1, su
     if old is not None:
         new["metadata"].setdefault("managedFields", old["metadata"].get("managedFields", []))
     before = deepcopy((old, new))
-    fields = ssa.track_update(
-        old, new, manager=manager, api_version=V1, schema=SCHEMA, now=now, subresource=subresource
-    )
+    fields = ssa.track_update(old, new, manager=manager, api_version=V1, forms=FORMS, now=now, subresource=subresource)
     assert (old, new) == before
     new["metadata"]["managedFields"] = fields
     return new
@@ -400,7 +401,7 @@ def test_deep_nesting_in_an_applied_body_is_a_bad_request(depth: int) -> None:
         deep = {"a": deep}
     with pytest.raises(BadRequest, match="nested deeper"):
         ssa.apply(None, body({"free": deep}), manager="m", force=False, api_version=V1, schema=SCHEMA, now=T1)
-    assert ssa.track_update(None, body({"free": deep}), manager="m", api_version=V1, schema=SCHEMA, now=T1)
+    assert ssa.track_update(None, body({"free": deep}), manager="m", api_version=V1, forms=FORMS, now=T1)
 
 
 # ---- Other writes
