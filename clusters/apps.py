@@ -11,4 +11,13 @@ class ClustersConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries: kinds, rules, grants, reconcilers."""
-        from clusters import admission, controllers, grants, health, kinds, removal  # noqa: F401, PLC0415 - registers itself
+        from clusters import (  # noqa: PLC0415 - registers itself
+            addon_kinds,  # noqa: F401 - as the others
+            addons,  # noqa: F401
+            admission,  # noqa: F401
+            controllers,  # noqa: F401
+            grants,  # noqa: F401
+            health,  # noqa: F401
+            kinds,  # noqa: F401
+            removal,  # noqa: F401
+        )

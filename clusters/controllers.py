@@ -27,9 +27,9 @@ from clusters.kinds import (
     label_of,
     spec_of,
 )
-from clusters.models import ClusterFacts, Lease, ManagedCluster
+from clusters.models import ClusterFacts, Lease, ManagedCluster, ManifestWork
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING
-from ocmconsole.kubeapi import conditions, controllers, errors, kinds, times, verbs
+from ocmconsole.kubeapi import conditions, controllers, errors, times, verbs
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.kinds import Key
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
-MANIFEST_WORKS = "manifestworks.work.open-cluster-management.io"
 LOOK_AGAIN = timedelta(seconds=5)
 SHARED = Key("", "shared")
 
@@ -181,9 +180,7 @@ def _withdraw_bindings(name: str) -> timedelta | None:
 
 
 def _has_works(name: str) -> bool:
-    """A hub that does not serve ManifestWorks has none."""
-    kind = next((kind for kind in kinds.all_kinds() if kind.resource == MANIFEST_WORKS), None)
-    return kind is not None and kind.model.objects.filter(namespace=name).exists()
+    return ManifestWork.objects.filter(namespace=name).exists()
 
 
 # ---------------------------------------------------------------- deleted, H10, H31

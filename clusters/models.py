@@ -73,6 +73,27 @@ class ClusterClaim(Resource):
         pass
 
 
+class ManagedClusterAddOn(Resource):
+    """One add-on on one cluster; its namespace is the cluster's name."""
+
+    class Meta(Resource.Meta):
+        verbose_name = "managed cluster add-on"
+
+
+class ClusterManagementAddOn(Resource):
+    """An add-on as such: what it is called, how it is configured and where it is installed."""
+
+    class Meta(Resource.Meta):
+        verbose_name = "cluster management add-on"
+
+
+class ManifestWork(Resource):
+    """Manifests that the agent of a cluster applies there; its namespace is the cluster's name."""
+
+    class Meta(Resource.Meta):
+        pass
+
+
 class Lease(Resource):
     """Instants are integer microseconds, so that their arithmetic is the same SQL on every database."""
 

@@ -1,6 +1,7 @@
 """What a deleted cluster leaves behind in its namespace is deleted first, kind by kind (ocm.md 3.7).
 
-A finalizer holds the cluster until nothing is left; the condition Deleting says what it waits for.
+A finalizer holds the cluster until nothing is left; the condition Deleting says what it waits for. The namespace itself
+stays, with all that is not in the configured list (H11).
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from clusters import hand
+from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.controllers import is_deleting
 from clusters.hand import CONTROLLER
-from clusters.kinds import GROUP, MANAGED_CLUSTER, ConditionType
+from clusters.kinds import CLUSTER_LABEL, GROUP, MANAGED_CLUSTER, ConditionType, label_of
 from clusters.models import ManagedCluster
-from ocmconsole.kubeapi import controllers, errors, kinds, verbs
+from ocmconsole.corekinds.kinds import NAMESPACE
+from ocmconsole.kubeapi import controllers, errors, kinds, verbs, workqueue
 from ocmconsole.kubeapi.conditions import Condition
+from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.kinds import Key, Kind
+    from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
 RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
@@ -46,7 +50,7 @@ def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     cluster = ManagedCluster.objects.at(key).first()
     enabled = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
     if cluster is None:
-        return _clean(key.name, None) if enabled else None  # H30
+        return _clean(key.name, None) if enabled and _is_cluster_namespace(key.name) else None  # H30
     if cluster.deleted_at is None:
         if enabled:
             hand.add_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP, first=True)
@@ -59,13 +63,19 @@ def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     return None
 
 
+def _is_cluster_namespace(name: str) -> bool:
+    """A cluster that was never let in may have been called like somebody's namespace."""
+    namespace = verbs.find(NAMESPACE, Key("", name))
+    return namespace is not None and label_of(namespace, CLUSTER_LABEL) == name
+
+
 def _clean(name: str, cluster: ManagedCluster | None) -> timedelta | None:
     """H28: one kind after the other, in the configured order."""
     for kind in _kinds():
         left = list(kind.model.objects.filter(namespace=name))
         if left:
-            _say(cluster, _remaining(kind, left))
-            _delete_first(kind, left, cluster)
+            problems = list(_delete_first(kind, left))
+            _say(cluster, _failing(problems) if problems else _remaining(kind, left))
             return LOOK_AGAIN
     _say(cluster, NOTHING_LEFT)
     return None
@@ -89,8 +99,12 @@ def _remaining(kind: Kind, left: list[Resource]) -> Condition:
     return Condition(ConditionType.DELETING, "False", "ResourceRemaining", text)
 
 
-def _delete_first(kind: Kind, left: list[Resource], cluster: ManagedCluster | None) -> None:
-    """Only those of the lowest priority; the next ones follow when they are gone."""
+def _failing(problems: list[str]) -> Condition:
+    return Condition(ConditionType.DELETING, "False", "DeletingError", "\n".join(problems))
+
+
+def _delete_first(kind: Kind, left: list[Resource]) -> Iterator[str]:
+    """Only those of the lowest priority; the next ones follow when they are gone. Yields what went wrong."""
     first = min(_priority(row) for row in left)
     for row in left:
         if row.deleted_at is not None or _priority(row) != first:
@@ -100,7 +114,7 @@ def _delete_first(kind: Kind, left: list[Resource], cluster: ManagedCluster | No
         except errors.NotFound:
             continue
         except errors.ApiError as error:
-            _say(cluster, Condition(ConditionType.DELETING, "False", "DeletingError", error.message))
+            yield error.message
 
 
 def _priority(row: Resource) -> int:
@@ -112,3 +126,16 @@ def _priority(row: Resource) -> int:
 def _say(cluster: ManagedCluster | None, condition: Condition) -> None:
     if cluster is not None:
         hand.report(cluster.name, condition)
+
+
+# ---------------------------------------------------------------- what others wait for
+
+
+def _cluster_it_left(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (Key("", key.namespace),) if new is None else ()
+
+
+@controllers.reconciler(MANAGED_CLUSTER_ADDON, keys=_cluster_it_left, also={MANIFEST_WORK: _cluster_it_left})
+def reconcile_departure(key: Key) -> None:
+    """H10, H28: when an add-on or a work has gone, who waits for the last one need not wait for his next look."""
+    workqueue.hurry(("acceptance", "resource_cleanup"), key)

@@ -43,6 +43,12 @@ def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
         )
 
 
+def hurry(names: Iterable[str], key: Key) -> None:
+    """What these reconcilers wait for has happened: where they wait for the key they look now. Nobody else is asked."""
+    waiting = WorkItem.objects.filter(reconciler__in=list(names), namespace=key.namespace, name=key.name)
+    waiting.update(due=timezone.now())
+
+
 def poke() -> None:
     """Tell a worker that something is due. A failure here is logged only: beat drains what was missed."""
     if settings.OCMCONSOLE_CONTROLLERS == "thread":

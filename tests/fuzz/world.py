@@ -29,6 +29,7 @@ CLUSTER = "c1"
 STANDING = "standing"
 APPROVED, DENIED, PENDING = "approved", "denied", "pending"
 RBAC = "rbac.authorization.k8s.io"
+ADDON = "addon.open-cluster-management.io"
 OCM = "cluster.open-cluster-management.io"
 
 
@@ -64,6 +65,7 @@ SUBJECTS = [
     {"kind": "User", "apiGroup": RBAC, "name": "jane"},
     {"kind": "ServiceAccount", "name": "robot", "namespace": NAMESPACE},
 ]
+CONFIG = {"group": "example.com", "resource": "configs", "namespace": "apps", "name": "first"}
 MOMENT, MICRO = "2026-11-21T02:21:11Z", "2026-11-21T02:21:11.000001Z"
 
 
@@ -157,6 +159,21 @@ CLUSTERS = Site(OCM, "v1", "managedclusters", _managed_cluster)
 SETS = Site(OCM, "v1beta2", "managedclustersets", _cluster_set)
 SET_BINDINGS = Site(OCM, "v1beta2", "managedclustersetbindings", lambda name: {"spec": {"clusterSet": name}})
 CLAIMS = Site(OCM, "v1alpha1", "clusterclaims", lambda _: {"spec": {"value": "aws"}})
+ADDONS = Site(ADDON, "v1alpha1", "managedclusteraddons", lambda _: {"spec": {"installNamespace": "apps"}})
+NEW_ADDONS = Site(ADDON, "v1beta1", "managedclusteraddons", lambda _: {"spec": {"configs": [CONFIG]}})
+ADDON_TYPES = Site(
+    ADDON,
+    "v1alpha1",
+    "clustermanagementaddons",
+    lambda name: {"spec": {"addOnMeta": {"displayName": name}, "supportedConfigs": [{"resource": "configs"}]}},
+)
+NEW_ADDON_TYPES = Site(ADDON, "v1beta1", "clustermanagementaddons", lambda _: {"spec": {"defaultConfigs": [CONFIG]}})
+WORKS = Site(
+    "work.open-cluster-management.io",
+    "v1",
+    "manifestworks",
+    lambda name: {"spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "Any", "free": [{"a": name}]}]}}},
+)
 LEASES = Site(
     "coordination.k8s.io",
     "v1",
@@ -189,8 +206,8 @@ REQUESTS = Site(
     },
 )
 SITES = [
-    CLUSTERS, SETS, SET_BINDINGS, CLAIMS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS, EVENTS, NEW_EVENTS, ROLES,
-    CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, REQUESTS,
+    CLUSTERS, SETS, SET_BINDINGS, CLAIMS, ADDONS, ADDON_TYPES, WORKS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS,
+    EVENTS, NEW_EVENTS, ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, REQUESTS,
 ]  # fmt: skip
 
 

@@ -1,0 +1,108 @@
+"""Reconcilers of add-ons: their health on the cluster's labels, and the cluster's silence on the add-ons (ocm.md 3.10).
+
+What an add-on does, and how it is, is for its own agents and controllers to say.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from clusters import hand
+from clusters.addon_kinds import MANAGED_CLUSTER_ADDON
+from clusters.controllers import is_deleting
+from clusters.hand import CONTROLLER
+from clusters.kinds import MANAGED_CLUSTER, ConditionType, conditions_of
+from clusters.models import ManagedCluster, ManagedClusterAddOn
+from ocmconsole.kubeapi import conditions, controllers, errors, names, verbs
+from ocmconsole.kubeapi.conditions import Condition
+from ocmconsole.kubeapi.kinds import Key
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+log = logging.getLogger(__name__)
+
+AVAILABLE = "Available"
+FEATURE = "feature.open-cluster-management.io/addon-"
+WORDS = {"True": "available", "False": "unhealthy"}
+UNREACHABLE = "unreachable"
+
+
+def _addon_available(doc: Doc) -> str:
+    return conditions.status_of(conditions_of(doc), AVAILABLE)
+
+
+def _cluster_available(doc: Doc) -> Doc | None:
+    return conditions.find(conditions_of(doc), ConditionType.AVAILABLE)
+
+
+def _features(doc: Doc) -> dict[str, str]:
+    labels = doc["metadata"].get("labels") or {}
+    return {label: value for label, value in labels.items() if label.startswith(FEATURE)}
+
+
+def _cluster_of_addon(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    return [Key("", key.namespace) for _ in _moved(old, new, key)]
+
+
+_moved = controllers.changed(is_deleting, _addon_available)
+
+
+# ---------------------------------------------------------------- labels on the cluster, H40
+
+
+@controllers.reconciler(
+    MANAGED_CLUSTER,
+    keys=controllers.changed(is_deleting, _cluster_available, _features),
+    also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
+)
+def reconcile_features(key: Key) -> None:
+    """H40: a cluster's labels say which add-ons it has and how they are, once it has said how it is itself."""
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or cluster.deleted_at is not None or not cluster.available:
+        return
+    wanted = dict(_feature(addon) for addon in _present(key.name) if _can_be_label(addon))
+
+    def label(doc: Doc) -> None:
+        labels = doc["metadata"].get("labels") or {}
+        others = {name: value for name, value in labels.items() if not name.startswith(FEATURE)}
+        doc["metadata"]["labels"] = {**others, **wanted}
+
+    verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, label)
+
+
+def _present(cluster: str) -> list[ManagedClusterAddOn]:
+    return list(ManagedClusterAddOn.objects.filter(namespace=cluster, deleted_at=None).order_by("name"))
+
+
+def _can_be_label(addon: ManagedClusterAddOn) -> bool:
+    """D12: a name that is too long for a label hides no other add-on."""
+    return not any(names.key_flaws(f"{FEATURE}{addon.name}"))
+
+
+def _feature(addon: ManagedClusterAddOn) -> tuple[str, str]:
+    return f"{FEATURE}{addon.name}", WORDS.get(_addon_available(addon.doc), UNREACHABLE)
+
+
+# ---------------------------------------------------------------- silence, H41
+
+
+@controllers.reconciler(
+    MANAGED_CLUSTER,
+    keys=controllers.changed(_cluster_available),
+    also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
+)
+def reconcile_addon_health(key: Key) -> None:
+    """H41: nobody knows how the add-ons of a silent cluster are."""
+    cluster = ManagedCluster.objects.at(key).first()
+    said = _cluster_available(cluster.doc) if cluster is not None else None
+    if said is None or said["status"] != "Unknown":
+        return
+    silence = Condition(AVAILABLE, "Unknown", said["reason"], said["message"])
+    for addon in ManagedClusterAddOn.objects.filter(namespace=key.name).order_by("name"):
+        try:
+            verbs.edit(CONTROLLER, MANAGED_CLUSTER_ADDON, addon.key, hand.set_condition(silence), subresource="status")
+        except errors.NotFound:
+            continue
