@@ -2,7 +2,7 @@
 
 Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection; a
 body is never held beyond its limit; a stream (``HandOff``) costs no thread; the listener and the peer's certificate
-come from the connection, never from a header. Mounted by ocmconsole.asgi.
+come from the connection, or from a proxy that is trusted (``proxy``). Mounted by ocmconsole.asgi.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote_to_bytes
 
+from django.conf import settings
 from django.core import signals
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
 from django.urls import set_script_prefix
 
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.listeners import API
+from ocmconsole.proxy import Client
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
@@ -299,8 +301,9 @@ def _header(scope: HTTPScope, wanted: bytes) -> bytes:
 
 def _environ(scope: HTTPScope, body: bytes | None, listener: str) -> Environ:
     """A WSGI environ. Strings are the bytes of the wire as Latin-1, as PEP 3333 wants them."""
-    client, server = scope.get("client") or ("", 0), scope.get("server") or ("localhost", None)
-    extensions = cast("dict[str, Any]", scope.get("extensions") or {})
+    server = scope.get("server") or ("localhost", None)
+    headers = _header_variables(scope, listener)
+    client = settings.OCMCONSOLE_TRUSTED_PROXIES.client(_connected(scope), headers)
     raw_path = scope.get("raw_path") or scope["path"].encode()
     environ: Environ = {
         "REQUEST_METHOD": scope["method"],
@@ -310,21 +313,29 @@ def _environ(scope: HTTPScope, body: bytes | None, listener: str) -> Environ:
         "SERVER_NAME": server[0],
         "SERVER_PORT": str(server[1] or 0),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "REMOTE_ADDR": client[0],
+        "REMOTE_ADDR": client.address,
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.url_scheme": client.scheme,
         "wsgi.input": io.BytesIO(body or b""),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
         "ocmconsole.listener": listener,
-        "ocmconsole.peer_certificate": extensions.get("ocmconsole.peer_certificate"),
+        "ocmconsole.peer_certificate": client.certificate,
         BODY_TOO_LARGE: body is None,
-        **_header_variables(scope, listener),
+        **headers,
     }
     environ["CONTENT_LENGTH"] = str(len(body or b""))
     return environ
+
+
+def _connected(scope: HTTPScope) -> Client:
+    """Who holds the connection, which is the client or a proxy before it."""
+    extensions = cast("dict[str, Any]", scope.get("extensions") or {})
+    address = (scope.get("client") or ("", 0))[0]
+    certificate, is_local = (extensions.get(f"ocmconsole.{name}") for name in ("peer_certificate", "is_local"))
+    return Client(address, certificate, scope["scheme"], bool(is_local))
 
 
 def _header_variables(scope: HTTPScope, listener: str) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Two listeners on one event loop: the API over TLS, the console in plain text; uvicorn underneath.
 
+A Unix socket is for a proxy, which has ended TLS itself.
+
 Invariant: whoever holds a connection is known from its handshake; the certificate is put into each request's scope
 (``ocmconsole.peer_certificate``, DER) and no header can replace it. Called by the serve command.
 """
@@ -7,6 +9,7 @@ Invariant: whoever holds a connection is known from its handshake; the certifica
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
 import socket
@@ -24,7 +27,9 @@ from registration import ca
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
 
-Address = tuple[str, int]
+Address = tuple[str, int]  # host and port, or unix:/path and 0
+
+UNIX = "unix:"
 
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 GRACE_SECONDS = 3
@@ -63,6 +68,7 @@ class Connection(HttpToolsProtocol):
     """uvicorn's protocol, which also knows its peer, bounds the head and forgets trailers."""
 
     peer_certificate: bytes | None = None
+    is_local = False
     answering: RequestResponseCycle | None = None
     head_bytes = 0
     head_is_read = False
@@ -71,12 +77,14 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         self.peer_certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+        self.is_local = transport.get_extra_info("socket").family == socket.AF_UNIX
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.head_bytes, self.head_is_read = 0, False
         self.scope["extensions"] = {
             "ocmconsole.peer_certificate": self.peer_certificate,  # type: ignore[dict-item] # ASGI leaves extensions open
+            "ocmconsole.is_local": self.is_local,  # type: ignore[dict-item]
             "ocmconsole.abort": self.abort,  # type: ignore[dict-item]
         }
 
@@ -170,13 +178,14 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept. Raises OSError."""
     _allow_many_connections()
-    api_socket = _bind(api_address)
+    api_socket = bind(api_address)
     try:
-        console_socket = _bind(console_address)
+        console_socket = bind(console_address)
     except OSError:
         api_socket.close()
         raise
-    listeners = [Listener(api_app, api_socket, tls), Listener(console_app, console_socket, None)]
+    api_tls = None if api_socket.family == socket.AF_UNIX else tls
+    listeners = [Listener(api_app, api_socket, api_tls), Listener(console_app, console_socket, None)]
 
     def stop() -> None:
         for listener in listeners:
@@ -204,8 +213,11 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _bind(address: Address) -> socket.socket:
+def bind(address: Address) -> socket.socket:
+    """A listening socket. Raises OSError."""
     host, port = address
+    if host.startswith(UNIX):
+        return _bind_unix(Path(host.removeprefix(UNIX)))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     # Accepted connections inherit this: an agent that vanished without a word is noticed while it is silent.
@@ -213,6 +225,16 @@ def _bind(address: Address) -> socket.socket:
     if idle := getattr(socket, "TCP_KEEPIDLE", None):
         listening.setsockopt(socket.IPPROTO_TCP, idle, FIRST_PROBE_SECONDS)
     return listening
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    """For a proxy of the same machine. Whoever may open the socket is believed, so it is the owner and his group."""
+    path.unlink(missing_ok=True)
+    before = os.umask(0o117)
+    try:
+        return socket.create_server(str(path), family=socket.AF_UNIX, backlog=BACKLOG)
+    finally:
+        os.umask(before)
 
 
 def _allow_many_connections() -> None:

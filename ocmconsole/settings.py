@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,10 +19,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ocmconsole.corekinds import home as files
 from ocmconsole.durations import parse_duration
+from ocmconsole.proxy import Proxies
 
 django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written with the types they hold
 
 LAST_PORT = 65_535
+SHORTEST_SECRET = 32
+UNIX = "unix:"
 ROOT = Path(__file__).resolve().parent.parent
 
 UPSTREAM_GATES = {
@@ -75,10 +79,13 @@ def listed(name: str, default: str = "") -> list[str]:
 
 
 def address(name: str, default: str) -> tuple[str, int]:
+    """Host and port; a Unix socket is ``unix:/path`` with port 0."""
     value = text(name, default)
+    if value.startswith(UNIX):
+        return value, 0
     host, _, port = value.rpartition(":")
     if not host or not port.isdigit() or int(port) > LAST_PORT:
-        msg = f"{name} must be host:port, not {value!r}"
+        msg = f"{name} must be host:port or unix:/path, not {value!r}"
         raise ImproperlyConfigured(msg)
     return host.strip("[]"), int(port)
 
@@ -126,15 +133,29 @@ def kept_secret(home: Path, file: str) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
-def refuse_unbuilt(name: str, why: str) -> None:
-    """A setting that would be believed to protect, and does nothing, stops the start."""
-    if text(name):
-        msg = f"{name} cannot be set: {why}"
+def proxies(networks_name: str, secret_name: str) -> Proxies:
+    """Whom to believe about clients. An address alone proves nothing: other programs of that machine have it too."""
+    try:
+        networks = tuple(ip_network(part) for part in listed(networks_name))
+    except ValueError as error:
+        msg = f"{networks_name} must be addresses or networks, such as 10.0.0.5,10.1.0.0/24: {error}"
+        raise ImproperlyConfigured(msg) from error
+    secret = text(secret_name)
+    if bool(networks) != bool(secret):
+        msg = f"{networks_name} and {secret_name} are set together or not at all"
         raise ImproperlyConfigured(msg)
+    if secret and len(secret) < SHORTEST_SECRET:
+        msg = f"{secret_name} must have at least {SHORTEST_SECRET} characters"
+        raise ImproperlyConfigured(msg)
+    return Proxies(networks, secret)
 
 
-def loopback_or(host: str) -> str:
-    return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared, not bound
+def derived(scheme: str, place: tuple[str, int]) -> str:
+    """The URL of an address; a Unix socket has none, so it must be said."""
+    host, port = place
+    if host.startswith(UNIX):
+        return ""
+    return f"{scheme}://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104 - compared, not bound
 
 
 # ---------------------------------------------------------------- ocmconsole
@@ -142,12 +163,8 @@ def loopback_or(host: str) -> str:
 OCMCONSOLE_HOME = Path(text("OCMCONSOLE_HOME", str(ROOT / "var"))).absolute()
 OCMCONSOLE_API_ADDRESS = address("OCMCONSOLE_API_ADDRESS", "127.0.0.1:6443")
 OCMCONSOLE_CONSOLE_ADDRESS = address("OCMCONSOLE_CONSOLE_ADDRESS", "127.0.0.1:8000")
-OCMCONSOLE_API_URL = url(
-    "OCMCONSOLE_API_URL", f"https://{loopback_or(OCMCONSOLE_API_ADDRESS[0])}:{OCMCONSOLE_API_ADDRESS[1]}"
-)
-OCMCONSOLE_CONSOLE_URL = url(
-    "OCMCONSOLE_CONSOLE_URL", f"http://{loopback_or(OCMCONSOLE_CONSOLE_ADDRESS[0])}:{OCMCONSOLE_CONSOLE_ADDRESS[1]}"
-)
+OCMCONSOLE_API_URL = url("OCMCONSOLE_API_URL", derived("https", OCMCONSOLE_API_ADDRESS))
+OCMCONSOLE_CONSOLE_URL = url("OCMCONSOLE_CONSOLE_URL", derived("http", OCMCONSOLE_CONSOLE_ADDRESS))
 OCMCONSOLE_HUB_NAME = text("OCMCONSOLE_HUB_NAME", OCMCONSOLE_API_URL.partition("://")[2])
 OCMCONSOLE_ENVIRONMENT = text("OCMCONSOLE_ENVIRONMENT")
 OCMCONSOLE_DATABASE_URL = text("OCMCONSOLE_DATABASE_URL")
@@ -160,8 +177,7 @@ OCMCONSOLE_ADMIN_PASSWORD = text("OCMCONSOLE_ADMIN_PASSWORD")
 OCMCONSOLE_CERT_LIFETIME = duration("OCMCONSOLE_CERT_LIFETIME", "365d")
 OCMCONSOLE_CLIENT_CA_FILE = text("OCMCONSOLE_CLIENT_CA_FILE")
 OCMCONSOLE_CSR_SIGNER = choice("OCMCONSOLE_CSR_SIGNER", "internal", {"internal", "external"})
-refuse_unbuilt("OCMCONSOLE_TRUSTED_PROXY", "no proxy is believed about certificates and addresses yet")
-refuse_unbuilt("OCMCONSOLE_PROXY_SECRET", "no proxy is believed about certificates and addresses yet")
+OCMCONSOLE_TRUSTED_PROXIES = proxies("OCMCONSOLE_TRUSTED_PROXY", "OCMCONSOLE_PROXY_SECRET")
 OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
 OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
 OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")
@@ -171,6 +187,7 @@ OCMCONSOLE_GC_RESOURCES = listed(
 )
 OCMCONSOLE_GUARD_DISCONNECT = flag("OCMCONSOLE_GUARD_DISCONNECT", default=True)
 OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING = flag("OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING", default=False)
+OCMCONSOLE_ALLOW_REKEY = flag("OCMCONSOLE_ALLOW_REKEY", default=False)
 
 # ---------------------------------------------------------------- Django
 

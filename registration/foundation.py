@@ -66,7 +66,8 @@ def ensure() -> None:
 
 def serving_names() -> list[str]:
     """Names and addresses in the serving certificate."""
-    hosts = [settings.OCMCONSOLE_API_ADDRESS[0], urlsplit(settings.OCMCONSOLE_API_URL).hostname or ""]
+    listening = settings.OCMCONSOLE_API_ADDRESS[0]
+    hosts = ["" if listening.startswith("unix:") else listening, urlsplit(settings.OCMCONSOLE_API_URL).hostname or ""]
     return sorted({host for host in (*hosts, "localhost", "127.0.0.1", "::1") if host not in {"", "0.0.0.0", "::"}})  # noqa: S104 - compared, not bound
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "var" / "tools"
 KUBECTL_DEBIAN = CACHE / "kubernetes-client" / "usr" / "bin" / "kubectl"
+NGINX = CACHE / "nginx" / "usr" / "sbin" / "nginx"
 
 
 def chromium() -> Path | None:
@@ -37,6 +38,10 @@ def kubectl_of_machine() -> Path | None:
     """Whatever else the machine has, for instance the dispatcher of a cloud's SDK."""
     found = _on_path("kubectl")
     return None if found is None or found.parent == Path(sys.executable).parent else found
+
+
+def nginx() -> Path | None:
+    return _on_path("nginx") or _existing(NGINX)
 
 
 def redis_server() -> Path | None:
@@ -74,13 +79,14 @@ def install_missing() -> list[str]:
         subprocess.run(["apt-get", "update", "-qq"], check=True)
         if "chromium" in missing:
             _install("chromium")
-        if "kubernetes-client" in missing:
-            _unpack("kubernetes-client", CACHE / "kubernetes-client")
+        for package in ("kubernetes-client", "nginx"):
+            if package in missing:
+                _unpack(package, CACHE / package)
     return _missing()
 
 
 def _missing() -> list[str]:
-    found = {"chromium": chromium(), "kubernetes-client": kubectl_of_debian()}
+    found = {"chromium": chromium(), "kubernetes-client": kubectl_of_debian(), "nginx": nginx()}
     return [package for package, path in found.items() if path is None]
 
 
@@ -90,7 +96,7 @@ def _install(package: str) -> None:
 
 
 def _unpack(package: str, target: Path) -> None:
-    """Unpacked, not installed: the machine's own kubectl stays the one on the path."""
+    """Unpacked, not installed: no service starts, and the machine's own kubectl stays the one on the path."""
     with tempfile.TemporaryDirectory() as folder:
         download = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package]
         subprocess.run(download, check=True, cwd=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -24,11 +25,16 @@ def serve() -> Iterator[Serve]:
         stack.enter_context(override_settings(ROOT_URLCONF="tests.lanes.site", MIDDLEWARE=[]))
 
         def start(
-            listener: str = "console", *, threads: int = 1, loop: str = "asyncio", largest_body: int = 4096
+            listener: str = "console",
+            *,
+            threads: int = 1,
+            loop: str = "asyncio",
+            largest_body: int = 4096,
+            bound: socket.socket | None = None,
         ) -> Site:
             lane = Lane(listener, django_handler(), threads=threads, largest_body=largest_body)
             stack.callback(lane.pool.shutdown)
-            return stack.enter_context(listening(lane, loop=loop))
+            return stack.enter_context(listening(lane, loop=loop, bound=bound))
 
         yield start
 

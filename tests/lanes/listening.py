@@ -38,13 +38,20 @@ class Site:
 
 
 @contextmanager
-def listening(app: serving.Application, *, tls: ssl.SSLContext | None = None, loop: str = "asyncio") -> Iterator[Site]:
-    bound = socket.create_server(("127.0.0.1", 0))
+def listening(
+    app: serving.Application,
+    *,
+    tls: ssl.SSLContext | None = None,
+    loop: str = "asyncio",
+    bound: socket.socket | None = None,
+) -> Iterator[Site]:
+    bound = bound or socket.create_server(("127.0.0.1", 0))
     ready, sites = threading.Event(), list[Site]()
 
     async def run() -> None:
         listener = serving.Listener(app, bound, tls)
-        sites.append(Site(bound.getsockname()[1], listener, asyncio.get_running_loop()))
+        port = 0 if bound.family == socket.AF_UNIX else bound.getsockname()[1]
+        sites.append(Site(port, listener, asyncio.get_running_loop()))
         serving_task = asyncio.create_task(listener.serve(sockets=[bound]))
         await listener.is_ready.wait()
         ready.set()

@@ -1,0 +1,77 @@
+"""A hub behind nginx: on PostgreSQL two server processes, on SQLite one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests import servers, tools
+from tests.conftest import StartHub, missing
+from tests.hub import Hub
+from tests.proxy import nginx
+
+
+@dataclass(frozen=True)
+class Site:
+    """``hub`` is the first server, asked without nginx; ``servers`` are all of them."""
+
+    servers: list[Hub]
+    url: str
+    console_url: str
+
+    @property
+    def hub(self) -> Hub:
+        return self.servers[0]
+
+    def client(self, pair: Path | None = None, **headers: str) -> httpx.Client:
+        """Through nginx, HTTP/2."""
+        tls = self.hub.tls(pair)
+        return httpx.Client(base_url=self.url, verify=tls, headers=headers, timeout=60, trust_env=False, http2=True)
+
+
+@pytest.fixture(scope="session")
+def site(start_hub: StartHub) -> Iterator[Site]:
+    binary = tools.nginx()
+    if binary is None:
+        missing("nginx")
+    api, console = servers.free_port(), servers.free_port()
+    url, console_url = f"https://127.0.0.1:{api}", f"https://127.0.0.1:{console}"
+    secret = secrets.token_hex(16)
+    with ExitStack() as stack:
+        first = stack.enter_context(
+            start_hub(API_URL=url, CONSOLE_URL=console_url, TRUSTED_PROXY="127.0.0.1", PROXY_SECRET=secret)
+        )
+        hubs = [first]
+        if os.environ.get("TEST_DATABASE_URL"):
+            hubs.append(_second(first))
+            hubs[1].start("server")
+            stack.callback(hubs[1].stop, "server")
+        (first.home / "proxy-secret.conf").write_text(f'proxy_set_header X-Proxy-Secret "{secret}";\n')
+        conf = nginx.configuration(
+            first.home,
+            apis=[hub.environment["OCMCONSOLE_API_ADDRESS"] for hub in hubs],
+            consoles=[hub.environment["OCMCONSOLE_CONSOLE_ADDRESS"] for hub in hubs],
+            ports=(api, console),
+        )
+        stack.enter_context(nginx.running(binary, first.home, conf, api))
+        yield Site(hubs, url, console_url)
+
+
+def _second(first: Hub) -> Hub:
+    """A server with the same home and database at other addresses."""
+    api, console = f"127.0.0.1:{servers.free_port()}", f"127.0.0.1:{servers.free_port()}"
+    addresses = {"OCMCONSOLE_API_ADDRESS": api, "OCMCONSOLE_CONSOLE_ADDRESS": console}
+    return replace(
+        first,
+        api_url=f"https://{api}",
+        console_url=f"http://{console}",
+        environment={**first.environment, **addresses},
+        processes={},
+    )

@@ -1,0 +1,51 @@
+"""nginx with docs/nginx.conf, its addresses and paths replaced, before the servers of one hub."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests import servers
+
+CONF = Path(__file__).resolve().parents[2] / "docs" / "nginx.conf"
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def configuration(home: Path, *, apis: Sequence[str], consoles: Sequence[str], ports: tuple[int, int]) -> str:
+    """The documented file for these servers (host:port). With one server only, the second line of each goes."""
+    api, console = ports
+    conf = CONF.read_text()
+    replaced = {
+        "server 127.0.0.1:6443;": f"server {apis[0]};",
+        "server 127.0.0.1:6444;": f"server {apis[1]};" if len(apis) > 1 else "",
+        "server 127.0.0.1:8000;": f"server {consoles[0]};",
+        "server 127.0.0.1:8001;": f"server {consoles[1]};" if len(consoles) > 1 else "",
+        "listen 443 ": f"listen 127.0.0.1:{api} ",
+        "listen 8443 ": f"listen 127.0.0.1:{console} ",
+        "/etc/ocmconsole/proxy-secret.conf": str(home / "proxy-secret.conf"),
+        "/etc/ocmconsole/console.": f"{home}/serving.",
+        "/etc/ocmconsole/": f"{home}/",
+        "http {": "\n".join(["http {", *(f"{name}_temp_path {home}/nginx-{name};" for name in TEMPORARY)]),
+    }
+    for documented, here in replaced.items():
+        assert documented in conf, documented
+        conf = conf.replace(documented, here)
+    return f"pid {home / 'nginx.pid'};\nerror_log {home / 'nginx.log'};\n{'user root;' if os.geteuid() == 0 else ''}\n{conf}"
+
+
+@contextmanager
+def running(binary: Path, home: Path, conf: str, port: int) -> Iterator[None]:
+    path = home / "nginx.conf"
+    path.write_text(conf)
+    command = [str(binary), "-p", str(home), "-c", str(path), "-e", str(home / "nginx.log"), "-g", "daemon off;"]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        answers = servers.wait_until(lambda: socket.create_connection(("127.0.0.1", port)).close(), OSError, process)
+        assert answers, (home / "nginx.log").read_text()
+        yield
+    finally:
+        servers.stop(process)

@@ -1,0 +1,191 @@
+"""docs/nginx.conf before the hub: who a client is, and that streams flow (W21, W30, wire.md 6.2)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import yaml
+
+from registration import ca
+from tests.conformance.commands import eventually
+from tests.proxy.conftest import Site
+
+pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.slow]
+
+SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+PATIENCE = 40  # an open watch is asked for its right again every 30 s (ADR 7)
+
+
+def cluster(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "cluster.open-cluster-management.io/v1",
+        "kind": "ManagedCluster",
+        "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": False},
+    }
+
+
+@pytest.fixture(scope="session")
+def admin_pair(site: Site) -> Path:
+    return site.hub.admin_pair()
+
+
+def pair_of(path: Path, home: Path, user: str, *, ago: timedelta = timedelta(0)) -> Path:
+    """A file with a client certificate of the CA in ``home``, issued some time ago for an hour."""
+    certificate, key = ca.load(home).issue_client(user, (), timedelta(hours=1), datetime.now(UTC) - ago)
+    path.write_bytes(certificate + key)
+    return path
+
+
+def who(client: httpx.Client) -> str:
+    answer = client.post(SELF, json=REVIEW)
+    answer.raise_for_status()
+    name: str = answer.json()["status"]["userInfo"]["username"]
+    return name
+
+
+def test_a_client_certificate_works_over_http_2(site: Site, admin_pair: Path) -> None:
+    with site.client(admin_pair) as client:
+        assert client.get("/version").http_version == "HTTP/2"
+        assert who(client) == "admin"
+
+
+def test_without_a_certificate_a_caller_is_anonymous(site: Site) -> None:
+    with site.client() as client:
+        assert client.get("/readyz").text == "ok"
+        answer = client.get(CLUSTERS)
+    assert answer.status_code == 403
+    assert "system:anonymous" in answer.json()["message"]
+
+
+def test_a_token_goes_through(site: Site) -> None:
+    path = site.hub.home / "bootstrap.kubeconfig"
+    site.hub.manage("bootstrap_token", "create", "--kubeconfig", str(path))
+    token = yaml.safe_load(path.read_text())["users"][0]["user"]["token"]
+    with site.client(Authorization=f"Bearer {token}") as client:
+        assert who(client).startswith("system:bootstrap:")
+
+
+@pytest.mark.parametrize("secret", ["", "s" * 32])
+def test_a_forged_header_from_elsewhere_is_refused(site: Site, admin_pair: Path, secret: str) -> None:
+    forged = quote(admin_pair.read_text().partition("-----BEGIN PRIVATE")[0].partition("-----BEGIN EC")[0])
+    for hub in site.servers:
+        with hub.client(**{"X-Client-Certificate": forged, "X-Proxy-Secret": secret}) as client:
+            answer = client.post(SELF, json=REVIEW)
+        assert (answer.status_code, answer.json()["reason"]) == (401, "Unauthorized")
+
+
+def test_nginx_lets_no_such_header_of_a_client_through(site: Site, admin_pair: Path) -> None:
+    forged = quote(admin_pair.read_text().partition("-----BEGIN PRIVATE")[0])
+    with site.client(**{"X-Client-Certificate": forged}) as client:
+        assert client.post(SELF, json=REVIEW).status_code == 403  # anonymous may not even ask who he is
+
+
+def test_a_certificate_of_an_unknown_ca_is_refused_with_a_status(site: Site, tmp_path: Path) -> None:
+    ca.ensure(tmp_path, ["localhost"])
+    with site.client(pair_of(tmp_path / "pair.pem", tmp_path, "admin")) as client:
+        answer = client.post(SELF, json=REVIEW)
+    assert (answer.status_code, answer.json()["reason"]) == (401, "Unauthorized")
+
+
+def test_an_expired_certificate_is_refused_with_a_status(site: Site, tmp_path: Path) -> None:
+    pair = pair_of(tmp_path / "pair.pem", site.hub.home, "admin", ago=timedelta(hours=3))
+    with site.client(pair) as client:
+        answer = client.post(SELF, json=REVIEW)
+    assert (answer.status_code, answer.json()["reason"]) == (401, "Unauthorized")
+
+
+def test_the_audit_has_the_address_of_the_client(site: Site, admin_pair: Path) -> None:
+    with site.client(admin_pair) as client:
+        client.post(CLUSTERS, json=cluster("addressed")).raise_for_status()
+    with site.hub.reading() as ask:
+        ((address,),) = ask("SELECT address FROM kubeapi_auditevent WHERE name = 'addressed' AND verb = 'create'")
+    assert address == "127.0.0.1"
+
+
+def test_the_console_knows_that_it_is_served_over_https(site: Site) -> None:
+    with httpx.Client(base_url=site.console_url, verify=site.hub.tls(), http2=True, trust_env=False) as browser:
+        page = browser.get("/", follow_redirects=True)
+        assert page.status_code == 200
+        answer = browser.post(
+            page.url.path,
+            data={
+                "username": "admin",
+                "password": site.hub.admin_password,
+                "csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"],
+            },
+            headers={"Origin": site.console_url, "Referer": f"{site.console_url}/"},
+        )
+    assert answer.status_code == 302, answer.text
+
+
+def test_a_watch_through_nginx_brings_events_as_they_happen(site: Site, admin_pair: Path) -> None:
+    """On PostgreSQL reader and writer may well be on different servers."""
+    # Two clients: httpx reads a connection only for the answer that it waits for.
+    with site.client(admin_pair) as watcher, site.client(admin_pair) as client:
+        for number in range(4):
+            head = client.get(CLUSTERS).json()["metadata"]["resourceVersion"]
+            asked = {"watch": "true", "resourceVersion": head}
+            with watcher.stream("GET", CLUSTERS, params=asked) as stream:
+                lines = stream.iter_lines()
+                name = f"streamed{number}"
+                client.post(CLUSTERS, json=cluster(name)).raise_for_status()
+                names = (json.loads(line)["object"]["metadata"]["name"] for line in lines)
+                assert name in (seen for seen in names if seen == name)
+
+
+def test_a_server_that_goes_leaves_the_others_serving(site: Site, admin_pair: Path) -> None:
+    if len(site.servers) == 1:
+        pytest.skip("SQLite has one server")
+    second = site.servers[1]
+    second.stop("server")
+    try:
+        with site.client(admin_pair) as client:
+            assert all(client.get(CLUSTERS).status_code == 200 for _ in range(5))
+    finally:
+        second.start("server")
+
+
+def test_kubectl_reads_writes_and_watches_through_nginx(site: Site, kubectl: Path) -> None:
+    """The kubeconfig names nginx, because OCMCONSOLE_API_URL does."""
+    name = f"kubectl-{abs(hash(kubectl)) % 10**6}"
+    manifest = json.dumps(cluster(name))
+    with site.hub.kubectl_running(kubectl, "get", "managedclusters", "-w", "-o", "name") as watching:
+        assert watching.stdout is not None
+        done = site.hub.kubectl(kubectl, "apply", "-f", "-", stdin=manifest)
+        assert done.returncode == 0, done.stderr
+        assert any(name in line for line in watching.stdout)
+    assert name in site.hub.kubectl(kubectl, "get", "managedclusters").stdout
+
+
+def test_a_deactivated_person_is_refused_at_the_next_request_and_his_watch_ends(site: Site, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(site.hub.manage("user_kubeconfig", "leaver", "--group", "system:masters"))
+    user = yaml.safe_load(path.read_text())["users"][0]["user"]
+    pair = tmp_path / "leaver.pem"
+    pair.write_bytes(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
+    people = "from django.contrib.auth.models import User; User.objects"
+    site.hub.manage("shell", "-c", f"{people}.create(username='leaver')")
+    with (
+        site.client(pair) as client,
+        site.client(pair) as watcher,
+        watcher.stream("GET", CLUSTERS, params={"watch": "true"}) as stream,
+    ):
+        assert who(client) == "leaver"
+        assert stream.status_code == 200
+        site.hub.manage("shell", "-c", f"{people}.filter(username='leaver').update(is_active=False)")
+        assert client.post(SELF, json=REVIEW).status_code == 401
+        begun = time.monotonic()
+        for _ in stream.iter_lines():
+            assert time.monotonic() - begun < PATIENCE
+        eventually(lambda: client.get(CLUSTERS).status_code == 401)
