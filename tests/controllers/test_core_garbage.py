@@ -56,7 +56,7 @@ def references(name: str) -> list[str]:
     return [reference["name"] for reference in doc["metadata"].get("ownerReferences") or []]
 
 
-@pytest.mark.contract("W18")
+@pytest.mark.contract("W18", "W181")
 def test_dependents_go_with_their_owner_and_theirs_with_them() -> None:
     parent = make("parent")
     make("grandchild", make("child", parent))
@@ -121,7 +121,7 @@ def test_a_dependent_that_is_held_is_marked_once() -> None:
     assert doc["metadata"]["deletionTimestamp"]
 
 
-@pytest.mark.contract("W18")
+@pytest.mark.contract("W18", "W180", "W181")
 def test_orphan_leaves_the_dependents_without_the_reference() -> None:
     make("child", make("parent"))
     delete("parent", "Orphan")
@@ -133,7 +133,7 @@ def test_orphan_leaves_the_dependents_without_the_reference() -> None:
     assert references("child") == []
 
 
-@pytest.mark.contract("W18")
+@pytest.mark.contract("W18", "W180")
 def test_foreground_waits_for_dependents_that_block() -> None:
     parent = make("parent")
     make("blocks", parent, finalizers=("a.b/c",), block=True)

@@ -105,6 +105,7 @@ def test_a_binding_that_gains_a_subject_is_checked_again() -> None:
         )
 
 
+@pytest.mark.contract("W22")
 def test_only_a_cluster_admin_may_aggregate() -> None:
     alice = person("alice")
     grant(alice, CAREFUL)
@@ -128,6 +129,7 @@ def test_a_role_reference_cannot_be_changed() -> None:
         verbs.edit(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", "bound"), lambda doc: doc["roleRef"].update(name="two"))
 
 
+@pytest.mark.contract("W22")
 def test_groups_of_references_are_filled_in() -> None:
     doc = binding("one")
     doc["subjects"].append({"kind": "ServiceAccount", "name": "bot", "namespace": "a"})
@@ -168,6 +170,7 @@ def test_a_rule_says_what_it_lacks(bad: dict[str, Any], text: str) -> None:
     assert refused.value.message == f'ClusterRole.{RBAC} "bad" is invalid: {text}'
 
 
+@pytest.mark.contract("W22")
 @pytest.mark.parametrize(
     ("subject", "field"),
     [

@@ -101,6 +101,7 @@ def test_a_series_patch_through_the_newer_group_reaches_the_store() -> None:
     assert found["involvedObject"]["name"] == "c1"
 
 
+@pytest.mark.contract("W28")
 def test_an_event_lies_in_the_namespace_of_its_object() -> None:
     with pytest.raises(errors.Invalid, match=r"does not match event.namespace"):
         create(newer(regarding={"kind": "ManagedCluster", "name": "c1", "namespace": "elsewhere"}))
@@ -118,6 +119,7 @@ def test_events_are_found_by_their_object_and_leave_no_audit() -> None:
     assert not AuditEvent.objects.filter(resource="events").exists()
 
 
+@pytest.mark.contract("W28")
 def test_events_that_nobody_touched_for_an_hour_are_forgotten() -> None:
     create(newer())
     now = timezone.now()

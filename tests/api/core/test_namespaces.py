@@ -86,12 +86,14 @@ def test_a_finalize_that_empties_the_finalizers_of_a_deleted_namespace_ends_it()
     assert verbs.find(kinds.NAMESPACE, Key("", "c1")) is None
 
 
+@pytest.mark.contract("W27")
 def test_the_namespaces_of_the_system_cannot_be_deleted() -> None:
     namespace("kube-system")
     with pytest.raises(errors.Forbidden, match="this namespace may not be deleted"):
         verbs.delete(ROOT, kinds.NAMESPACE, Key("", "kube-system"))
 
 
+@pytest.mark.contract("W27")
 @pytest.mark.parametrize("name", ["A", "a.b", "a" * 64, "-a"])
 def test_a_namespace_is_named_by_a_label(name: str) -> None:
     with pytest.raises(errors.Invalid, match=r"RFC 1123 label|must be no more than 63|must not contain dots"):

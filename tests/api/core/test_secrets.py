@@ -49,6 +49,7 @@ def test_a_secret_never_enters_the_audit() -> None:
         assert base64.b64encode(clear.encode()).decode() not in told
 
 
+@pytest.mark.contract("W20")
 @pytest.mark.parametrize("kind", [kinds.SECRET, kinds.CONFIG_MAP], ids=str)
 def test_what_is_immutable_stays(kind: Any) -> None:
     doc = {"metadata": {"name": "s"}, "data": {"a": "YQ=="}, "immutable": True}
@@ -60,30 +61,35 @@ def test_what_is_immutable_stays(kind: Any) -> None:
     verbs.edit(ROOT, kind, Key("here", "s"), lambda doc: doc["metadata"].update(labels={"a": "b"}))
 
 
+@pytest.mark.contract("W20")
 def test_the_type_of_a_secret_stays() -> None:
     secret(type="a/b")
     with pytest.raises(errors.Invalid, match="type: Invalid value"):
         verbs.edit(ROOT, kinds.SECRET, Key("here", "s"), lambda doc: doc.update(type="c/d"))
 
 
+@pytest.mark.contract("W20")
 @pytest.mark.parametrize("key", ["a b", "", "..", "ä", "a" * 254, "a/b"])
 def test_keys_are_file_names(key: str) -> None:
     with pytest.raises(errors.Invalid, match="a valid config key must consist of"):
         secret(data={key: "YQ=="})
 
 
+@pytest.mark.contract("W20")
 def test_a_secret_is_at_most_one_mebibyte() -> None:
     secret(stringData={"a": "x" * (1024 * 1024)})
     with pytest.raises(errors.Invalid, match="Too long"):
         verbs.edit(ROOT, kinds.SECRET, Key("here", "s"), lambda doc: doc.update(stringData={"b": "yyyy"}))
 
 
+@pytest.mark.contract("W20")
 def test_a_key_is_in_one_of_both_maps() -> None:
     doc = {"metadata": {"name": "c"}, "data": {"a": "x"}, "binaryData": {"a": "eA=="}}
     with pytest.raises(errors.Invalid, match="duplicate of key present in binaryData"):
         verbs.create(ROOT, kinds.CONFIG_MAP, doc, namespace="here")
 
 
+@pytest.mark.contract("W21")
 def test_a_token_secret_is_filled_and_its_token_ends_with_it(settings: Any, tmp_path: Path) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
     (tmp_path / "ca.crt").write_text("a certificate\n")
@@ -103,6 +109,7 @@ def test_a_token_secret_is_filled_and_its_token_ends_with_it(settings: Any, tmp_
         tokens.service_account_actor(found["token"].decode())
 
 
+@pytest.mark.contract("W21")
 @pytest.mark.parametrize("annotations", [{}, {"kubernetes.io/service-account.name": "nobody"}])
 def test_a_token_secret_names_an_account_that_is_there(annotations: dict[str, str]) -> None:
     with pytest.raises(errors.Invalid, match=r"metadata.annotations\[kubernetes.io/service-account.name\]"):

@@ -67,6 +67,7 @@ def test_it_asks_for_its_own_cluster() -> None:
     assert verbs.create(actor, CSR, request("c1")).created
 
 
+@pytest.mark.contract("K4")
 def test_another_cluster_is_refused_and_the_refusal_recorded() -> None:
     actor = bearer("c1")
     with pytest.raises(errors.Forbidden, match='the bootstrap token is for the cluster "c1" only'):
@@ -75,6 +76,7 @@ def test_another_cluster_is_refused_and_the_refusal_recorded() -> None:
     assert (denial.user, denial.name, denial.credential) == (actor.user, "c2", actor.credential)
 
 
+@pytest.mark.contract("K4")
 @pytest.mark.parametrize(("speaks_for", "label"), [("c2", "c2"), ("c2", "c1"), ("c1", "c2")])
 def test_a_certificate_of_another_cluster_is_refused_whatever_its_label_says(speaks_for: str, label: str) -> None:
     actor = bearer("c1")
@@ -82,6 +84,7 @@ def test_a_certificate_of_another_cluster_is_refused_whatever_its_label_says(spe
         verbs.create(actor, CSR, request(speaks_for, label=label))
 
 
+@pytest.mark.contract("K4")
 def test_a_token_for_any_cluster_asks_for_any() -> None:
     actor = bearer()
     for name in ("c1", "c2"):
