@@ -1,4 +1,4 @@
-"""The rules of ManagedCluster: taint timestamps, shape, and who may let a cluster in (ocm.md 2.1, 2.2).
+"""Rules of ManagedCluster: taint times, shape, who may let a cluster in or make it go (ocm.md 2.1, 2.2). And of Lease.
 
 Membership of sets has its rules in ``clustersets``. Defaults run before the schema has been checked, so they touch only
 what has the right form and leave the rest for the schema to refuse.
@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters import roles, webhooks
-from clusters.kinds import GROUP, MANAGED_CLUSTER, REGISTER, spec_of
+from clusters.kinds import API_RESOURCE_CLEANUP, GROUP, LEASE, MANAGED_CLUSTER, REGISTER, RESOURCE_CLEANUP, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.corekinds import tokens
@@ -26,6 +26,8 @@ from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
@@ -33,6 +35,10 @@ ACCEPT = "clusters.accept_managedcluster"
 # D18: namespaces in which no agent may get rights, and a name whose group every agent is in.
 GUARDED_NAMES = re.compile(r"default|kube-.*|open-cluster-management.*|managed-clusters")
 ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
+LEASE_LIMITS = (
+    ("leaseDurationSeconds", 1, "must be greater than 0"),
+    ("leaseTransitions", 0, "must be greater than or equal to 0"),
+)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -164,6 +170,27 @@ def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
         raise authz.forbidden(actor, asked, f"the bootstrap token is for the cluster {shown(bound)} only")
 
 
+# ---------------------------------------------------------------- what holds a cluster
+
+
+@admission.checks(MANAGED_CLUSTER)
+def removal_is_for_those_who_may_delete(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """H27, W18: owners and the hub's finalizers decide when a cluster goes, so they are not for whoever may update."""
+    touched = [part for part, differs in _holds(old, new) if differs]
+    if not touched or actor.is_controller:
+        return
+    asked = Attributes("delete", GROUP, MANAGED_CLUSTER.plural, name=new["metadata"]["name"])
+    if not authz.authorize(actor, asked).allowed:
+        raise authz.forbidden(actor, asked, f"this is needed to change {' and '.join(touched)}")
+
+
+def _holds(old: Doc | None, new: Doc) -> Iterator[tuple[str, bool]]:
+    before, after = old["metadata"] if old is not None else {}, new["metadata"]
+    yield "metadata.ownerReferences", (before.get("ownerReferences") or []) != (after.get("ownerReferences") or [])
+    lost = set(before.get("finalizers") or ()) - set(after.get("finalizers") or ())
+    yield "the hub's own metadata.finalizers", not lost.isdisjoint({API_RESOURCE_CLEANUP, RESOURCE_CLEANUP})
+
+
 # ---------------------------------------------------------------- letting in
 
 
@@ -248,3 +275,19 @@ def withheld_renewal_is_remembered(actor: Actor, old: Doc | None, new: Doc | Non
         return []
     facts.renewal_withheld = withheld
     return [facts]
+
+
+# ---------------------------------------------------------------- leases
+
+
+@admission.checks(LEASE)
+def lease_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W29: a period lasts, and nothing is handed over less than never."""
+    spec = spec_of(new)
+    causes = [
+        errors.invalid(f"spec.{field}", shown(spec[field]), text)
+        for field, least, text in LEASE_LIMITS
+        if spec.get(field) is not None and spec[field] < least
+    ]
+    if causes:
+        raise errors.is_invalid(LEASE.group, LEASE.kind, new["metadata"]["name"], causes)

@@ -17,8 +17,8 @@ from django.utils import timezone
 from clusters import hand, roles
 from clusters.hand import CONTROLLER
 from clusters.kinds import (
+    API_RESOURCE_CLEANUP,
     CLUSTER_LABEL,
-    GROUP,
     LEASE,
     LEASE_NAME,
     MANAGED_CLUSTER,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
 LOOK_AGAIN = timedelta(seconds=5)
 SHARED = Key("", "shared")
 

@@ -26,6 +26,9 @@ CLUSTERSET_LABEL = f"{GROUP}/clusterset"
 SKIP_CLOCK_CHECK = "registration.open-cluster-management.io/skip-clock-sync-check"
 MAINTENANCE_TAINT = "ocmconsole.io/maintenance"
 LEASE_NAME = "managed-cluster-lease"
+# What holds a deleted cluster until its rights are gone (H4), and until what is in its namespace is (H27).
+API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
+RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
 DEFAULT_LEASE_SECONDS = 60
 GRACE_LEASES = 5  # H16
 SECOND = 1_000_000

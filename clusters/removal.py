@@ -16,7 +16,7 @@ from clusters import hand
 from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.controllers import is_deleting
 from clusters.hand import CONTROLLER
-from clusters.kinds import CLUSTER_LABEL, GROUP, MANAGED_CLUSTER, ConditionType, label_of
+from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER, RESOURCE_CLEANUP, ConditionType, label_of
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds.kinds import NAMESPACE
 from ocmconsole.kubeapi import controllers, errors, kinds, verbs, workqueue
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
-RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
 PRIORITY = "open-cluster-management.io/cleanup-priority"
 LOOK_AGAIN = timedelta(seconds=5)
 NOTHING_LEFT = Condition(ConditionType.DELETING, "True", "NoResource", "No cleaned resource in cluster ns.")
