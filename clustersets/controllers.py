@@ -36,6 +36,9 @@ SELECTORS: dict[str, Doc] = {
     GLOBAL_SET: {"selectorType": BY_LABELS, "labelSelector": {}},
 }
 
+# What is wrong with a selector quotes it, and a selector may be long.
+LONGEST_PROBLEM = 1024
+
 BOUND = Condition("Bound", "True", "ClusterSetBound")
 NOT_BOUND = Condition("Bound", "False", "ClusterSetNotFound")
 
@@ -59,13 +62,25 @@ def _standing(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # n
     return (key,) if key.name in SELECTORS else ()
 
 
+def stands(name: str, present: Doc | None) -> bool:
+    """Whether one of the two is as it should be, or not ours to mend."""
+    if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
+        return True
+    if present is None:
+        return False
+    metadata = present["metadata"]
+    if metadata.get("deletionTimestamp") or (metadata.get("annotations") or {}).get(AUTOUPDATE) == "false":
+        return True
+    return _selector(present) == SELECTORS[name]
+
+
 @reconciler(MANAGED_CLUSTER_SET, keys=_standing)
 def reconcile_standing_set(key: Key) -> None:
     """H23, H24: there, and selecting what its name says, unless its owner has switched that off. All else is free."""
-    if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
-        return
     wanted = SELECTORS[key.name]
     present = verbs.find(MANAGED_CLUSTER_SET, key)
+    if stands(key.name, present):
+        return
     if present is None:
         verbs.create(
             CONTROLLER,
@@ -77,7 +92,7 @@ def reconcile_standing_set(key: Key) -> None:
                 "spec": {"clusterSelector": wanted},
             },
         )
-    elif (present["metadata"].get("annotations") or {}).get(AUTOUPDATE) != "false":
+    else:
         verbs.edit(CONTROLLER, MANAGED_CLUSTER_SET, key, lambda doc: _select(doc, wanted))
 
 
@@ -108,21 +123,23 @@ def _affected_sets(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET, keys=changed(_selector, _set_conditions), also={MANAGED_CLUSTER: _affected_sets})
 def reconcile_set_members(key: Key) -> None:
-    """H22: all clusters count, accepted or not (K35)."""
+    """H22, T8: all clusters count, accepted or not, staying or leaving (K35)."""
     row = ManagedClusterSet.objects.at(key).first()
     if row is None or row.deleted_at is not None:
         return
     found = membership.of(row.doc)
     if found.problem:
         log.warning("cluster set %s has no members: %s", key.name, found.problem)
-    _report(MANAGED_CLUSTER_SET, key, emptiness(ManagedCluster.objects.filter(found.condition()).count()))
+    count = ManagedCluster.objects.filter(found.condition()).count()
+    _report(MANAGED_CLUSTER_SET, key, emptiness(count, found.problem))
 
 
-def emptiness(count: int) -> Condition:
-    """T8; upstream knows no singular."""
+def emptiness(count: int, problem: str = "") -> Condition:
+    """T8; upstream knows no singular. K24, D12: a set that cannot be read says why."""
     if count:
         return Condition("ClusterSetEmpty", "False", "ClustersSelected", f"{count} ManagedClusters selected")
-    return Condition("ClusterSetEmpty", "True", "NoClusterMatched", "No ManagedCluster selected")
+    why = f": {problem[:LONGEST_PROBLEM]}" if problem else ""
+    return Condition("ClusterSetEmpty", "True", "NoClusterMatched", f"No ManagedCluster selected{why}")
 
 
 # ---------------------------------------------------------------- bindings, H25
@@ -138,7 +155,7 @@ def _bindings_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET_BINDING, keys=changed(_set_conditions), also={MANAGED_CLUSTER_SET: _bindings_of})
 def reconcile_binding(key: Key) -> None:
-    """H25: Bound says whether the set is there."""
+    """H25: Bound says whether the set is there. H26: that is all; a binding gives nobody a right."""
     row = ManagedClusterSetBinding.objects.at(key).first()
     if row is None:
         return

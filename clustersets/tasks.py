@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from clustersets.controllers import SELECTORS
+from clustersets.controllers import SELECTORS, stands
 from clustersets.models import ManagedClusterSet
 from ocmconsole.kubeapi import workqueue
 from ocmconsole.kubeapi.kinds import Key
@@ -13,8 +13,8 @@ from ocmconsole.kubeapi.kinds import Key
 
 @shared_task(ignore_result=True)
 def keep_sets() -> None:
-    """H23, H24: their absence causes no change that could be watched, so somebody has to look."""
-    present = set(ManagedClusterSet.objects.filter(name__in=SELECTORS).values_list("name", flat=True))
-    if missing := SELECTORS.keys() - present:
-        workqueue.put({("standing_set", Key("", name)) for name in missing}, timezone.now())
+    """H23, H24: neither absence nor an edit while the gate was off is a change that could be watched."""
+    present = {row.name: row.doc for row in ManagedClusterSet.objects.filter(name__in=SELECTORS)}
+    if astray := [name for name in SELECTORS if not stands(name, present.get(name))]:
+        workqueue.put({("standing_set", Key("", name)) for name in astray}, timezone.now())
         workqueue.poke()

@@ -8,11 +8,13 @@ import pytest
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
+from clustersets import queries
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.tasks import keep_sets
-from ocmconsole.kubeapi import verbs, workqueue
+from ocmconsole.kubeapi import errors, verbs, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from tests import factories as make
+from tests.actors import grant, person, rule
 
 pytestmark = pytest.mark.django_db
 
@@ -96,6 +98,94 @@ def test_without_the_gate_nothing_is_made_and_nothing_is_labelled(settings: Any)
     assert "labels" not in make.cluster("c1")["metadata"]
 
 
+def switch(settings: Any, *, on: bool) -> None:
+    settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "DefaultClusterSet": on}
+
+
+@pytest.mark.contract("H24", "H23")
+def test_without_the_gate_what_exists_stays_and_is_left_alone(settings: Any) -> None:
+    keep()
+    switch(settings, on=False)
+    make.edit(MANAGED_CLUSTER_SET, "global", lambda doc: doc["spec"].update(clusterSelector=by_labels(env="prod")))
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "default"))
+    keep()
+    assert found("global")["spec"]["clusterSelector"] == by_labels(env="prod")
+    assert verbs.find(MANAGED_CLUSTER_SET, Key("", "default")) is None
+
+
+@pytest.mark.contract("H24", "H23")
+def test_what_was_changed_while_the_gate_was_off_is_mended_when_it_is_on_again(settings: Any) -> None:
+    keep()
+    wanted = found("global")["spec"]
+    switch(settings, on=False)
+    make.edit(MANAGED_CLUSTER_SET, "global", lambda doc: doc["spec"].update(clusterSelector=by_labels(env="prod")))
+    make.settle()
+    switch(settings, on=True)
+    keep()
+    assert found("global")["spec"] == wanted
+
+
+@pytest.mark.contract("H23")
+@pytest.mark.parametrize("value", ["true", "", "False"])
+def test_only_the_word_false_switches_the_reset_off(value: str) -> None:
+    keep()
+    wanted = found("default")["spec"]
+
+    def change(doc: Doc) -> None:
+        doc["metadata"]["annotations"] = {"cluster.open-cluster-management.io/autoupdate": value}
+        doc["spec"]["clusterSelector"] = by_labels(env="prod")
+
+    make.edit(MANAGED_CLUSTER_SET, "default", change)
+    make.settle()
+    assert found("default")["spec"] == wanted
+
+
+@pytest.mark.contract("H23")
+def test_whoever_takes_the_annotation_off_gets_the_selector_back() -> None:
+    keep()
+    wanted = found("default")["spec"]
+
+    def opt_out(doc: Doc) -> None:
+        doc["metadata"]["annotations"] = {"cluster.open-cluster-management.io/autoupdate": "false"}
+        doc["spec"]["clusterSelector"] = by_labels(env="prod")
+
+    make.edit(MANAGED_CLUSTER_SET, "default", opt_out)
+    make.settle()
+    assert make.writes_of(keep) == []
+    make.edit(MANAGED_CLUSTER_SET, "default", lambda doc: doc["metadata"].pop("annotations"))
+    make.settle()
+    assert found("default")["spec"] == wanted
+
+
+@pytest.mark.contract("H23", "K34")
+def test_a_standing_set_that_a_finalizer_holds_comes_back_when_it_is_gone() -> None:
+    keep()
+    make.edit(MANAGED_CLUSTER_SET, "default", lambda doc: doc["metadata"].update(finalizers=["example.com/held"]))
+    before = found("default")["metadata"]["uid"]
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "default"))
+    keep()
+    assert found("default")["metadata"]["uid"] == before
+    verbs.edit(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "default"), lambda doc: doc["metadata"].pop("finalizers"))
+    make.settle()
+    assert found("default")["metadata"]["uid"] != before
+
+
+@pytest.mark.contract("D1", "H23")
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
+def test_an_edit_through_an_older_version_is_mended_as_well(version: str) -> None:
+    keep()
+    wanted = found("default")["spec"]
+    options = verbs.Options(version=next(each for each in MANAGED_CLUSTER_SET.versions if each.version == version))
+    selected = {"clusterSelector": by_labels(env="prod")}
+    key = Key("", "default")
+    verbs.edit(make.ADMIN, MANAGED_CLUSTER_SET, key, lambda doc: doc.update(spec=selected), options=options)
+    make.settle()
+    assert found("default")["spec"] == wanted
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET, key, options=options)
+    make.settle()
+    assert found("default")["spec"] == wanted
+
+
 # ---------------------------------------------------------------- counts
 
 
@@ -120,6 +210,46 @@ def test_counts_follow_clusters_that_come_move_and_go() -> None:
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
     make.settle()
     assert empty("prod") == one
+
+
+@pytest.mark.contract("H22", "K35")
+def test_a_cluster_that_is_being_deleted_counts_until_it_is_gone() -> None:
+    make.clusterset("web")
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"}, finalizers=["example.com/held"])
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    assert make.stored("c1").deleted_at is not None
+    assert empty("web")[2] == "1 ManagedClusters selected"
+    verbs.edit(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"), lambda doc: doc["metadata"].pop("finalizers"))
+    make.settle()
+    assert empty("web")[0] == "True"
+
+
+@pytest.mark.contract("H22")
+def test_a_set_that_is_being_deleted_says_nothing_any_more() -> None:
+    make.clusterset("web")
+    make.edit(MANAGED_CLUSTER_SET, "web", lambda doc: doc["metadata"].update(finalizers=["example.com/held"]))
+    make.settle()
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "web"))
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    make.settle()
+    assert empty("web")[0] == "True"
+
+
+@pytest.mark.contract("H22", "H25")
+def test_deleting_a_set_leaves_labels_and_bindings_alone() -> None:
+    make.clusterset("web")
+    make.namespace("ns")
+    make.binding("web", namespace="ns")
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    make.settle()
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "web"))
+    make.settle()
+    assert make.stored("c1").labels[CLUSTERSET_LABEL] == "web"
+    assert verbs.find(MANAGED_CLUSTER_SET_BINDING, Key("ns", "web")) is not None
+    make.clusterset("web")
+    make.settle()
+    assert empty("web")[2] == "1 ManagedClusters selected"
 
 
 @pytest.mark.contract("H22")
@@ -153,8 +283,37 @@ def test_a_set_with_a_bad_selector_is_empty_and_disturbs_no_other() -> None:
     make.clusterset("web")
     make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
     make.settle()
-    assert empty("bad") == ("True", "NoClusterMatched", "No ManagedCluster selected")
+    assert empty("bad")[:2] == ("True", "NoClusterMatched")
     assert empty("web")[0] == "False"
+
+
+@pytest.mark.contract("K24", "D12")
+def test_a_set_with_a_bad_selector_says_what_is_wrong_with_it_and_no_longer_than_needed() -> None:
+    near = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
+    make.clusterset("bad", selector={"selectorType": "LabelSelector", "labelSelector": near})
+    long = {"matchLabels": {"x" * 20_000: "y"}}
+    make.clusterset("long", selector={"selectorType": "LabelSelector", "labelSelector": long})
+    make.settle()
+    why = "No ManagedCluster selected: failed to build ClusterSelector with clusterSet: "
+    assert empty("bad")[2].startswith(f"{why}bad, ")
+    assert "Near" in empty("bad")[2]
+    assert empty("long")[2].startswith(f"{why}long, ")
+    assert len(empty("long")[2]) < 1100
+    make.edit(MANAGED_CLUSTER_SET, "bad", lambda doc: doc["spec"].update(clusterSelector=by_labels(a="b")))
+    make.settle()
+    assert empty("bad") == ("True", "NoClusterMatched", "No ManagedCluster selected")
+
+
+@pytest.mark.contract("K24", "D12", "H33", "D16")
+def test_a_bad_selector_stalls_neither_namespaces_nor_sight() -> None:
+    bad = {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"!": "x"}}}
+    make.clusterset("bad", selector=bad, namespaces=("odd",))
+    make.clusterset("web", namespaces=("apps",))
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    assert managed() == [{"clusterSet": "web", "name": "apps"}]
+    assert queries.sets_of({CLUSTERSET_LABEL: "web"}) == ["web"]
+    make.edit(MANAGED_CLUSTER_SET, "web", lambda doc: doc["spec"].update(clusterSelector=bad))
+    assert managed() is None
 
 
 @pytest.mark.contract("H22")
@@ -194,6 +353,36 @@ def test_a_binding_says_whether_its_set_exists() -> None:
     assert bound() == ("False", "ClusterSetNotFound", "")
 
 
+@pytest.mark.contract("H26")
+def test_a_binding_gives_nobody_a_right_and_any_number_may_stand() -> None:
+    for name in ("web", "db"):
+        make.clusterset(name)
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    li = person("li")
+    for namespace in ("one", "two"):
+        make.namespace(namespace)
+        grant(li, rule("* get list", "placements pods secrets"), namespace=namespace)
+    make.settle()
+
+    def bind() -> None:
+        for namespace in ("one", "two"):
+            for name in ("web", "db"):
+                make.binding(name, namespace=namespace)
+        make.settle()
+
+    written = {line.split()[1] for line in make.writes_of(bind)}
+    assert written == {"managedclustersetbindings.cluster.open-cluster-management.io"}
+    for namespace in ("one", "two"):
+        for name in ("web", "db"):
+            doc = verbs.find(MANAGED_CLUSTER_SET_BINDING, Key(namespace, name))
+            assert doc is not None
+            assert make.condition(doc, "Bound")[0] == "True"
+    with pytest.raises(errors.Forbidden):
+        verbs.get(li, MANAGED_CLUSTER, Key("", "c1"))
+    with pytest.raises(errors.Forbidden):
+        verbs.get(li, MANAGED_CLUSTER_SET, Key("", "web"))
+
+
 # ---------------------------------------------------------------- managed namespaces
 
 
@@ -226,6 +415,16 @@ def test_a_set_that_changes_its_mind_reaches_its_clusters() -> None:
     make.edit(MANAGED_CLUSTER_SET, "web", lambda doc: doc["spec"].update(managedNamespaces=[{"name": "apps"}]))
     assert managed() == [{"clusterSet": "web", "name": "apps"}]
     make.edit(MANAGED_CLUSTER_SET, "web", lambda doc: doc["spec"].update(clusterSelector=by_labels(env="none")))
+    assert managed() is None
+
+
+@pytest.mark.contract("H33")
+def test_a_set_that_is_being_deleted_asks_for_nothing() -> None:
+    make.clusterset("web", namespaces=("apps",))
+    make.edit(MANAGED_CLUSTER_SET, "web", lambda doc: doc["metadata"].update(finalizers=["example.com/held"]))
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    assert managed() == [{"clusterSet": "web", "name": "apps"}]
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "web"))
     assert managed() is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
@@ -11,7 +12,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from tests import factories as make
 from tests.actors import grant, person, rule
 from tests.api import entry
-from tests.api.entry import Answer, Doc, Entry
+from tests.api.entry import APPLY, JSON_PATCH, MERGE, Answer, Doc, Entry
 
 pytestmark = pytest.mark.django_db
 
@@ -103,6 +104,57 @@ def test_a_move_needs_the_right_on_the_set_that_is_left_and_then_on_the_one_that
     assert labelled({CLUSTERSET_LABEL: "web"}, raj).message == join_refused("web")
     may_join("web")
     assert set_of(labelled({CLUSTERSET_LABEL: "web"}, raj)) == "web"
+
+
+FORMS_OF_LEAVING: dict[str, tuple[str, object]] = {
+    "merge": (MERGE, {"metadata": {"labels": {CLUSTERSET_LABEL: None}}}),
+    "merge-all": (MERGE, {"metadata": {"labels": None}}),
+    "merge-empty": (MERGE, {"metadata": {"labels": {CLUSTERSET_LABEL: ""}}}),
+    "json": (JSON_PATCH, [{"op": "remove", "path": f"/metadata/labels/{CLUSTERSET_LABEL.replace('/', '~1')}"}]),
+    "json-all": (JSON_PATCH, [{"op": "remove", "path": "/metadata/labels"}]),
+    "apply": (APPLY, make.document(MANAGED_CLUSTER, "c1")),
+    "put": ("", None),
+}
+
+
+@pytest.mark.contract("A6", "A2")
+@pytest.mark.parametrize("form", FORMS_OF_LEAVING)
+def test_to_leave_a_set_is_to_move_to_the_default_set_in_every_form_of_write(raj: Entry, form: str) -> None:
+    """Whoever applied the label and then applies nothing takes it away; a PUT without it does as well."""
+    grant(person("raj"), rule("get", "managedclusters", groups=GROUP))
+    wearing = make.document(MANAGED_CLUSTER, "c1", labels={CLUSTERSET_LABEL: "web"})
+    assert entry.root().patch(f"{URL}/c1?fieldManager=gitops", wearing, APPLY).code == 201
+    as_, body = FORMS_OF_LEAVING[form]
+
+    def leave() -> Answer:
+        if form != "put":
+            return raj.patch(f"{URL}/c1{'?fieldManager=gitops' if as_ == APPLY else ''}", body, as_)
+        doc = raj.get(f"{URL}/c1").doc
+        del doc["metadata"]["labels"]
+        return raj.put(f"{URL}/c1", doc)
+
+    assert leave().message == join_refused("web")
+    may_join("web")
+    assert leave().message == join_refused("default")
+    may_join("default")
+    assert set_of(leave()) == "default"
+
+
+@pytest.mark.contract("A6", "H24")
+def test_without_a_default_set_leaving_asks_for_the_right_on_the_set_that_is_left_only(raj: Entry) -> None:
+    with override_settings(OCMCONSOLE_FEATURE_GATES={**settings.OCMCONSOLE_FEATURE_GATES, "DefaultClusterSet": False}):
+        make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+        assert labelled({CLUSTERSET_LABEL: None}, raj).message == join_refused("web")
+        may_join("web")
+        assert set_of(labelled({CLUSTERSET_LABEL: None}, raj)) is None
+
+
+@pytest.mark.contract("A6", "W16")
+def test_the_status_endpoint_moves_nobody(raj: Entry) -> None:
+    grant(person("raj"), rule("patch", "managedclusters/status", groups=GROUP))
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    body = {"metadata": {"labels": {CLUSTERSET_LABEL: "data"}}, "status": {"version": {"kubernetes": "v1.31.0"}}}
+    assert set_of(raj.patch(f"{URL}/c1/status", body)) == "web"
 
 
 @pytest.mark.contract("A6")

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusters.kinds import GROUP
+from clustersets.kinds import MANAGED_CLUSTER_SET
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from tests import factories as make
 from tests.actors import grant, person, rule
@@ -366,7 +368,7 @@ WRITES = st.one_of(
 
 def write(how: str, version: str, spec: Doc, label: str) -> Answer:
     url, root = f"{sets(version)}/web", entry.root()
-    labels = {"labels": {"seen": label}}
+    labels: Doc = {"labels": {"seen": label}}
     match how:
         case "put":
             doc = root.get(url).doc
@@ -556,5 +558,6 @@ def test_the_yaml_of_the_documents_is_applied_strictly_as_kubectl_does(version: 
     query = "?fieldManager=kubectl-client-side-apply&fieldValidation=Strict"
     well(entry.root().send("POST", sets(version) + query, text.encode(), entry.YAML))
     make.settle()
-    row = make.MANAGED_CLUSTER_SET.model.objects.at(Key("", "web")).get()
-    assert row.doc["apiVersion"] == f"{GROUP}/v1beta2"
+    stored = verbs.find(MANAGED_CLUSTER_SET, Key("", "web"))
+    assert stored is not None
+    assert stored["apiVersion"] == f"{GROUP}/v1beta2"
