@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -561,3 +562,51 @@ def test_the_yaml_of_the_documents_is_applied_strictly_as_kubectl_does(version: 
     stored = verbs.find(MANAGED_CLUSTER_SET, Key("", "web"))
     assert stored is not None
     assert stored["apiVersion"] == f"{GROUP}/v1beta2"
+
+
+# ---------------------------------------------------------------- whatever arrives
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", LEGACY, "LabelSelector", "\0", "\ud800", "web"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["clusterSelector", "selectorType", "labelSelector", "matchLabels", "clusterSet", "a"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.mark.contract("D1", "A11")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    version=st.sampled_from(OLDER),
+    form=st.sampled_from(["POST", "PUT", MERGE, APPLY, JSON_PATCH]),
+    part=st.sampled_from(["spec", "status", "metadata"]),
+    odd=ODD,
+)
+def test_an_odd_document_is_refused_or_stored_and_never_an_error(
+    db: None,
+    version: str,
+    form: str,
+    part: str,
+    odd: Any,
+) -> None:
+    root, url = entry.root(), f"{sets(version)}/web"
+    root.delete(url)
+    made = created("v1beta2", {"clusterSelector": PROD, "managedNamespaces": APPS}) if form != "POST" else {}
+    metadata = {"name": "web", **({"resourceVersion": made["metadata"]["resourceVersion"]} if made else {})}
+    if part == "metadata":
+        odd = {**metadata, "labels": odd, "annotations": odd}
+    doc = {**document(version), "metadata": metadata, part: odd}
+    body = json.dumps([{"op": "add", "path": f"/{part}", "value": odd}] if form == JSON_PATCH else doc).encode()
+    if form in {"POST", "PUT"}:
+        answer = root.send(form, sets(version) if form == "POST" else url, body)
+    else:
+        answer = root.patch(f"{url}?fieldManager=odd", body, form)
+    assert answer.code < 500, answer.body
+    if answer.code < 300:
+        read(version)
