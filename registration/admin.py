@@ -12,7 +12,8 @@ from clusters.models import ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Door
-from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin, register
+from ocmconsole.kubeapi.admin import ReadOnlyAdmin, register
+from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
 from registration import services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
@@ -31,7 +32,7 @@ register(CERTIFICATE_SIGNING_REQUEST)
 
 
 @admin.register(ManagedCluster)
-class ManagedClusterAdmin(ResourceAdmin):
+class ManagedClusterAdmin(GrantsAdmin):
     kind = MANAGED_CLUSTER
     actions = ("accept", "disconnect")
     list_filter = ("hub_accepts_client", "available", "clusterset")

@@ -89,8 +89,8 @@ def _digest(value: Any) -> str:
     return "sha256:" + hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-def denied(actor: Actor, attributes: Attributes, reason: str) -> None:
-    """Record a refusal. Equal ones within a minute are counted on one row.
+def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "") -> None:
+    """Record a refusal. Equal ones within a minute are counted on one row; ``act`` names it if given.
 
     What nobody in particular asked for is one row a verb: names are free, and whoever has no credential must not be
     able to fill the disk with them.
@@ -108,7 +108,7 @@ def denied(actor: Actor, attributes: Attributes, reason: str) -> None:
                     **who(actor),
                     time=now,
                     outcome=AuditEvent.Outcome.DENIED,
-                    act=f"{attributes.resource or attributes.path or 'anonymous'}:{attributes.verb}"[:80],
+                    act=act or f"{attributes.resource or attributes.path or 'anonymous'}:{attributes.verb}"[:80],
                     verb=attributes.verb[:20],
                     resource=(
                         f"{attributes.full_resource}.{attributes.group}"

@@ -30,7 +30,7 @@ def question(caller: Caller, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         return nothing()
 
     monkeypatch.setattr(watch, "events", events)
-    request = RequestFactory(**API, **caller.environ).get(f"{path}?watch=true")
+    request = RequestFactory(**API, **caller.environ).get(f"{path}{'&' if '?' in path else '?'}watch=true")
     assert isinstance(views.entry(request), handoff.HandOff)
     return asked[0]
 

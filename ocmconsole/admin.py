@@ -1,0 +1,108 @@
+"""Django admin of people and groups: Django's own forms, saved through ``accounts``, which has the rules."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm
+from django.contrib.auth.models import Group, User
+from django.http import HttpResponseRedirect
+
+from ocmconsole.kubeapi import accounts, errors, permissions
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.session import actor_of
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+
+admin.site.unregister([User, Group])
+
+
+class Audited:
+    """Views of Django's admin outside its transaction, so that a refusal is kept; the service has its own."""
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        try:
+            return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined] # Django's own, inside its atomic
+        except errors.ApiError as error:
+            return self.refused(request, error)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return self._delete_view(request, object_id, extra_context)  # type: ignore[attr-defined] # as above
+        except errors.ApiError as error:
+            return self.refused(request, error)
+
+    def refused(self, request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+        messages.error(request, f"Nothing was changed: {error.message}")
+        return HttpResponseRedirect(request.path)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
+        """Groups and rights were saved with the rest."""
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        accounts.delete(actor_of(request, Door.ADMIN), obj)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:  # noqa: ARG002 - Django's signature
+        """Without Django's deletion in bulk, which asks nobody."""
+        return {}
+
+    # The audit is the history.
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any: ...
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:  # noqa: ARG002 - Django's signature
+        holder = self.get_object(request, unquote(object_id))  # type: ignore[attr-defined] # Django's own
+        place = permissions.place_of(holder) if holder else None
+        query = f"?resource={place.plural}&name={place.name}" if place else ""
+        return HttpResponseRedirect(f"../../../../kubeapi/auditevent/{query}")
+
+
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users
+    """Another person's password."""
+
+    def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.actor = actor
+
+    def save(self, commit: bool = True) -> Any:  # noqa: FBT001, FBT002 - Django's signature
+        user = super().save(commit=False)
+        if commit:
+            accounts.save_user(self.actor, user)
+        return user
+
+
+@admin.register(User)
+class PersonAdmin(Audited, UserAdmin):  # type: ignore[type-arg] # as above
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
+        given = form.cleaned_data
+        actor = actor_of(request, Door.ADMIN)
+        accounts.save_user(actor, obj, groups=given.get("groups"), rights=given.get("user_permissions"))
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002 - Django's signature
+        """As Django's, with a form that knows who asks."""
+        view: Any = copy(self)
+        view.change_password_form = partial(PasswordForm, actor=actor_of(request, Door.ADMIN))
+        try:
+            return super(PersonAdmin, view).user_change_password(request, id, form_url)
+        except errors.ApiError as error:
+            return self.refused(request, error)
+
+
+@admin.register(Group)
+class PeopleAdmin(Audited, GroupAdmin):
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
+        accounts.save_group(actor_of(request, Door.ADMIN), obj, rights=form.cleaned_data.get("permissions"))

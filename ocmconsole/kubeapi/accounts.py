@@ -1,0 +1,171 @@
+"""People and groups of people: who they are, what they are members of. Written here and nowhere else, with an audit.
+
+Invariants: only a superuser makes or changes superusers; who makes an account, or changes what signs in as it, could
+act as that person and needs the right to (``impersonate``, as RBAC spells it); nobody puts anybody into a group that he
+is not in himself, unless he may impersonate it. Rights are changed by ``permissions``. Called by Django admin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from django.contrib.auth.models import Group, Permission, User
+from django.db import transaction
+
+from ocmconsole.kubeapi import audit, authz, errors, permissions
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.permissions import MAY_CHANGE, Holder, place_of
+from ocmconsole.kubeapi.values import shown
+
+# Who changes one of these could act as the person, or lets somebody do so.
+IDENTITY = frozenset({"username", "password", "is_active", "is_staff", "is_superuser"})
+UNTOLD = frozenset({"id", "last_login", "date_joined"})
+
+
+def save_user(
+    actor: Actor, user: User, *, groups: Iterable[Group] | None = None, rights: Iterable[Permission] | None = None
+) -> None:
+    """Store the account with its groups and rights, as far as they are given. Raises Forbidden."""
+    old = User.objects.filter(pk=user.pk).first() if user.pk else None
+    wish = Wish(actor, "update" if old else "create", old or user)
+    changed = _changed(old, user)
+    if changed:
+        wish.needs("auth.change_user" if old else "auth.add_user")
+        wish.respects_superusers(user)
+    if old is None or not IDENTITY.isdisjoint(entry["path"] for entry in changed):
+        wish.needs_to_impersonate(user, old)
+    before = set(old.groups.all()) if old else set()
+    after = before if groups is None else set(groups)
+    for group in before ^ after:
+        wish.needs_membership(group)
+    _save(wish, user, changed, _membership(before, after), rights)
+
+
+def save_group(actor: Actor, group: Group, *, rights: Iterable[Permission] | None = None) -> None:
+    """Store the group with its rights, if given. A name is a name of RBAC's too. Raises Forbidden."""
+    old = Group.objects.filter(pk=group.pk).first() if group.pk else None
+    wish = Wish(actor, "update" if old else "create", old or group)
+    changed = _changed(old, group)
+    if changed:
+        wish.needs("auth.change_group" if old else "auth.add_group")
+    if changed and old is not None:
+        wish.needs_to_impersonate(group, old)
+    _save(wish, group, changed, [], rights)
+
+
+def delete(actor: Actor, holder: Holder) -> None:
+    """Rights and memberships go with the account. Raises Forbidden."""
+    wish = Wish(actor, "delete", holder)
+    wish.needs(f"auth.delete_{wish.word}")
+    if isinstance(holder, User):
+        wish.respects_superusers(User.objects.get(pk=holder.pk))
+    wish.needs_to_impersonate(holder)
+    with transaction.atomic():
+        entry = permissions.entry(actor, wish.act, place_of(holder), diff=_changed(holder, None))
+        holder.delete()
+        entry.save()
+
+
+# ---------------------------------------------------------------- may he?
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Somebody wants to do something with an account; what he needs is asked, and a no is recorded and raised."""
+
+    actor: Actor
+    verb: str
+    about: Holder
+
+    @property
+    def word(self) -> str:
+        return "user" if isinstance(self.about, User) else "group"
+
+    @property
+    def act(self) -> str:
+        return f"{self.word}:{self.verb}"
+
+    def needs(self, permission: str) -> None:
+        if not authz.permitted(self.actor, permission).allowed:
+            self.refuse(f"user {shown(self.actor.user)} lacks the permission {permission}")
+
+    def respects_superusers(self, user: User) -> None:
+        is_superior = user.is_superuser or (isinstance(self.about, User) and self.about.is_superuser)
+        if is_superior and not self.actor.is_master:
+            self.refuse("only a superuser changes superusers")
+
+    def needs_to_impersonate(self, *holders: Holder | None) -> None:
+        """Each of them, under its name."""
+        for place in dict.fromkeys(place_of(holder) for holder in holders if holder is not None):
+            asked = Attributes("impersonate", resource=place.plural, name=place.name)
+            if not authz.authorize(self.actor, asked).allowed:
+                self.refuse(f"user {shown(self.actor.user)} may not impersonate {place.plural} {shown(place.name)}")
+
+    def needs_membership(self, group: Group) -> None:
+        """Rights of the group are Django's and RBAC's; who is a member holds them all."""
+        self.needs(MAY_CHANGE)
+        person = authz.person_of(self.actor)
+        is_member = person is not None and person.groups.filter(pk=group.pk).exists()
+        if not is_member or group.name not in self.actor.groups:
+            self.needs_to_impersonate(group)
+
+    def refuse(self, why: str) -> NoReturn:
+        place = place_of(self.about)
+        text = f"{self.word} {shown(place.name)} is not for this user to {self.verb}: {why}"
+        attributes = Attributes(self.verb, resource=place.plural, name=place.name)
+        audit.denied(self.actor, attributes, text, act=self.act)
+        raise errors.Forbidden(text, details={"kind": place.plural, "name": place.name})
+
+
+# ---------------------------------------------------------------- the write
+
+
+def _save(
+    wish: Wish,
+    holder: Holder,
+    changed: list[dict[str, Any]],
+    moved: list[dict[str, Any]],
+    rights: Iterable[Permission] | None,
+) -> None:
+    steps = permissions.differences(holder, rights) if rights is not None else []
+    reasons = [permissions.require(wish.actor, step) for step in steps]
+    with transaction.atomic():
+        if changed:
+            holder.save()
+        if isinstance(holder, User):
+            _move(holder, moved)
+        if changed or moved:
+            permissions.entry(wish.actor, wish.act, place_of(holder), diff=[*changed, *moved]).save()
+        for step, reason in zip(steps, reasons, strict=True):
+            permissions.write(wish.actor, step, reason)
+
+
+def _membership(before: set[Group], after: set[Group]) -> list[dict[str, Any]]:
+    return [
+        {"path": "groups", "new" if group in after else "old": group.name}
+        for group in sorted(before ^ after, key=lambda group: group.name)
+    ]
+
+
+def _move(user: User, moved: list[dict[str, Any]]) -> None:
+    user.groups.add(*Group.objects.filter(name__in=[entry["new"] for entry in moved if "new" in entry]))
+    user.groups.remove(*Group.objects.filter(name__in=[entry["old"] for entry in moved if "old" in entry]))
+
+
+def _changed(old: Holder | None, new: Holder | None) -> list[dict[str, Any]]:
+    """The columns that differ, for the audit; of a password only that it does."""
+    sides = {"old": old, "new": new}
+    found = []
+    for name in _columns(old or new):
+        values = {side: getattr(holder, name) for side, holder in sides.items() if holder is not None}
+        if len(values) == 1 or values["old"] != values["new"]:
+            found.append({"path": name} if name == "password" else {"path": name, **values})
+    return found
+
+
+def _columns(holder: Holder | None) -> list[str]:
+    assert holder is not None
+    return [column.attname for column in holder._meta.concrete_fields if column.attname not in UNTOLD]  # noqa: SLF001 - Django's documented name
