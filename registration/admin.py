@@ -17,6 +17,7 @@ from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
 from registration import services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
+from registration.models import AcceptedKey, Decline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,3 +83,20 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "name", "cluster", "created_by", "created", "expires", "revoked_at", "uses", "last_used")
     exclude = ("hash",)
+
+
+@admin.register(AcceptedKey)
+class AcceptedKeyAdmin(ReadOnlyAdmin):
+    """Reads only: the memory of a name has no end (D9)."""
+
+    list_display = ("cluster", "fingerprint", "key", "how", "accepted_by", "accepted_at", "reason", "request")
+    list_filter = ("how",)
+    search_fields = ("cluster", "fingerprint")
+
+
+@admin.register(Decline)
+class DeclineAdmin(ReadOnlyAdmin):
+    """Reads only: lifting is an act of the console and the command line, which record who did it (D10)."""
+
+    list_display = ("cluster", "fingerprint", "requester", "reason", "declined_by", "declined_at", "lifted_by")
+    search_fields = ("cluster", "fingerprint")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from django.utils import timezone
 
@@ -18,7 +18,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.values import shown
 from registration import ca, identity, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import DECISIONS, certificate_pem, conditions, request_pem
+from registration.kinds import DECISIONS, adds, certificate_pem, conditions, request_pem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,7 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     if MASTERS in ca.parse_request(request_pem(new)).organizations:
         name = new["metadata"]["name"]
         text = f"use of {identity.SIGNER} signer with {MASTERS} group is not allowed"
-        raise _forbidden(name, text)
+        raise forbidden(name, text)
 
 
 @admission.checks(CSR)
@@ -133,7 +133,7 @@ def token_is_for_this_request(actor: Actor, old: Doc | None, new: Doc) -> None:
         raise authz.forbidden(actor, asked, f"the bootstrap token is for the agent of the cluster {shown(bound)} only")
 
 
-def _forbidden(name: str, text: str) -> errors.Forbidden:
+def forbidden(name: str, text: str) -> errors.Forbidden:
     return errors.Forbidden(
         f'{errors.qualified(GROUP, CSR.plural)} "{name}" is forbidden: {text}',
         details={"name": name, "group": GROUP, "kind": CSR.plural},
@@ -163,7 +163,7 @@ def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     if may_use_signer(actor, "approve", signer).allowed or _may_decide(actor, new).allowed:
         return
     name = new["metadata"]["name"]
-    raise _forbidden(name, f'user not permitted to approve requests with signerName "{signer}"')
+    raise forbidden(name, f'user not permitted to approve requests with signerName "{signer}"')
 
 
 @admission.checks(CSR, subresource="status")
@@ -177,7 +177,7 @@ def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     if not may_use_signer(actor, "sign", signer).allowed:
         name = new["metadata"]["name"]
-        raise _forbidden(name, f'user not permitted to sign requests with signerName "{signer}"')
+        raise forbidden(name, f'user not permitted to sign requests with signerName "{signer}"')
 
 
 def may_use_signer(actor: Actor, verb: str, signer: str) -> Decision:
@@ -255,12 +255,9 @@ def decision_act(old: Doc | None, new: Doc | None) -> str | None:
     """D11: decisions and signatures are found in the audit by name."""
     if old is None or new is None:
         return None
-    added = {condition.get("type") for condition in conditions(new)} - {
-        condition.get("type") for condition in conditions(old)
-    }
     acts = {"Approved": "approve", "Denied": "deny", "Failed": "fail"}
     for kind, act in acts.items():
-        if kind in added:
+        if adds(kind, old, new):
             return f"certificatesigningrequest:{act}"
     if (new.get("status") or {}).get("certificate") and not (old.get("status") or {}).get("certificate"):
         return "certificatesigningrequest:sign"
@@ -284,7 +281,8 @@ def _is_accepted(doc: Doc | None) -> bool:
     return bool(((doc or {}).get("spec") or {}).get("hubAcceptsClient"))
 
 
-def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision, reason: str) -> ClusterFacts:
+def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Literal[""], reason: str) -> ClusterFacts:
+    """The last word about a name; empty when what was said is taken back."""
     facts = queries.facts_of(cluster)
     facts.decision = decision
     facts.decided_by = actor.user

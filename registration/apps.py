@@ -11,4 +11,10 @@ class RegistrationConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries: kinds, rules, reconcilers, readers of certificates."""
-        from registration import admission, controllers, credentials, kinds  # noqa: F401, PLC0415 - registers itself
+        from registration import (  # noqa: PLC0415 - registers itself
+            admission,  # noqa: F401 - as the others
+            controllers,  # noqa: F401
+            credentials,  # noqa: F401
+            decisions,  # noqa: F401
+            kinds,  # noqa: F401
+        )

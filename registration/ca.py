@@ -46,7 +46,6 @@ CA_LIFETIME = timedelta(days=3650)
 SERVING_LIFETIME = timedelta(days=365)
 SERVING_RENEWAL = timedelta(days=30)
 BACKDATED = timedelta(minutes=5)  # W24: a spoke whose clock is slow must not find its certificate in the future
-SMALLEST_RSA = 2048
 LONGEST_COMMON_NAME = 64
 MASTERS = "system:masters"
 CLIENT_AUTH = "client auth"
@@ -261,13 +260,8 @@ def _check_usages(usages: Sequence[str]) -> None:
 
 
 def _check_key(key: CertificatePublicKeyTypes) -> None:
-    if isinstance(key, rsa.RSAPublicKey) and key.key_size >= SMALLEST_RSA:
-        return
-    if isinstance(key, ed25519.Ed25519PublicKey):
-        return
-    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in certificates.CURVES:
-        return
-    raise ValueError(f"a key of type {certificates.key_text(key)} is not signed")
+    if not certificates.is_strong(key):
+        raise ValueError(f"a key of type {certificates.key_text(key)} is not signed")
 
 
 def _client_extensions(usages: Sequence[str]) -> list[tuple[x509.ExtensionType, bool]]:

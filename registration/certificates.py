@@ -20,11 +20,12 @@ from typing import Literal
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LARGEST_REQUEST = 64 * 1024
+SMALLEST_RSA = 2048
 CURVES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 PEM_START = re.compile(rb"-----BEGIN ([^\r\n-]*)-----")
@@ -51,6 +52,7 @@ class Request:
     other_names: tuple[str, ...]
     key_text: str
     key_fingerprint: str
+    key_is_strong: bool
     signature_valid: bool
 
     @property
@@ -75,6 +77,7 @@ def parse_request(pem: bytes) -> Request:
             other_names=tuple(_shown(name) for name in names if not isinstance(name, _PLAIN_NAMES)),
             key_text=key_text(key),
             key_fingerprint=_key_fingerprint(key),
+            key_is_strong=is_strong(key),
             signature_valid=csr.is_signature_valid,
         )
 
@@ -295,6 +298,15 @@ def as_pem(certificate: x509.Certificate) -> bytes:
 def _key_fingerprint(key: CertificatePublicKeyTypes) -> str:
     spki = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return f"SHA256:{hashlib.sha256(spki).hexdigest()}"
+
+
+def is_strong(key: CertificatePublicKeyTypes) -> bool:
+    """K12: RSA from 2048 bits on, the curves of NIST, Ed25519; nothing else gets a certificate."""
+    if isinstance(key, rsa.RSAPublicKey):
+        return key.key_size >= SMALLEST_RSA
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return key.curve.name in CURVES
+    return isinstance(key, ed25519.Ed25519PublicKey)
 
 
 def key_text(key: CertificatePublicKeyTypes) -> str:

@@ -1,26 +1,33 @@
 """Reconcilers of certificate requests: approve what needs no person, sign what is approved, forget what is old.
 
-Nothing is ever denied here: what does not hold is left for a person (H35, H36).
+What does not hold is left for a person (H35, H36). The hub denies only what a person has denied before (D10).
 """
 
 from __future__ import annotations
 
 import base64
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
+from django.utils import timezone
 
+from clusters import roles
+from clusters.admission import GUARDED_NAMES
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
-from ocmconsole.kubeapi import authz, errors, verbs
+from ocmconsole.kubeapi import authz, errors, times, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, identity, queries
+from registration import ca, decisions, identity, memory, queries
 from registration.admission import cluster_of
+from registration.decisions import AUTO_ACCEPTED
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import conditions, request_pem
 from registration.models import CertificateSigningRequest
@@ -29,6 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocmconsole.kubeapi.errors import Doc
+    from registration.memory import Asker
+    from registration.models import Decline
+
+log = logging.getLogger(__name__)
 
 CONTROLLER = Actor.controller("registration")
 State = CertificateSigningRequest.State
@@ -46,6 +57,29 @@ def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
     return [row.key for row in queries.waiting_requests(cluster)] if cluster else []
 
 
+# ---------------------------------------------------------------- what a person has declined
+
+
+@reconciler(CSR)
+def reconcile_request_refusal(key: Key) -> None:
+    """D10: a declined key, or a declined credential that asks for the name again, is refused with the same reason."""
+    row = queries.request_at(key)
+    if row is None or row.state != State.PENDING:
+        return
+    asker = memory.asker_of_request(row.doc)
+    for cluster in decisions.concerned(row.doc):
+        if decline := memory.decline_of(cluster, row.key_fingerprint, asker):
+            verbs.edit(CONTROLLER, CSR, key, _deny_as(decline), subresource="approval")
+            return
+
+
+def _deny_as(decline: Decline) -> verbs.Edit:
+    def deny(doc: Doc) -> None:
+        add_decision(doc, "Denied", "DeclinedBefore", decline.reason or f"Declined by {decline.declined_by}.")
+
+    return deny
+
+
 # ---------------------------------------------------------------- approval
 
 
@@ -55,10 +89,11 @@ def reconcile_request_approval(key: Key) -> None:
     row = queries.request_at(key)
     if row is None or row.state != State.PENDING or row.addon:
         return
-    doc = row.doc
-    if not cluster_of(doc) or not (_is_renewal(doc) or _is_listed(doc)):
+    cluster, asker = cluster_of(row.doc), memory.asker_of_request(row.doc)
+    if not cluster or memory.decline_of(cluster, row.key_fingerprint, asker):
         return
-    verbs.edit(CONTROLLER, CSR, key, _approve, subresource="approval")
+    if _renews(row.doc, asker) or _is_given(row, cluster):
+        verbs.edit(CONTROLLER, CSR, key, _approve, subresource="approval")
 
 
 def _approve(doc: Doc) -> None:
@@ -79,11 +114,11 @@ def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:
     ]
 
 
-def _is_renewal(doc: Doc) -> bool:
-    """H36: the requester is exactly the name asked for, and may renew now."""
-    spec = doc["spec"]
-    if spec.get("username") != ca.parse_request(request_pem(doc)).common_name:
+def _renews(doc: Doc, asker: Asker) -> bool:
+    """H36: the requester is exactly the name asked for, by certificate, and may renew now."""
+    if not memory.is_renewal(doc, asker):
         return False
+    spec = doc["spec"]
     requester = Actor(
         user=spec["username"],
         groups=tuple(spec.get("groups") or ()),
@@ -94,13 +129,75 @@ def _is_renewal(doc: Doc) -> bool:
     return authz.authorize(requester, asked).allowed
 
 
-def _is_listed(doc: Doc) -> bool:
+def _is_given(row: CertificateSigningRequest, cluster: str) -> bool:
     """H37; D9: a name that has an identity already is no policy's to give, its agent renews instead."""
-    if not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
-        return False
-    if queries.facts_of(cluster_of(doc)).certificate_fingerprint:
-        return False
-    return doc["spec"].get("username") in settings.OCMCONSOLE_AUTO_APPROVED_USERS
+    return _is_listed(row.username) and _may_be_given(cluster) and not _is_strange(cluster, row.key_fingerprint)
+
+
+def _is_listed(user: str) -> bool:
+    return settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE] and user in settings.OCMCONSOLE_AUTO_APPROVED_USERS
+
+
+def _is_strange(cluster: str, fingerprint: str) -> bool:
+    """A certificate from before the hub remembered keys makes a name known as well."""
+    known = memory.keys_of(cluster)
+    if known.exists():
+        return not known.filter(fingerprint=fingerprint).exists()
+    return bool(queries.facts_of(cluster).certificate_fingerprint)
+
+
+def _may_be_given(cluster: str) -> bool:
+    """D10, D18: a policy gives no name that a person has declined or sent away, and none that means something else."""
+    sent_away = {ClusterFacts.Decision.DECLINED, ClusterFacts.Decision.DISCONNECTED}
+    return (
+        queries.facts_of(cluster).decision not in sent_away
+        and not memory.declines_of(cluster).exists()
+        and not GUARDED_NAMES.fullmatch(cluster)
+        and cluster not in roles.TAKEN_NAMES
+        and not queries.is_foreign_namespace(cluster)
+    )
+
+
+# ---------------------------------------------------------------- acceptance without a person
+
+
+def _label_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    labels = ((new or {}).get("metadata") or {}).get("labels") or {}
+    cluster = labels.get(identity.CLUSTER_LABEL)
+    return (Key("", cluster),) if cluster else ()
+
+
+@reconciler(MANAGED_CLUSTER, also={CSR: _label_of})
+def reconcile_auto_acceptance(key: Key) -> None:
+    """H9, K9: with the gate, once, and only what a listed user asks for."""
+    row = ManagedCluster.objects.at(key).first()
+    if row is None or row.deleted_at is not None or not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
+        return
+    annotations = row.doc["metadata"].get("annotations") or {}
+    if AUTO_ACCEPTED in annotations or not _may_be_given(row.name) or not _is_asked_by_listed(row):
+        return
+    try:
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _accept)
+    except (errors.Forbidden, errors.Invalid) as error:  # a rule stands against it; a person who tries reads which
+        log.info("the policy does not accept %s: %s", row.name, error.message)
+
+
+def _accept(doc: Doc) -> None:
+    doc["metadata"].setdefault("annotations", {})[AUTO_ACCEPTED] = times.timestamp(timezone.now())
+    doc["spec"]["hubAcceptsClient"] = True
+
+
+def _is_asked_by_listed(row: ManagedCluster) -> bool:
+    """By whoever made the cluster, while the name is new, or by a request that the policy approves."""
+    creation = memory.creation_of(MANAGED_CLUSTER, row.name, row.uid)
+    if creation is not None and _is_listed(creation.user) and not _is_strange(row.name, ""):
+        return True
+    return any(
+        _is_listed(request.username)
+        and cluster_of(request.doc) == row.name
+        and not _is_strange(row.name, request.key_fingerprint)
+        for request in queries.requests_of(row.name).exclude(state__in=(State.DENIED, State.FAILED))
+    )
 
 
 # ---------------------------------------------------------------- signing
@@ -160,12 +257,44 @@ def _lifetime(doc: Doc) -> timedelta:
 # ---------------------------------------------------------------- collection
 
 
+@reconciler(CSR)
+def reconcile_superseded_requests(key: Key) -> None:
+    """K11: of what one asker wants for one name, the newest counts. The audit keeps what the others were."""
+    row = queries.request_at(key)
+    if row is None or row.state != State.PENDING or not row.cluster or row.addon or row.signer != identity.SIGNER:
+        return
+    wanted, asker = memory.requested(row.doc).common_name, memory.asker_of_request(row.doc)
+    equal = [
+        other
+        for other in queries.waiting_requests(row.cluster)
+        if memory.requested(other.doc).common_name == wanted and memory.asker_of_request(other.doc).same == asker.same
+    ]
+    for old in equal[1:]:
+        _supersede(old, by=equal[0])
+
+
+def _supersede(old: CertificateSigningRequest, *, by: CertificateSigningRequest) -> None:
+    """Only as it was read: what somebody has decided meanwhile stays."""
+    try:
+        verbs.delete(
+            CONTROLLER, CSR, old.key, options=verbs.Options(uid=old.uid, resource_version=str(old.resource_version))
+        )
+    except (errors.NotFound, errors.Conflict):
+        return
+    with verbs.batch(CONTROLLER) as batch:
+        text = f"{old.name} with the key {old.key_fingerprint} gave way to {by.name} of the same asker"
+        batch.note(MANAGED_CLUSTER, Key("", old.cluster), queries.SUPERSEDED, text)
+
+
 def collect_requests(now: datetime) -> int:
-    """W25: decided requests go after an hour, waiting ones after a day, issued ones when their certificate ends."""
+    """W25: decided requests go after an hour, waiting ones after a day; K36: none sooner than an hour after the word.
+
+    What has a certificate and no decision was signed by somebody else; it goes when the certificate ends.
+    """
     old = CertificateSigningRequest.objects.filter(
         Q(state=State.PENDING, created__lte=now - PENDING_KEPT)
         | (~Q(state=State.PENDING) & Q(decided_at__lte=now - DECIDED_KEPT))
-        | Q(expires_at__lte=now)
+        | Q(decided_at=None, expires_at__lte=now)
     )
     removed = 0
     for name in list(old.values_list("name", flat=True)):

@@ -7,15 +7,20 @@ computed counts as Check, never as Safe.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from ocmconsole.corekinds.models import BootstrapToken, Namespace
+from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, identity, queries
-from registration.kinds import conditions, request_pem, state_of
+from registration import identity, memory, queries
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.kinds import conditions, state_of
 from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
@@ -23,9 +28,12 @@ if TYPE_CHECKING:
 
     from clusters.models import ClusterFacts
     from ocmconsole.kubeapi.errors import Doc
+    from registration.memory import Asker
+    from registration.models import Decline
 
 State = CertificateSigningRequest.State
-BOOTSTRAP_USER = "system:bootstrap:"
+MOST_REQUESTS = 10  # G22: with so many an agent makes no more
+SUPERSEDED_SHOWN = timedelta(hours=24)
 
 
 class Verdict(StrEnum):
@@ -56,6 +64,15 @@ class Recorded:
     asked: datetime | None = None
 
 
+class KeyHistory(StrEnum):
+    """What the hub remembers of a key under the name that it asks for (D9)."""
+
+    FIRST = "first key of this name"
+    KNOWN = "accepted before"
+    RENEWAL = "new, vouched for by the agent's own certificate"
+    UNKNOWN = "never accepted for this name"
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One certificate request in words."""
@@ -75,7 +92,10 @@ class Asked:
     state: str
     problems: tuple[str, ...]
     recorded: Recorded
+    asker: Asker
+    history: KeyHistory
     reason: str = ""
+    decline: Decline | None = None
 
     @property
     def credential(self) -> str:
@@ -118,6 +138,15 @@ class Evidence:
         return Verdict.SAFE
 
     @property
+    def fitting(self) -> list[Asked]:
+        """Those that a person could choose by their key, newest first."""
+        return [asked for asked in self.waiting if not asked.problems and asked.decline is None]
+
+    @property
+    def declines(self) -> list[Decline]:
+        return list(memory.declines_of(self.name))
+
+    @property
     def why(self) -> str:
         """The worst fact in one sentence."""
         failed = [fact for fact in self.checked if not fact.ok]
@@ -132,7 +161,7 @@ def of(name: str) -> Evidence:
     cluster = ManagedCluster.objects.filter(name=name).first()
     rows = list(queries.requests_of(name))
     facts = queries.facts_of(name)
-    created = _creations([*(row.uid for row in rows), *([cluster.uid] if cluster else [])])
+    created = _creations([*rows, *([cluster] if cluster else [])])
     return _weighed(
         Evidence(
             name,
@@ -144,9 +173,16 @@ def of(name: str) -> Evidence:
     )
 
 
-def _creations(uids: list[str]) -> dict[str, AuditEvent]:
+def _creations(rows: list[Any]) -> dict[str, AuditEvent]:
     """Who created each object: the audit remembers credential, address and client."""
-    found = AuditEvent.objects.filter(uid__in=uids, verb="create", outcome=AuditEvent.Outcome.ALLOWED)
+    found = AuditEvent.objects.filter(
+        resource__in=(CSR.resource, MANAGED_CLUSTER.resource),
+        namespace="",
+        name__in={row.name for row in rows},
+        uid__in={row.uid for row in rows},
+        verb="create",
+        outcome=AuditEvent.Outcome.ALLOWED,
+    )
     return {event.uid: event for event in found}
 
 
@@ -176,7 +212,7 @@ def credential_text(event: AuditEvent) -> tuple[str, str]:
 def _asked(row: CertificateSigningRequest, event: AuditEvent | None) -> Asked:
     doc = row.doc
     spec = doc["spec"]
-    request = ca.parse_request(request_pem(doc))
+    request, asker = memory.requested(doc), memory.asker_of(event, user=spec.get("username", ""))
     return Asked(
         name=row.name,
         resource_version=row.resource_version,
@@ -195,8 +231,20 @@ def _asked(row: CertificateSigningRequest, event: AuditEvent | None) -> Asked:
             identity.problems(request, cluster=row.cluster, signer=row.signer, usages=spec.get("usages") or [])
         ),
         recorded=_recorded(event),
+        asker=asker,
+        history=_history(row.cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker)),
         reason=_decision_text(doc),
+        decline=memory.decline_of(row.cluster, request.key_fingerprint, asker),
     )
+
+
+def _history(cluster: str, fingerprint: str, *, is_renewal: bool) -> KeyHistory:
+    known = memory.keys_of(cluster)
+    if known.filter(fingerprint=fingerprint).exists():
+        return KeyHistory.KNOWN
+    if is_renewal:
+        return KeyHistory.RENEWAL
+    return KeyHistory.UNKNOWN if known.exists() else KeyHistory.FIRST
 
 
 def _decision_text(doc: Doc) -> str:
@@ -218,7 +266,7 @@ def lifetime_text(seconds: int | None) -> str:
 
 
 def _weighed(evidence: Evidence) -> Evidence:
-    evidence.checked = [*_request_facts(evidence), *_name_facts(evidence)]
+    evidence.checked = [*_request_facts(evidence), *_memory_facts(evidence), *_name_facts(evidence)]
     return evidence
 
 
@@ -237,27 +285,59 @@ def _request_facts(evidence: Evidence) -> Iterable[Fact]:
         yield Fact(ok=True, title="Signer and usages are the ones for cluster agents")
         yield Fact(ok=True, title=f"The request is signed by its own key, {waiting[0].key}")
     keys = {asked.fingerprint for asked in waiting}
-    askers = {(asked.requester, asked.source) for asked in waiting}
-    if len(askers) > 1:
+    older = queries.superseded_since(evidence.name, timezone.now() - SUPERSEDED_SHOWN)
+    if len({asked.asker.same for asked in waiting}) > 1:
         yield Fact(ok=False, title="Different askers use this name right now",
                    text="Different credentials or addresses mean two askers, not one restarted agent.")  # fmt: skip
-    elif len(keys) > 1:
-        yield Fact(ok=False, title=f"The newest of {len(keys)} keys counts", weight=Verdict.CHECK,
+    elif len(keys) + older > 1:
+        yield Fact(ok=False, title=f"The newest of {len(keys) + older} keys counts", weight=Verdict.CHECK,
                    text="One requester from one address: an agent that was restarted makes a new key.")  # fmt: skip
     else:
         yield Fact(ok=True, title="One key asks for this name")
 
 
+def _memory_facts(evidence: Evidence) -> Iterable[Fact]:
+    """D9, D10: what was decided before about these keys and those who show them."""
+    for asked in evidence.waiting:
+        if asked.decline is not None:
+            what = "key" if asked.decline.fingerprint == asked.fingerprint else "credential"
+            yield Fact(ok=False, title=f"This {what} was declined by {asked.decline.declined_by}",
+                       text=asked.decline.reason)  # fmt: skip
+    declines = [] if evidence.waiting else evidence.declines
+    if declines:
+        yield Fact(ok=False, title=f"It was declined by {declines[0].declined_by}", text=declines[0].reason)
+    histories = {asked.history for asked in evidence.waiting}
+    if KeyHistory.UNKNOWN in histories:
+        weight = Verdict.CHECK if settings.OCMCONSOLE_ALLOW_REKEY else Verdict.BLOCKED
+        yield Fact(
+            ok=False,
+            title=f"“{evidence.name}” is known, and not under this key",
+            text="Its agent would renew with its certificate. Whoever asks now has lost that, or never had it.",
+            weight=weight,
+        )
+    if KeyHistory.RENEWAL in histories:
+        yield Fact(ok=True, title="The agent's own certificate vouches for the new key")
+    if KeyHistory.KNOWN in histories:
+        yield Fact(ok=True, title="The key was accepted for this name before")
+
+
 def _name_facts(evidence: Evidence) -> Iterable[Fact]:
     if evidence.cluster is None:
         yield Fact(ok=False, title="There is no ManagedCluster of this name yet", weight=Verdict.CHECK)
-    known = evidence.facts.certificate_fingerprint
-    if known:
-        yield Fact(ok=False, title=f"A certificate was issued for “{evidence.name}” before", weight=Verdict.CHECK,
-                   text="An agent that still holds it would renew it instead of asking again.")  # fmt: skip
-    else:
-        yield Fact(ok=True, title="No certificate was ever issued for this name")
-    namespace = Namespace.objects.filter(name=evidence.name).first()
-    if namespace is not None and namespace.labels.get(identity.CLUSTER_LABEL) != evidence.name:
+    if not memory.keys_of(evidence.name).exists():
+        yield _first_certificate(evidence)
+    count = queries.request_count(evidence.name)
+    if count >= MOST_REQUESTS:
+        yield Fact(ok=False, title=f"There are {count} requests for this name", weight=Verdict.CHECK,
+                   text="With ten, an agent makes no more; decided ones go after an hour.")  # fmt: skip
+    if queries.is_foreign_namespace(evidence.name):
         yield Fact(ok=False, title=f"The namespace “{evidence.name}” is not this cluster's", weight=Verdict.CHECK,
                    text="The agent would get rights inside it.")  # fmt: skip
+
+
+def _first_certificate(evidence: Evidence) -> Fact:
+    """A certificate from before the hub remembered keys still says that the name is taken."""
+    if evidence.facts.certificate_fingerprint:
+        return Fact(ok=False, title=f"A certificate was issued for “{evidence.name}” before", weight=Verdict.CHECK,
+                    text="An agent that still holds it would renew it instead of asking again.")  # fmt: skip
+    return Fact(ok=True, title="No certificate was ever issued for this name")

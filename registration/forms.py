@@ -6,7 +6,8 @@ from typing import Any
 
 from django import forms
 
-from registration.services import Seen
+from registration.decisions import FINGERPRINT
+from registration.services import Override, Seen
 
 
 class DecisionForm(forms.Form):
@@ -31,6 +32,8 @@ class DecisionForm(forms.Form):
 
 
 class DeclineForm(DecisionForm):
+    """Django itself refuses NUL in a text."""
+
     reason = forms.CharField(
         max_length=500,
         strip=True,
@@ -38,9 +41,24 @@ class DeclineForm(DecisionForm):
         error_messages={"required": "Say why: the agent and the audit show it."},
     )
 
-    def clean_reason(self) -> Any:
-        reason = self.cleaned_data["reason"]
-        if "\0" in reason:
-            msg = "The reason holds a character that cannot be stored."
-            raise forms.ValidationError(msg)
-        return reason
+
+class OverrideForm(DecisionForm):
+    """A person's word for one key of a known name (D9): the name typed again, so that nobody gives it by habit."""
+
+    name = forms.CharField(widget=forms.HiddenInput)
+    accept_key = forms.RegexField(FINGERPRINT, error_messages={"required": "Choose the key that is the right one."})
+    typed = forms.CharField(strip=True, max_length=253, error_messages={"required": "Type the name of the cluster."})
+    reason = forms.CharField(
+        max_length=500,
+        strip=True,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Say how you know: the audit and the memory of the name keep it."},
+    )
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("typed", "") not in {"", self.cleaned_data.get("name")}:
+            self.add_error("typed", "This is not the name of the cluster.")
+        return self.cleaned_data
+
+    def override(self) -> Override:
+        return Override(key=self.cleaned_data["accept_key"], reason=self.cleaned_data["reason"])

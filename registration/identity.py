@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ocmconsole.kubeapi import names
+
 if TYPE_CHECKING:
     from registration.ca import Request
 
@@ -15,6 +17,8 @@ SIGNER = "kubernetes.io/kube-apiserver-client"
 CLUSTER_LABEL = "open-cluster-management.io/cluster-name"
 ADDON_LABEL = "open-cluster-management.io/addon-name"
 USER_PREFIX = "system:open-cluster-management:"
+# A group of the same power, for other authenticators.
+PLAIN_PREFIX = "open-cluster-management:"
 MANAGED_CLUSTERS = "system:open-cluster-management:managed-clusters"
 AGENT_USAGES = frozenset({"digital signature", "key encipherment", "client auth"})
 
@@ -40,6 +44,22 @@ def agent_name(common_name: str) -> AgentName | None:
     if len(parts) != 2 or not all(parts):  # noqa: PLR2004 - cluster and agent
         return None
     return AgentName(*parts)
+
+
+def clusters_named(request: Request) -> tuple[str, ...]:
+    """Every cluster for which a certificate with this subject would speak: as its agent, or as a member of its groups.
+
+    Wider than H35: whatever else a request asks for, a person may approve it.
+    """
+    agent = agent_name(request.common_name)
+    groups = (
+        organization.removeprefix(prefix)
+        for prefix in (USER_PREFIX, PLAIN_PREFIX)
+        for organization in request.organizations
+        if organization.startswith(prefix)
+    )
+    found = {*groups, *([agent.cluster] if agent else [])} - {MANAGED_CLUSTERS.removeprefix(USER_PREFIX)}
+    return tuple(sorted(name for name in found if not any(names.label_flaws(name))))
 
 
 def problems(request: Request, *, cluster: str, signer: str, usages: list[str]) -> list[str]:
@@ -77,6 +97,8 @@ def _request_problems(request: Request, signer: str, usages: list[str]) -> list[
         found.append(f"it asks for the usages {', '.join(extra)}")
     if "client auth" not in usages:
         found.append("it does not ask for the usage client auth")
+    if not request.key_is_strong:
+        found.append(f"a key of type {request.key_text} is not signed")
     if not request.signature_valid:
         found.append("it is not signed by the key it carries")
     return found

@@ -53,6 +53,12 @@ def conditions(doc: Doc) -> list[Any]:
     return [condition for condition in found if isinstance(condition, dict)] if isinstance(found, list) else []
 
 
+def adds(decision: str, old: Doc | None, new: Doc | None) -> bool:
+    """Whether a write takes this decision."""
+    before, after = ({condition.get("type") for condition in conditions(doc or {})} for doc in (old, new))
+    return decision in after - before
+
+
 def state_of(doc: Doc) -> State:
     """One word for where a request stands."""
     types = {condition.get("type") for condition in conditions(doc)}

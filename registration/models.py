@@ -1,4 +1,4 @@
-"""Certificate requests."""
+"""Certificate requests, and what the hub remembers about those who asked: accepted keys and declines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from ocmconsole.kubeapi.models import Resource
+from ocmconsole.kubeapi.models import NameField, Resource
 
 
 class CertificateSigningRequest(Resource):
@@ -32,3 +32,58 @@ class CertificateSigningRequest(Resource):
     class Meta(Resource.Meta):
         verbose_name = "certificate signing request"
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["cluster", "state"])]
+
+
+# ---------------------------------------------------------------- the hub's own records
+
+
+class AcceptedKey(models.Model):
+    """A public key that was let in under a cluster's name. Never deleted, whatever becomes of the cluster (D9)."""
+
+    class How(models.TextChoices):
+        ACCEPT = "accept"  # a person or a policy approved its request
+        RENEWAL = "renewal"  # the certificate of the identity vouched for it
+        OVERRIDE = "override"  # the name was known under other keys, and somebody vouched for this one
+        UPGRADE = "upgrade"  # found in a request from before the hub remembered
+
+    cluster = NameField(max_length=63)
+    fingerprint = models.CharField(max_length=71)
+    key = models.CharField(max_length=64)
+    how = models.CharField(max_length=8, choices=How)
+    accepted_by = models.CharField(max_length=320, blank=True, default="")
+    accepted_at = models.DateTimeField()
+    reason = models.TextField(blank=True, default="")
+    request = NameField(max_length=253)
+    request_uid = models.CharField(max_length=36)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["cluster", "fingerprint"], name="registration_acceptedkey"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.fingerprint}"
+
+
+class Decline(models.Model):
+    """A refused key and the credential that asked with it; both stay refused for the name until it is lifted (D10).
+
+    ``fingerprint`` is empty when a name was declined before it had asked for a certificate.
+    """
+
+    cluster = NameField(max_length=63)
+    fingerprint = models.CharField(max_length=71, blank=True, default="")
+    requester = models.CharField(max_length=320, blank=True, default="")
+    credential = models.CharField(max_length=330, blank=True, default="")
+    reason = models.TextField(blank=True, default="")
+    request = NameField(max_length=253, blank=True, default="")
+    declined_by = models.CharField(max_length=320)
+    declined_at = models.DateTimeField()
+    lifted_by = models.CharField(max_length=320, blank=True, default="")
+    lifted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["cluster", "lifted_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.fingerprint or self.credential}"

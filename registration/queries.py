@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
+from ocmconsole.corekinds.models import Namespace
+from ocmconsole.kubeapi.models import AuditEvent
 from registration import identity
-from registration.models import CertificateSigningRequest
+from registration.models import CertificateSigningRequest, Decline
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Key
 
 State = CertificateSigningRequest.State
+SUPERSEDED = "certificatesigningrequest:supersede"
 
 
 def requests_of(cluster: str) -> QuerySet[Any]:
@@ -35,6 +41,23 @@ def waiting_requests(cluster: str) -> list[CertificateSigningRequest]:
     return list(requests_of(cluster).filter(state=State.PENDING))
 
 
+def request_count(cluster: str) -> int:
+    """Of any state; from ten on an agent makes no more (G22)."""
+    return CertificateSigningRequest.objects.filter(cluster=cluster).count()
+
+
+def superseded_since(cluster: str, since: datetime) -> int:
+    """How many requests gave way to a newer one of the same asker (K11)."""
+    found = AuditEvent.objects.filter(resource=MANAGED_CLUSTER.resource, namespace="", name=cluster, time__gte=since)
+    return found.filter(act=SUPERSEDED).count()
+
+
+def is_foreign_namespace(name: str) -> bool:
+    """D18: there is a namespace of that name, and it is not this cluster's."""
+    namespace = Namespace.objects.filter(name=name).first()
+    return namespace is not None and namespace.labels.get(identity.CLUSTER_LABEL) != name
+
+
 def facts_of(cluster: str) -> ClusterFacts:
     """What the hub knows of a name; an unsaved empty record when it knows nothing."""
     return ClusterFacts.objects.filter(cluster=cluster).first() or ClusterFacts(cluster=cluster)
@@ -48,7 +71,9 @@ def waiting_names(actor: Actor) -> list[str]:
     visible = clusters.clusters_for(actor)
     undecided = visible.filter(hub_accepts_client=False, deleted_at=None)
     declined = ClusterFacts.objects.exclude(decision="").values("cluster")
-    names = set(undecided.exclude(name__in=declined).values_list("name", flat=True))
+    turned_away = Decline.objects.filter(lifted_at=None).values("cluster")
+    waiting = undecided.exclude(name__in=declined).exclude(name__in=turned_away)
+    names = set(waiting.values_list("name", flat=True))
     pending = CertificateSigningRequest.objects.filter(state=State.PENDING, addon="", signer=identity.SIGNER)
     asking = set(pending.exclude(cluster="").values_list("cluster", flat=True))
     known = set(visible.filter(name__in=asking).values_list("name", flat=True))

@@ -9,25 +9,28 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import yaml
 from django.conf import settings
+from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, queries
-from registration.admission import ACCEPT, cluster_of, decided
+from registration import ca, memory, queries
+from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
 from registration.controllers import add_decision
+from registration.decisions import declined
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
-    from registration.models import CertificateSigningRequest
+    from registration.models import CertificateSigningRequest, Decline
 
 STALE = "The request changed while you were reading it; nothing was done. Look at it again."
 MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
@@ -41,20 +44,34 @@ class Seen:
     requests: Mapping[str, str]
 
 
-def accept_cluster(actor: Actor, name: str, *, seen: Seen | None = None) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A person's word that exactly this key is the right one for a name, and why (D9)."""
+
+    key: str
+    reason: str
+
+
+def accept_cluster(actor: Actor, name: str, *, seen: Seen | None = None, override: Override | None = None) -> list[str]:
     """Approve the newest fitting request of a cluster and let it in. Returns the names of the approved requests.
 
-    Raises Forbidden, NotFound, Conflict (the page is stale), Invalid (a guarded name, D18).
+    Raises Forbidden (no right; a key that is unknown, D9, or declined, D10), NotFound, Conflict (the page is stale, or
+    it is open who is right: K7), Invalid (a guarded name, D18). An override chooses a key, and ends what is open.
     """
     row = verbs.existing(MANAGED_CLUSTER, Key("", name))
     require_accept(actor, name)
     asking = queries.waiting_requests(name)
     _require_unchanged(seen, row, asking)
-    waiting = _chosen(asking)
-    with verbs.batch(actor) as batch:
-        batch.edit(MANAGED_CLUSTER, row.key, _accept, expect=seen.cluster if seen else "")
+    waiting = [_with_key(asking, name, override.key)] if override else _undisputed(asking)
+    if not waiting:
+        _require_no_decline(name)
+    word = memory.Vouched(name, override.key, override.reason) if override else None
+    with memory.vouching(word), verbs.batch(actor) as batch:
+        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word), expect=seen.cluster if seen else "")
         for request in waiting:
             batch.edit(CSR, request.key, _approve, subresource="approval", expect=str(request.resource_version))
+        if override:
+            batch.note(MANAGED_CLUSTER, row.key, "managedcluster:accept-key", f"{override.key}: {override.reason}")
     return [request.name for request in waiting]
 
 
@@ -67,26 +84,53 @@ def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None =
     row = rows.read(MANAGED_CLUSTER, Key("", name))
     waiting = queries.waiting_requests(name)
     _require_unchanged(seen, row, waiting)
-    fitting = [request for request in waiting if cluster_of(request.doc) == name]
+    deniable = [request for request in waiting if _may_deny(actor, request)]
     is_accepted = row is not None and bool(spec_of(row.doc).get("hubAcceptsClient"))
-    if row is None and not fitting:
+    if row is None and not deniable:
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
-    if is_accepted and not fitting:
+    if is_accepted and not deniable:
         raise errors.Conflict(f"{name} is accepted and nothing of it waits; disconnect it instead.")
     with verbs.batch(actor) as batch:
-        for request in fitting:
+        for request in deniable:
             batch.edit(
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
             )
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:decline", reason)
         if not is_accepted:
             batch.records.append(lambda: decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
-    return [request.name for request in fitting]
+        if row is not None and not deniable:  # it has not asked for a certificate yet: who made it is declined
+            asker = memory.asker_of(memory.creation_of(MANAGED_CLUSTER, name, row.uid))
+            batch.records.append(lambda: declined(actor, name, asker, reason))
+    return [request.name for request in deniable]
+
+
+def lift_decline(actor: Actor, name: str) -> None:
+    """What was declined about a name may ask again (D10). Denied requests stay denied; the agent makes a new one.
+
+    Raises Forbidden, Conflict when nothing is declined.
+    """
+    require_accept(actor, name)
+    standing = list(memory.declines_of(name))
+    is_declined = queries.facts_of(name).decision == ClusterFacts.Decision.DECLINED
+    if not standing and not is_declined:
+        raise errors.Conflict(f"Nothing about {name} is declined.")
+    with verbs.batch(actor) as batch:
+        batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:lift-decline", "")
+        for decline in standing:
+            batch.records.append(partial(_lifted, decline, actor))
+        if is_declined:
+            batch.records.append(partial(decided, actor, name, "", ""))
+
+
+def _lifted(decline: Decline, actor: Actor) -> Decline:
+    decline.lifted_by, decline.lifted_at = actor.user[:320], timezone.now()
+    return decline
 
 
 def disconnect_cluster(actor: Actor, name: str) -> None:
     """Withdraw the agent's rights; its certificate stays valid but may do nothing (H7)."""
-    require_accept(actor, name)
+    if settings.OCMCONSOLE_GUARD_DISCONNECT:  # D3: else whoever may change the cluster may send it away
+        require_accept(actor, name)
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), _disconnect)
 
 
@@ -113,18 +157,53 @@ def _require_unchanged(seen: Seen | None, row: Resource | None, waiting: list[Ce
         raise errors.Conflict(STALE)
 
 
-def _chosen(waiting: list[CertificateSigningRequest]) -> list[CertificateSigningRequest]:
-    """The newest fitting request of one requester; two requesters are for a person to tell apart (K7)."""
-    fitting = [request for request in waiting if cluster_of(request.doc) == request.cluster]
-    if len({request.username for request in fitting}) > 1:
+def _undisputed(asking: list[CertificateSigningRequest]) -> list[CertificateSigningRequest]:
+    """The newest of the fitting requests of one asker. Who else asks is for a person to tell apart (K7)."""
+    if not asking:
+        return []
+    cluster = asking[0].cluster
+    if unfit := [request.name for request in asking if cluster_of(request.doc) != cluster]:
         raise errors.Conflict(
-            f"Several requesters ask for {fitting[0].cluster} with different credentials; decline one of them first."
+            f"A request for {cluster} does not fit: {', '.join(unfit)}. "
+            "Decline it first, or say which key is the right one."
         )
-    return fitting[:1]
+    if len({memory.asker_of_request(request.doc).same for request in asking}) > 1:
+        raise errors.Conflict(
+            f"Several requesters ask for {cluster} with different credentials or from different addresses; "
+            "decline one of them first, or say which key is the right one."
+        )
+    return asking[:1]
 
 
-def _accept(doc: Doc) -> None:
-    doc["spec"]["hubAcceptsClient"] = True
+def _with_key(asking: list[CertificateSigningRequest], name: str, key: str) -> CertificateSigningRequest:
+    found = [each for each in asking if each.key_fingerprint == key and cluster_of(each.doc) == name]
+    if not found:
+        raise errors.Conflict(f"No fitting request for {name} waits with the key {key}.")
+    return found[0]
+
+
+def _require_no_decline(name: str) -> None:
+    """D10: to let in a name whose agent is turned away at once would be a promise that the hub does not keep."""
+    if decline := memory.declines_of(name).first():
+        raise errors.Conflict(
+            f"{name} was declined by {decline.declined_by}: {decline.reason or 'no reason'}. Lift that first."
+        )
+
+
+def _may_deny(actor: Actor, request: CertificateSigningRequest) -> bool:
+    """D15: a request that fits comes with the cluster; any other needs the right on its signer."""
+    return cluster_of(request.doc) == request.cluster or may_use_signer(actor, "approve", request.signer).allowed
+
+
+def _accept_with(word: memory.Vouched | None) -> verbs.Edit:
+    """An override leaves the annotation with which kubectl says the same (D9)."""
+
+    def accept(doc: Doc) -> None:
+        doc["spec"]["hubAcceptsClient"] = True
+        if word:
+            doc["metadata"].setdefault("annotations", {})[memory.ACCEPT_KEY] = word.fingerprint
+
+    return accept
 
 
 def _disconnect(doc: Doc) -> None:

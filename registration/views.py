@@ -19,7 +19,7 @@ from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.session import actor_of
 from registration import evidence, services
 from registration.evidence import Evidence, Verdict
-from registration.forms import DecisionForm, DeclineForm
+from registration.forms import DecisionForm, DeclineForm, OverrideForm
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _decided(visible: Any) -> list[dict[str, Any]]:
 @login_required
 @require_GET
 def request_detail(request: HttpRequest, name: str) -> HttpResponse:
-    return _page(request, name, DeclineForm())
+    return _page(request, name)
 
 
 @login_required
@@ -118,6 +118,24 @@ def accept(request: HttpRequest, name: str) -> HttpResponse:
         approved = services.accept_cluster(actor_of(request), name, seen=form.seen())
     except errors.ApiError as error:
         return _refused(request, name, error)
+    return _accepted(request, name, approved)
+
+
+@login_required
+@require_POST
+def override(request: HttpRequest, name: str) -> HttpResponse:
+    """Accept a key that the hub would not give the name to, on the person's word (D9)."""
+    form = OverrideForm({**request.POST.dict(), "name": name})
+    if not form.is_valid():
+        return _page(request, name, override_form=form, status=400)
+    try:
+        approved = services.accept_cluster(actor_of(request), name, seen=form.seen(), override=form.override())
+    except errors.ApiError as error:
+        return _refused(request, name, error)
+    return _accepted(request, name, approved)
+
+
+def _accepted(request: HttpRequest, name: str, approved: list[str]) -> HttpResponse:
     certificate = (
         f"its request {approved[0]} is approved" if approved else "its certificate follows when it asks for one"
     )
@@ -130,13 +148,25 @@ def accept(request: HttpRequest, name: str) -> HttpResponse:
 def decline(request: HttpRequest, name: str) -> HttpResponse:
     form = DeclineForm(request.POST)
     if not form.is_valid():
-        return _page(request, name, form, status=400)
+        return _page(request, name, decline_form=form, status=400)
     try:
         services.decline_cluster(actor_of(request), name, reason=form.cleaned_data["reason"], seen=form.seen())
     except errors.ApiError as error:
         return _refused(request, name, error)
     messages.success(request, f"{name} is declined.")
     return redirect("registration:approvals")
+
+
+@login_required
+@require_POST
+def lift(request: HttpRequest, name: str) -> HttpResponse:
+    """Let what was declined ask again (D10)."""
+    try:
+        services.lift_decline(actor_of(request), name)
+    except errors.ApiError as error:
+        return _refused(request, name, error)
+    messages.success(request, f"{name} may ask again; its next request waits for a decision.")
+    return redirect("registration:request", name=name)
 
 
 @login_required
@@ -156,10 +186,18 @@ def disconnect(request: HttpRequest, name: str) -> HttpResponse:
 def _refused(request: HttpRequest, name: str, error: errors.ApiError) -> HttpResponse:
     """The refusal beside what it was about, or that there is no such thing; nothing was changed."""
     moved = isinstance(error, errors.Conflict) and "object has been modified" in error.message
-    return _page(request, name, DeclineForm(), status=error.code, refusal=services.STALE if moved else error.message)
+    return _page(request, name, status=error.code, refusal=services.STALE if moved else error.message)
 
 
-def _page(request: HttpRequest, name: str, form: DeclineForm, *, status: int = 200, refusal: str = "") -> HttpResponse:
+def _page(
+    request: HttpRequest,
+    name: str,
+    *,
+    decline_form: DeclineForm | None = None,
+    override_form: OverrideForm | None = None,
+    status: int = 200,
+    refusal: str = "",
+) -> HttpResponse:
     actor = actor_of(request)
     found = evidence.of(name)
     if not (found.cluster or found.asked) or not cluster_queries.may_see(actor, name):
@@ -179,7 +217,10 @@ def _page(request: HttpRequest, name: str, form: DeclineForm, *, status: int = 2
         "missing": "" if can_accept else services.MISSING.format(name=name),
         "cluster_rv": str(found.cluster.resource_version) if found.cluster else "",
         "csr_rvs": ",".join(f"{asked.name}={asked.resource_version}" for asked in found.waiting),
-        "decline_form": form,
+        "decline_form": decline_form or DeclineForm(),
+        "override_form": override_form or OverrideForm(),
+        "keys": found.fitting if found.cluster else [],
+        "declines": found.declines,
         "commands": _commands(found),
         "decision": _decision(found),
     }
@@ -267,7 +308,7 @@ def _effects(found: Evidence) -> list[dict[str, Any]]:
 
 def _commands(found: Evidence) -> list[str]:
     """What kubectl would be told: to let it in, or to refuse it where accepting is blocked."""
-    if found.verdict is Verdict.BLOCKED:
+    if found.waiting and found.verdict is Verdict.BLOCKED:
         return [f"kubectl certificate deny {asked.name}" for asked in found.waiting]
     commands = [f"kubectl certificate approve {asked.name}" for asked in found.waiting[:1]]
     patch = '{"spec":{"hubAcceptsClient":true}}'

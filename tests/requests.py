@@ -71,4 +71,5 @@ def state(name: str) -> str:
 def agent(cluster: str, name: str = "agent") -> Actor:
     """The identity that a certificate for the cluster gives."""
     group = identity.group_of(cluster)
-    return Actor(user=f"{group}:{name}", groups=(group, identity.MANAGED_CLUSTERS, AUTHENTICATED))
+    groups = (group, identity.MANAGED_CLUSTERS, AUTHENTICATED)
+    return Actor(user=f"{group}:{name}", groups=groups, credential=f"cert:of-{cluster}")

@@ -208,6 +208,7 @@ class Compared:
 COMPARED = (
     ("Key", "fingerprint", "key"),
     ("Key type", "key", "text"),
+    ("Key is", "history", "text"),
     ("Asked", "asked", "time"),
     ("Credential", "credential", "text"),
     ("From", "source", "code"),

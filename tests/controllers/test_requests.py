@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,8 @@ def test_a_near_name_is_never_approved_by_the_hub(case: tuple[str, str, list[str
     label, common_name, organizations = case
     joined("c1")
     joined("c2")
-    asker = Actor(user=common_name, groups=(GROUP, identity.MANAGED_CLUSTERS, "system:authenticated"))
+    groups = (GROUP, identity.MANAGED_CLUSTERS, "system:authenticated")
+    asker = Actor(user=common_name, groups=groups, credential="cert:of-somebody")
     requests.ask("near", requests.pem(common_name, organizations), cluster=label, by=_may_ask(asker))
     make.settle()
     assert requests.state("near") == "Pending"
@@ -167,7 +169,7 @@ def test_a_near_name_is_never_approved_by_the_hub(case: tuple[str, str, list[str
 
 def _may_ask(asker: Actor) -> Actor:
     """Near names may create requests here, so that only the identity decides."""
-    return Actor(user=asker.user, groups=(*asker.groups, "system:bootstrappers:managedcluster"))
+    return replace(asker, groups=(*asker.groups, "system:bootstrappers:managedcluster"))
 
 
 @pytest.mark.contract("H35")
@@ -267,7 +269,7 @@ def test_a_second_look_at_every_request_writes_nothing() -> None:
 def test_requests_are_forgotten_when_nobody_needs_them() -> None:
     now = timezone.now()
     for name in ("waits", "decided", "fresh"):
-        requests.ask(name, requests.agent_pem("c1"), cluster="c1")
+        requests.ask(name, requests.agent_pem(name), cluster=name)
     approve("decided")
     assert controllers.collect_requests(now) == 0
     assert controllers.collect_requests(now + timedelta(hours=1, minutes=1)) == 1

@@ -38,7 +38,7 @@ OF_THE_DOOR = {"door", "credential", "address", "user_agent", "request_id", "tim
 # Bookkeeping of each write: who wrote which field with which tool, and as which revision.
 OF_THE_WRITE = {"managedFields", "resourceVersion", "resource_version"}
 # Random by nature; that there is one must be equal.
-RANDOM = {"certificate_fingerprint", "key_fingerprint", "renew_time", "skew", "request"}
+RANDOM = {"certificate_fingerprint", "key_fingerprint", "fingerprint", "renew_time", "skew", "request"}
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 

@@ -1,4 +1,4 @@
-"""``manage.py accept NAME…``: as the console does, as the named person."""
+"""``manage.py accept NAME… [--accept-key K --reason R]``: as the console does, as the named person."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("names", nargs="+", metavar="NAME")
+        parser.add_argument(
+            "--accept-key", default="", metavar="SHA256:…", help="the key that is the right one, for one known name"
+        )
+        parser.add_argument("--reason", default="", help="how you know; required with --accept-key")
         parser.add_argument("--as", dest="user", default="admin", metavar="USER", help="who accepts (default: admin)")
 
-    def handle(self, *args: Any, names: list[str], user: str, **options: Any) -> None:
+    def handle(self, *args: Any, names: list[str], user: str, accept_key: str, reason: str, **options: Any) -> None:
+        if bool(accept_key) != bool(reason.strip()) or (accept_key and len(names) > 1):
+            raise CommandError("--accept-key goes with one NAME and a --reason")
+        override = services.Override(accept_key, reason.strip()) if accept_key else None
         actor = people.actor_named(user)
         for name in names:
             try:
-                approved = services.accept_cluster(actor, name)
+                approved = services.accept_cluster(actor, name, override=override)
             except errors.ApiError as error:
                 raise CommandError(error.message) from error
             self.stdout.write(f"{name} accepted" + "".join(f"; {request} approved" for request in approved))

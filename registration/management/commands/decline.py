@@ -1,4 +1,4 @@
-"""``manage.py decline NAME --reason R``: as the console does, as the named person."""
+"""``manage.py decline NAME --reason R`` or ``--lift``: as the console does, as the named person."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME")
-        parser.add_argument("--reason", required=True)
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--reason")
+        what.add_argument("--lift", action="store_true", help="what was declined may ask again")
         parser.add_argument("--as", dest="user", default="admin", metavar="USER", help="who declines (default: admin)")
 
-    def handle(self, *args: Any, name: str, reason: str, user: str, **options: Any) -> None:
+    def handle(self, *args: Any, name: str, reason: str | None, user: str, **options: Any) -> None:
+        actor = people.actor_named(user)
         try:
-            denied = services.decline_cluster(people.actor_named(user), name, reason=reason)
+            if reason is None:
+                services.lift_decline(actor, name)
+                self.stdout.write(f"{name} may ask again")
+                return
+            denied = services.decline_cluster(actor, name, reason=reason)
         except errors.ApiError as error:
             raise CommandError(error.message) from error
         self.stdout.write(f"{name} declined" + "".join(f"; {request} denied" for request in denied))

@@ -1,0 +1,180 @@
+"""What a decision about a request leaves behind, and what no later one may undo without saying so (D9, D10).
+
+The rules and records of ``memory``: they hold every door, the hub's own reconcilers included. ``admission`` says who
+may decide at all; its rules come first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from clusters import webhooks
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi import admission, authz, errors
+from ocmconsole.kubeapi.values import shown
+from registration import identity, memory
+from registration.admission import ACCEPT, forbidden
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.kinds import adds, conditions
+from registration.models import AcceptedKey, Decline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from registration.memory import Asker
+
+AUTO_ACCEPTED = "open-cluster-management.io/automatically-accepted-on"
+# D9, H9: what an agent could use to let itself in, or to be let in again after it was sent away.
+GUARDED_ANNOTATIONS = (memory.ACCEPT_KEY, AUTO_ACCEPTED)
+FINGERPRINT = re.compile(r"SHA256:[0-9a-f]{64}")
+
+
+# ---------------------------------------------------------------- approving
+
+
+@admission.checks(CSR, subresource="approval")
+def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """D10: nobody approves what a person has declined, until a person lifts that."""
+    if not adds("Approved", old, new):
+        return
+    asker, fingerprint = memory.asker_of_request(new), memory.requested(new).key_fingerprint
+    for cluster in concerned(new):
+        if decline := memory.decline_of(cluster, fingerprint, asker):
+            raise forbidden(new["metadata"]["name"], declined_text(decline, fingerprint))
+
+
+def declined_text(decline: Decline, fingerprint: str) -> str:
+    what = f"the key {fingerprint}" if decline.fingerprint == fingerprint else "the credential that asks"
+    reason = f" ({decline.reason})" if decline.reason else ""
+    return (
+        f"{what} was declined for the cluster {shown(decline.cluster)} by {decline.declined_by}{reason}; a person must "
+        f"lift that first: manage.py decline {decline.cluster} --lift, or the console's page of the request"
+    )
+
+
+def concerned(doc: Doc) -> list[str]:
+    """The clusters that a request names, in its subject or, when it is no add-on's, in its label."""
+    labels = doc["metadata"].get("labels") or {}
+    if doc["spec"]["signerName"] != identity.SIGNER or labels.get(identity.ADDON_LABEL):
+        return list(memory.names_of(doc))
+    return sorted({*memory.names_of(doc), labels.get(identity.CLUSTER_LABEL, "")} - {""})
+
+
+@admission.checks(CSR, subresource="approval")
+def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """D9, K7: a policy never gives a known name to an unknown key, and a person only when he vouches for that key."""
+    if adds("Approved", old, new):
+        _require_known(new)
+
+
+def _require_known(doc: Doc) -> None:
+    fingerprint = memory.requested(doc).key_fingerprint
+    barred = [cluster for cluster in memory.names_of(doc) if memory.is_barred(cluster, fingerprint)]
+    if barred and not memory.is_renewal(doc, memory.asker_of_request(doc)):
+        raise forbidden(doc["metadata"]["name"], stranger_text(barred[0], fingerprint))
+
+
+def stranger_text(cluster: str, fingerprint: str) -> str:
+    return (
+        f"the cluster {shown(cluster)} is known under other keys, and the key {fingerprint} was never accepted for it; "
+        f"if it is the right one, annotate the ManagedCluster with {memory.ACCEPT_KEY}: {fingerprint}"
+    )
+
+
+# ---------------------------------------------------------------- remembering
+
+
+@admission.records(CSR)
+def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[AcceptedKey]:
+    """D9: whatever door approved it. Asked once more under the counter's lock: two may approve at the same time."""
+    if new is None or not adds("Approved", old, new):
+        return []
+    _require_known(new)
+    return list(_new_keys(actor, new))
+
+
+def _new_keys(actor: Actor, doc: Doc) -> Iterator[AcceptedKey]:
+    request, asker = memory.requested(doc), memory.asker_of_request(doc)
+    for cluster in memory.names_of(doc):
+        if memory.keys_of(cluster).filter(fingerprint=request.key_fingerprint).exists():
+            continue
+        word = memory.vouched(cluster, request.key_fingerprint)
+        yield AcceptedKey(
+            cluster=cluster,
+            fingerprint=request.key_fingerprint,
+            key=request.key_text[:64],
+            how=_how(cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker)),
+            accepted_by=actor.user[:320],
+            accepted_at=timezone.now(),
+            reason=word.reason if word else "",
+            request=doc["metadata"]["name"],
+            request_uid=doc["metadata"]["uid"],
+        )
+
+
+def _how(cluster: str, fingerprint: str, *, is_renewal: bool) -> AcceptedKey.How:
+    if is_renewal:
+        return AcceptedKey.How.RENEWAL
+    return AcceptedKey.How.OVERRIDE if memory.is_stranger(cluster, fingerprint) else AcceptedKey.How.ACCEPT
+
+
+@admission.records(CSR)
+def decline_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Decline]:
+    """D10: with the reason that its condition carries. What the hub denies itself repeats an older decline."""
+    if new is None or actor.is_controller or not adds("Denied", old, new):
+        return []
+    fingerprint, asker = memory.requested(new).key_fingerprint, memory.asker_of_request(new)
+    condition = next(each for each in conditions(new) if each.get("type") == "Denied")
+    reason = condition.get("message") or condition.get("reason") or ""
+    request = new["metadata"]["name"]
+    return [
+        declined(actor, cluster, asker, reason, fingerprint=fingerprint, request=request) for cluster in concerned(new)
+    ]
+
+
+def declined(
+    actor: Actor, cluster: str, asker: Asker, reason: str, *, fingerprint: str = "", request: str = ""
+) -> Decline:
+    return Decline(
+        cluster=cluster,
+        fingerprint=fingerprint,
+        requester=asker.user[:320],
+        credential=asker.credential[:330],
+        reason=reason,
+        request=request,
+        declined_by=actor.user[:320],
+        declined_at=timezone.now(),
+    )
+
+
+# ---------------------------------------------------------------- annotations of a cluster
+
+
+@admission.checks(MANAGED_CLUSTER)
+def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """D9, H9: what speaks for a key, and what says that the policy had its turn, needs the right to accept."""
+    name = new["metadata"]["name"]
+    changed = [each for each in GUARDED_ANNOTATIONS if _annotation(old, each) != _annotation(new, each)]
+    if not changed:
+        return
+    if not actor.is_controller:
+        cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
+        if not authz.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
+            text = f"user {shown(actor.user)} cannot change the annotation {changed[0]}"
+            raise webhooks.forbidden(webhooks.CLUSTER_WEBHOOK, "managedclusters/accept", name, text)
+    key = _annotation(new, memory.ACCEPT_KEY)
+    if memory.ACCEPT_KEY in changed and key is not None and not FINGERPRINT.fullmatch(key):
+        text = "must be SHA256: and 64 hexadecimal digits in lower case"
+        cause = errors.invalid(f"metadata.annotations[{memory.ACCEPT_KEY}]", shown(key), text)
+        raise webhooks.invalid(webhooks.CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
+
+
+def _annotation(doc: Doc | None, name: str) -> str | None:
+    found: str | None = (doc["metadata"].get("annotations") or {}).get(name) if doc else None
+    return found

@@ -1,0 +1,166 @@
+"""What the hub remembers of a cluster's name: keys that were let in, and who was declined (D9, D10). Reads only.
+
+Invariant: a name that is known keeps its keys. A new one comes in with the identity's own certificate, or because a
+person vouches for exactly that key. The rules and records in ``admission`` hold every door to that; ``evidence`` shows
+it, ``controllers`` and ``services`` ask first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi.models import AuditEvent
+from registration import ca, identity
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.kinds import request_pem
+from registration.models import AcceptedKey, Decline
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
+    from registration.ca import Request
+
+ACCEPT_KEY = "registration.ocmconsole.io/accept-key"
+
+
+# ---------------------------------------------------------------- who asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who made an object, as the audit recorded it. Two credentials or two addresses are two askers (K7, K11)."""
+
+    credential: str
+    address: str
+    user: str
+    at: datetime | None = None
+    certified: bool = False
+
+    @property
+    def same(self) -> tuple[str, str]:
+        return self.credential, self.address
+
+
+def creation_of(kind: Kind, name: str, uid: str) -> AuditEvent | None:
+    """The audit entry of an object's creation: its evidence (ADR 2)."""
+    return AuditEvent.objects.filter(
+        resource=kind.resource, namespace="", name=name, uid=uid, verb="create", outcome=AuditEvent.Outcome.ALLOWED
+    ).first()
+
+
+def asker_of(event: AuditEvent | None, *, user: str = "") -> Asker:
+    """``user`` is what the object itself says, for when the audit has been cut."""
+    if event is None:
+        return Asker(f"user:{user}", "", user)
+    # Each token of a service account has its own id, and he who was declined can make another one.
+    is_lasting = event.credential and not event.credential.startswith("jwt:") and not event.impersonator
+    return Asker(
+        credential=event.credential if is_lasting else f"user:{event.user}",
+        address=event.address,
+        user=event.user,
+        at=event.time,
+        certified=event.credential.startswith("cert:") and not event.impersonator,
+    )
+
+
+def asker_of_request(doc: Doc) -> Asker:
+    metadata = doc["metadata"]
+    event = creation_of(CSR, metadata["name"], metadata.get("uid", ""))
+    return asker_of(event, user=doc["spec"].get("username", ""))
+
+
+# ---------------------------------------------------------------- keys
+
+
+def names_of(doc: Doc) -> tuple[str, ...]:
+    """The clusters as whose agent a certificate for this request would speak; none for signers of others."""
+    if doc["spec"].get("signerName") != identity.SIGNER:
+        return ()
+    return identity.clusters_named(requested(doc))
+
+
+def requested(doc: Doc) -> Request:
+    return ca.parse_request(request_pem(doc))
+
+
+def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
+    return AcceptedKey.objects.filter(cluster=cluster)
+
+
+def is_stranger(cluster: str, fingerprint: str) -> bool:
+    """Whether the name is known, and not under this key."""
+    known = keys_of(cluster)
+    return known.exists() and not known.filter(fingerprint=fingerprint).exists()
+
+
+def is_renewal(doc: Doc, asker: Asker) -> bool:
+    """H36: asked for with a valid certificate of exactly the name that is asked for."""
+    common_name = requested(doc).common_name
+    return asker.certified and bool(common_name) and doc["spec"].get("username") == asker.user == common_name
+
+
+def is_barred(cluster: str, fingerprint: str) -> bool:
+    """D9: a key that only an override lets in; parity when the setting says so."""
+    if settings.OCMCONSOLE_ALLOW_REKEY or not is_stranger(cluster, fingerprint):
+        return False
+    return vouched(cluster, fingerprint) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """Somebody said that this key is the right one for the name, and why."""
+
+    cluster: str
+    fingerprint: str
+    reason: str = ""
+
+
+_vouched: ContextVar[Vouched | None] = ContextVar("vouched", default=None)
+
+
+@contextmanager
+def vouching(word: Vouched | None) -> Iterator[None]:
+    """Acts inside the block are done on a person's word; it is stored with them, as annotation and in the memory."""
+    token = _vouched.set(word)
+    try:
+        yield
+    finally:
+        _vouched.reset(token)
+
+
+def vouched(cluster: str, fingerprint: str) -> Vouched | None:
+    """The word of the person who acts now, or the annotation, which only those write who may accept."""
+    word = _vouched.get()
+    if word is not None and (word.cluster, word.fingerprint) == (cluster, fingerprint):
+        return word
+    row = ManagedCluster.objects.filter(name=cluster).first()
+    annotations = (row.doc["metadata"].get("annotations") or {}) if row else {}
+    return Vouched(cluster, fingerprint) if annotations.get(ACCEPT_KEY) == fingerprint else None
+
+
+# ---------------------------------------------------------------- declines
+
+
+def declines_of(cluster: str) -> QuerySet[Decline]:
+    """Those that nobody has lifted, newest first."""
+    return Decline.objects.filter(cluster=cluster, lifted_at=None).order_by("-declined_at", "-pk")
+
+
+def decline_of(cluster: str, fingerprint: str, asker: Asker) -> Decline | None:
+    """D10: the key, whenever it asked, and the credential, when it asked again after the decline."""
+    for decline in declines_of(cluster):
+        if decline.fingerprint and decline.fingerprint == fingerprint:
+            return decline
+        if decline.credential == asker.credential and (asker.at is None or asker.at > decline.declined_at):
+            return decline
+    return None
