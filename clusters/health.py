@@ -136,6 +136,8 @@ def _lost_renewal(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 def reconcile_lease_health(key: Key) -> timedelta | None:
     """H15, H16: Available becomes Unknown when the lease is five of its periods old; the agent takes it back (H17)."""
     cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None:
+        Silence.objects.filter(cluster=key.name).delete()
     if cluster is None or not cluster.accepted:
         return None
     lease = Lease.objects.at(Key(cluster.name, LEASE_NAME)).first()

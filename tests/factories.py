@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ManagedCluster, Serving
 from clusters.tasks import sweep_leases
@@ -60,6 +61,19 @@ def binding(name: str, *, namespace: str, by: Actor = ADMIN) -> Doc:
 
 def namespace(name: str, **metadata: Any) -> Doc:
     return create(NAMESPACE, document(NAMESPACE, name, **metadata))
+
+
+def addon(cluster: str, name: str = "addon", **metadata: Any) -> Doc:
+    return create(MANAGED_CLUSTER_ADDON, document(MANAGED_CLUSTER_ADDON, name, spec={}, **metadata), namespace=cluster)
+
+
+def work(cluster: str, name: str = "work", **metadata: Any) -> Doc:
+    return create(MANIFEST_WORK, document(MANIFEST_WORK, name, spec={}, **metadata), namespace=cluster)
+
+
+def let_go(kind: Kind, name: str, *, namespace: str = "") -> None:
+    """Take every finalizer off; what is being deleted goes."""
+    verbs.edit(ADMIN, kind, Key(namespace, name), lambda doc: doc["metadata"].pop("finalizers"))
 
 
 def edit(kind: Kind, name: str, change: Edit, *, by: Actor = ADMIN, namespace: str = "", subresource: str = "") -> Doc:
