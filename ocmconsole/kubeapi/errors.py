@@ -71,6 +71,10 @@ class ApiError(Exception):
         self.retry_after = retry_after
         self.metadata = dict(metadata or {})
 
+    def __str__(self) -> str:
+        """As it is now: a rule may have put more words before it."""
+        return self.message
+
     def status(self) -> Doc:
         """The ``Status`` object that clients switch on."""
         details = dict(self.details)
