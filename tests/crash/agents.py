@@ -45,6 +45,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.writes: list[Acknowledged] = []
+        self.answered = 0
         self.unanswered = 0
         self._lock = threading.Lock()
 
@@ -53,6 +54,10 @@ class Ledger:
         write = Acknowledged(path, metadata["uid"], int(metadata["resourceVersion"]), doc["spec"])
         with self._lock:
             self.writes.append(write)
+
+    def note_answered(self) -> None:
+        with self._lock:
+            self.answered += 1
 
     def note_lost(self) -> None:
         with self._lock:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from signal import SIGKILL
 from typing import Any
 
 import pytest
 
 from tests.conftest import StartHub
+from tests.crash import stored
 from tests.crash.agents import CLUSTERS, LEASE, RENEWALS, REQUESTS, Agent, Caller, Doc, Ledger
 from tests.hub import Hub
 
@@ -155,41 +155,8 @@ def test_the_work_queue_holds_nothing_overdue(aftermath: Aftermath) -> None:
 
 
 def _assert_nothing_overdue(hub: Hub) -> None:
-    with hub.reading() as query:
-        items = query("SELECT reconciler, name, due, attempts FROM kubeapi_workitem")
-    assert [item for item in items if item[3] or _moment(item[2]) < datetime.now(UTC)] == []
-
-
-def _moment(stored: datetime | str) -> datetime:
-    return stored if isinstance(stored, datetime) else datetime.fromisoformat(stored).replace(tzinfo=UTC)
+    assert stored.overdue(stored.work_left(hub)) == []
 
 
 def test_counter_log_audit_and_rows_agree(aftermath: Aftermath) -> None:
-    from ocmconsole.kubeapi import kinds
-
-    assert "agree" in aftermath.hub.manage("check_wire")
-    with aftermath.hub.reading() as query:
-        log = query("SELECT revision, resource, verb, namespace, name, wire FROM kubeapi_change ORDER BY revision")
-        counter = query("SELECT value FROM kubeapi_revision")
-        rows = {
-            (kind.resource, *row)
-            for kind in kinds.all_kinds()
-            for row in query(f"SELECT namespace, name, resource_version, wire FROM {kind.model._meta.db_table}")  # noqa: S608 - Django's own names
-        }
-        recorded = {row[0] for row in query("SELECT revision FROM kubeapi_auditevent WHERE revision IS NOT NULL")}
-    revisions = [change[0] for change in log]
-    assert revisions == list(range(2, len(log) + 2)), "a number was given to no write, or to two"
-    assert counter == [(revisions[-1],)]
-    assert _followed(log) == rows
-    audited = {kind.resource for kind in kinds.all_kinds() if kind.audited}
-    assert recorded == {change[0] for change in log if change[1] in audited}
-
-
-def _followed(log: list[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
-    """The objects that are there when the log has been followed to its end."""
-    newest = {(resource, namespace, name): change for change in log for _, resource, _, namespace, name, _ in [change]}
-    return {
-        (resource, namespace, name, revision, wire)
-        for revision, resource, verb, namespace, name, wire in newest.values()
-        if verb != "DELETED"
-    }
+    stored.assert_log_agrees(aftermath.hub)

@@ -1,0 +1,120 @@
+"""What may be replaced by something that does nothing: rules, reconcilers, authorizers, and the clock's tasks.
+
+Each is found where it is registered, so nothing has to be listed by hand; its contract ids are those in the first
+paragraph of its docstring. Used by the plugin, which silences one, and by the architecture tests.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+CONTRACT_ID = re.compile(r"\b[WTAHGPCSKDO]\d+[a-z]?\b")
+SPAN = re.compile(r"\b([A-Z])(\d+) to \1(\d+)\b")
+# It runs the reconcilers, each of which has its own ids.
+NO_RULE = frozenset({"ocmconsole.kubeapi.tasks.drain"})
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A registered function; ``silence`` makes it do nothing for the rest of the process."""
+
+    name: str
+    app: str
+    ids: tuple[str, ...]
+    silence: Callable[[], None]
+
+
+def subjects() -> dict[str, Subject]:
+    """By name, in the order of registration; a function that is registered for two kinds is one subject."""
+    return {subject.name: subject for subject in (*_rules(), *_reconcilers(), *_tasks())}
+
+
+def _rules() -> Iterator[Subject]:
+    for place, silent in _places():
+        for function in place:
+            yield _subject(function, partial(_silence_rule, function, silent))
+
+
+def _places() -> Iterator[tuple[list[Any], Function]]:
+    """Every list of rules, and what stands for a rule of that list which has nothing to say."""
+    from ocmconsole.kubeapi import admission, authz
+
+    lists: tuple[dict[Any, list[Any]], ...] = (
+        admission._defaults,
+        admission._checks,
+        admission._delete_checks,
+        admission._acts,
+    )
+    yield from ((place, _nothing) for by_kind in lists for place in by_kind.values())
+    yield from ((place, _no_rows) for place in admission._records.values())
+    yield admission._create_checks, _nothing
+    yield authz._authorizers, _nothing
+
+
+def _silence_rule(function: Function, silent: Function) -> None:
+    for place, _ in _places():
+        place[:] = [silent if each == function else each for each in place]
+    _silence_name(function, silent)
+
+
+def _reconcilers() -> Iterator[Subject]:
+    from ocmconsole.kubeapi import controllers
+
+    for found in controllers._reconcilers.values():
+        yield _subject(found.reconcile, partial(_silence_reconciler, found.name, found.reconcile))
+
+
+def _silence_reconciler(name: str, reconcile: Function) -> None:
+    from ocmconsole.kubeapi import controllers
+
+    controllers._reconcilers[name] = controllers.Reconciler(name, _nothing)
+    _silence_name(reconcile, _nothing)
+
+
+def _tasks() -> Iterator[Subject]:
+    from ocmconsole.celery import BEAT, app
+
+    app.loader.import_default_modules()
+    for name in sorted({str(entry["task"]) for entry in BEAT.values()} - NO_RULE):
+        task = app.tasks[name]
+        yield Subject(name, _app(name), _ids(task.run), partial(setattr, task, "run", _nothing))
+
+
+def _subject(function: Function, silence: Callable[[], None]) -> Subject:
+    owner = getattr(function, "__self__", None)
+    module = function.__module__ if owner is None else owner.app  # one method is an authorizer for each app's grants
+    return Subject(f"{module}.{function.__qualname__}", _app(module), _ids(function), silence)
+
+
+def _app(module: str) -> str:
+    return module.removeprefix("ocmconsole.").partition(".")[0]
+
+
+def _ids(function: Function) -> tuple[str, ...]:
+    head = (function.__doc__ or "").partition("\n\n")[0]
+    between = [
+        f"{letter}{number}" for letter, first, last in SPAN.findall(head) for number in range(int(first), int(last) + 1)
+    ]
+    return tuple(dict.fromkeys((*CONTRACT_ID.findall(head), *between)))
+
+
+def _silence_name(function: Function, silent: Function) -> None:
+    """Tests that call a function by its name meet the silence too."""
+    module = sys.modules[function.__module__]
+    if getattr(module, function.__name__, None) == function:
+        setattr(module, function.__name__, silent)
+
+
+def _nothing(*_arguments: object, **_options: object) -> None:
+    """The answer of a rule that agrees, a reconciler that is content, an authorizer without an opinion."""
+
+
+def _no_rows(*_arguments: object, **_options: object) -> tuple[()]:
+    return ()
