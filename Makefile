@@ -16,6 +16,7 @@ export PATH := $(if $(HAVE_NPM),$(PATH),$(CURDIR)/$(VENV)/bin:$(PATH))
 # Override to run a part: make test TESTS=tests/api PYTEST="-x -k lease"
 TESTS ?= tests
 PYTEST ?=
+MUTANTS ?=
 WORKERS ?= auto
 FAST := $(wildcard tests/unit tests/api tests/doors tests/controllers tests/architecture)
 
@@ -44,6 +45,10 @@ test: $(DEV) $(ASSETS) ## every test, on SQLite and on PostgreSQL with Redis (TE
 .PHONY: check
 check: lint ## lint and the fast tests
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not browser and not kubectl" $(PYTEST) $(FAST)
+
+.PHONY: mutants
+mutants: $(DEV) $(ASSETS) ## silence each rule and reconciler: a test that carries its id must fail (MUTANTS=names)
+	$(PY) -m tests.mutants $(MUTANTS)
 
 .PHONY: lint
 lint: $(DEV) ## format, lint, types, import rules, migrations, templates; changes nothing
