@@ -58,7 +58,7 @@ class AcceptedKey(models.Model):
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["cluster", "fingerprint"], name="registration_acceptedkey"),
+            models.UniqueConstraint(fields=["cluster", "fingerprint"], name="registration_acceptedkey_of_cluster"),
         ]
 
     def __str__(self) -> str:

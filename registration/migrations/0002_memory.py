@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ('request_uid', models.CharField(max_length=36)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('cluster', 'fingerprint'), name='registration_acceptedkey')],
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'fingerprint'), name='registration_acceptedkey_of_cluster')],
             },
         ),
         migrations.CreateModel(
