@@ -7,6 +7,7 @@ Names and defaults are those of docs/settings.md. Without any of them one proces
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from datetime import timedelta
 from ipaddress import ip_network
@@ -28,6 +29,7 @@ SHORTEST_SECRET = 32
 UNIX = "unix:"
 ROOT = Path(__file__).resolve().parent.parent
 
+RESOURCE = re.compile(r"([a-z0-9-]+(\.[a-z0-9-]+)*)?/v[a-z0-9]+/[a-z0-9]+")
 UPSTREAM_GATES = {
     "DefaultClusterSet": True,
     "ResourceCleanup": True,
@@ -113,6 +115,16 @@ def gates(name: str) -> dict[str, bool]:
     return found
 
 
+def resources(name: str, default: str) -> list[str]:
+    """Types of objects as upstream writes them: ``group/version/resource``, the group of core being empty."""
+    found = listed(name, default)
+    for entry in found:
+        if not RESOURCE.fullmatch(entry):
+            msg = f"{name} must be group/version/resource, not {entry!r}"
+            raise ImproperlyConfigured(msg)
+    return found
+
+
 def pairs(name: str) -> dict[str, str]:
     found = {}
     for part in listed(name):
@@ -181,7 +193,7 @@ OCMCONSOLE_TRUSTED_PROXIES = proxies("OCMCONSOLE_TRUSTED_PROXY", "OCMCONSOLE_PRO
 OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
 OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
 OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")
-OCMCONSOLE_GC_RESOURCES = listed(
+OCMCONSOLE_GC_RESOURCES = resources(
     "OCMCONSOLE_GC_RESOURCES",
     "addon.open-cluster-management.io/v1beta1/managedclusteraddons,work.open-cluster-management.io/v1/manifestworks",
 )
