@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
 
 from clusters import queries
 from clusters.kinds import MANAGED_CLUSTER
@@ -32,12 +35,12 @@ GROUP = "cluster.open-cluster-management.io"
 
 @pytest.fixture(scope="module")
 def _authority() -> None:
-    from django.conf import settings
+    from django.conf import settings as configured
 
     from registration import ca
 
-    settings.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
-    ca.ensure(settings.OCMCONSOLE_HOME, ["localhost"])
+    configured.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
+    ca.ensure(configured.OCMCONSOLE_HOME, ["localhost"])
 
 
 @pytest.fixture
@@ -380,3 +383,53 @@ def test_rights_of_a_deleted_person_or_group_are_gone(ana: User, c1: ManagedClus
     again = User.objects.create_user("ana")
     again.groups.add(Group.objects.create(name="approvers"))
     assert not authz.permitted(actor(again), ACCEPT, obj=c1).allowed
+
+
+# ---------------------------------------------------------------- whatever is tried
+
+LABELS = [VIEW, ACCEPT, CHANGE, permissions.MAY_CHANGE]
+PEOPLE = ["ana", "raj", "li"]
+TRIES = st.tuples(
+    st.booleans(), st.sampled_from(PEOPLE), st.sampled_from(LABELS), st.sampled_from(PEOPLE), st.booleans()
+)
+
+
+class NobodyHandsOutMoreThanHeHolds(TestCase):
+    @settings(max_examples=30)
+    @given(
+        st.lists(st.tuples(st.sampled_from(PEOPLE), st.sampled_from(LABELS), st.booleans()), max_size=6),
+        st.lists(TRIES, max_size=10),
+    )
+    def test_in_any_order(self, given_first: list[Any], tries: list[Any]) -> None:
+        people = {name: User.objects.create_user(name) for name in PEOPLE}
+        make.cluster("c1")
+        c1 = make.stored("c1")
+
+        def place(label: str, *, on_one: bool) -> ManagedCluster | None:
+            return c1 if on_one and label != permissions.MAY_CHANGE else None
+
+        held = {(name, label, place(label, on_one=on_one) is not None) for name, label, on_one in given_first}
+        for name, label, on_one in held:
+            permissions.grant(ROOT, label, to=people[name], obj=c1 if on_one else None)
+        AuditEvent.objects.all().delete()
+        done = 0
+        for is_grant, by, label, to, on_one in tries:
+            obj = place(label, on_one=on_one)
+            entry = (to, label, obj is not None)
+            may = (by, permissions.MAY_CHANGE, False) in held and (
+                (by, label, False) in held or (by, label, obj is not None) in held
+            )
+            act = permissions.grant if is_grant else permissions.revoke
+            try:
+                made = act(actor(people[by]), label, to=people[to], obj=obj)
+            except errors.Forbidden:
+                assert not may
+                continue
+            assert may
+            assert made == ((entry in held) != is_grant)
+            done += made
+            held = held | {entry} if is_grant else held - {entry}
+        told = AuditEvent.objects.filter(act__startswith="permission:", outcome="allowed")
+        assert told.count() == done
+        for name, label, on_one in held:
+            assert authz.permitted(actor(people[name]), label, obj=c1 if on_one else None).allowed
