@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
 
 from ocmconsole.corekinds import defaults
 from ocmconsole.corekinds import home as files
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
-from ocmconsole.kubeapi import rows, verbs
+from ocmconsole.kubeapi import accounts, rows, verbs
 from ocmconsole.kubeapi.actor import MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from registration import ca, services
@@ -111,10 +112,10 @@ def _keep(kind: Kind, namespace: str, wanted: Doc) -> None:
 
 def _ensure_admin(home: Path) -> None:
     """The first superuser, with a generated password and a kubeconfig, both readable by their owner only."""
-    users = get_user_model().objects
-    if not users.filter(is_superuser=True).exists():
+    if not User.objects.filter(is_superuser=True).exists():
         password = settings.OCMCONSOLE_ADMIN_PASSWORD or secrets.token_urlsafe(18)
-        users.create_superuser(ADMIN, password=password)
+        admin = User(username=ADMIN, password=make_password(password), is_staff=True, is_superuser=True)
+        accounts.save_user(CONTROLLER, admin)
         files.write(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"
     if not _is_current(path, home):

@@ -10,7 +10,6 @@ import pytest
 from tests.architecture.test_repository import ROOT, tracked
 
 WRITERS = {"ocmconsole/kubeapi/permissions.py", "ocmconsole/kubeapi/accounts.py"}
-FIRST_ADMIN = "registration/foundation.py"  # there is nobody yet who could be asked
 SHORTCUTS = {"assign_perm", "remove_perm", "bulk_assign_perm", "bulk_remove_perm"}
 MAKERS = {"create_user", "create_superuser", "set_password", *SHORTCUTS}
 OF_RIGHTS = {"user_permissions", "permissions", "groups", "user_set"}
@@ -43,7 +42,7 @@ def test_only_the_service_gives_rights_and_changes_accounts() -> None:
         if (name := str(path.relative_to(ROOT))) not in WRITERS
         and (writes := written(ast.parse(path.read_text(encoding="utf-8"))))
     }
-    assert found == {FIRST_ADMIN: ["create_superuser"]}
+    assert found == {}
 
 
 def test_what_gives_rights_is_recognised() -> None:

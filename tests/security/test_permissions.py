@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings as configured
 from django.contrib.auth.models import Group, Permission, User
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,8 +36,6 @@ GROUP = "cluster.open-cluster-management.io"
 
 @pytest.fixture(scope="module")
 def _authority() -> None:
-    from django.conf import settings as configured
-
     from registration import ca
 
     configured.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
@@ -383,6 +382,17 @@ def test_rights_of_a_deleted_person_or_group_are_gone(ana: User, c1: ManagedClus
     again = User.objects.create_user("ana")
     again.groups.add(Group.objects.create(name="approvers"))
     assert not authz.permitted(actor(again), ACCEPT, obj=c1).allowed
+
+
+def test_the_first_superuser_is_in_the_audit_too() -> None:
+    from registration import foundation
+
+    foundation.ensure()
+    foundation.ensure()
+    [entry] = AuditEvent.objects.filter(act__startswith="user:")
+    assert (entry.user, entry.act, entry.name) == ("system:ocmconsole:foundation", "user:create", "admin")
+    password = (configured.OCMCONSOLE_HOME / "admin-password").read_text().strip()
+    assert User.objects.get(username="admin", is_superuser=True, is_staff=True).check_password(password)
 
 
 # ---------------------------------------------------------------- whatever is tried
