@@ -1,8 +1,8 @@
 """``python -m tests.mutants [NAME…]``: a test that carries the id of a rule fails when the rule does nothing.
 
 Every rule, reconciler, authorizer and task of the clock is silenced in a process of its own, which runs the tests that
-carry one of its ids until the first fails. Before that the same tests run unharmed: one that fails then proves nothing.
-Exit code 1 when a subject has no id, no test or survives, or when a test failed unharmed.
+carry one of its ids until the first fails. Then those that failed run unharmed: one that fails there too proves nothing
+and is set aside. Exit code 1 when a subject has no id, no test or survives, or when a test failed unharmed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,11 @@ from typing import Any
 from tests.hub import ROOT
 
 AT_ONCE = 2
-LONGEST_SECONDS = 300
+LONGEST_SECONDS = 900
 # Tests that run in one process; those that serve a hub prove the same more slowly.
 FOLDERS = [f"tests/{name}" for name in ("unit", "api", "controllers", "doors", "security", "commands", "statements")]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "tests.mutants.plugin", "-q", "--no-header", "--tb=no", "-r", ""]
-PYTEST += ["-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=60"]
+PYTEST += ["-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=120"]
 FAST = "not slow and not browser and not kubectl"
 TESTS_RAN, A_TEST_FAILED = 0, 1
 
@@ -53,15 +53,18 @@ class Suite:
         self.tests: dict[str, dict[str, Any]] = survey["tests"]
         self.failing: set[str] = set()
 
-    def run_unharmed(self, ids: set[str]) -> None:
-        """Two halves of the files at once."""
-        files = sorted({_file(test) for test in self.carrying(ids)})
-        halves = [files[start::AT_ONCE] for start in range(AT_ONCE)]
+    def silence_all(self, names: Iterable[str]) -> Iterator[Verdict]:
+        """Again with other tests where the one that failed does so unharmed."""
+        doubtful = list(names)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for found in pool.map(
-                lambda half: self._pytest(f"half{half[0]}", half, _contract(ids)), filter(None, halves)
-            ):
-                self.failing |= {name for name, test in found["tests"].items() if test.get("outcome") == "failed"}
+            while doubtful:
+                verdicts = list(pool.map(self.silence, doubtful))
+                self.failing |= self._failing_unharmed({verdict.killer for verdict in verdicts if verdict.killer})
+                yield from (verdict for verdict in verdicts if verdict.killer not in self.failing)
+                doubtful = [verdict.name for verdict in verdicts if verdict.killer in self.failing]
+
+    def _failing_unharmed(self, tests: set[str]) -> set[str]:
+        return _failed(self._pytest("unharmed", sorted(tests))) if tests else set()
 
     def carrying(self, ids: Iterable[str]) -> list[str]:
         wanted = set(ids)
@@ -80,8 +83,8 @@ class Suite:
             found = self._pytest(name, files, f"--mutant={name}", _contract(ids), "-x", *aside)
         except RuntimeError as error:
             return Verdict(name, ids, len(tests), "", str(error))
-        failed = [test for test, what in found["tests"].items() if what.get("outcome") == "failed"]
-        return Verdict(name, ids, len(tests), failed[0] if failed else "", f"{len(tests)} tests pass without it")
+        killer = next(iter(_failed(found)), "")
+        return Verdict(name, ids, len(tests), killer, f"{len(tests)} tests pass without it")
 
     def _pytest(self, name: str, paths: list[str], *options: str) -> dict[str, Any]:
         report = self.scratch / f"{name.replace('/', '.')}.json"
@@ -91,6 +94,10 @@ class Suite:
             raise RuntimeError(f"pytest did not run for {name}:\n{done.stdout}{done.stderr}")
         found: dict[str, Any] = json.loads(report.read_text())
         return found
+
+
+def _failed(found: dict[str, Any]) -> set[str]:
+    return {test for test, what in found["tests"].items() if what.get("outcome") == "failed"}
 
 
 def _file(test: str) -> str:
@@ -103,14 +110,12 @@ def _contract(ids: Iterable[str]) -> str:
 
 def main(names: list[str]) -> int:
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ocmconsole-mutants-") as scratch, ThreadPoolExecutor(AT_ONCE) as pool:
+    with tempfile.TemporaryDirectory(prefix="ocmconsole-mutants-") as scratch:
         suite = Suite(Path(scratch))
         if unknown := set(names) - suite.subjects.keys():
             raise SystemExit(f"nothing is registered as {', '.join(sorted(unknown))}")
-        chosen = names or list(suite.subjects)
-        suite.run_unharmed({contract for name in chosen for contract in suite.subjects[name]})
         verdicts = []
-        for verdict in pool.map(suite.silence, chosen):
+        for verdict in suite.silence_all(names or suite.subjects):
             verdicts.append(verdict)
             _say(str(verdict))
     survivors = [verdict for verdict in verdicts if not verdict.killer]
