@@ -29,10 +29,11 @@ from clusters.kinds import (
     ConditionType,
     conditions_of,
     instant,
+    label_of,
     spec_of,
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
-from ocmconsole.corekinds.kinds import EVENT
+from ocmconsole.corekinds.kinds import EVENT, NAMESPACE
 from ocmconsole.kubeapi import conditions, controllers, errors, times, verbs
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.kinds import Key
@@ -128,10 +129,14 @@ def _lost_renewal(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     return (Key("", key.namespace),) if after < before else ()
 
 
+def _new_namespace(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    return (key,) if old is None and new is not None and label_of(new, CLUSTER_LABEL) else ()
+
+
 @controllers.reconciler(
     MANAGED_CLUSTER,
     keys=controllers.changed(_has_condition, is_deleting, _lease_seconds, _available),
-    also={LEASE: _lost_renewal},
+    also={LEASE: _lost_renewal, NAMESPACE: _new_namespace},
 )
 def reconcile_lease_health(key: Key) -> timedelta | None:
     """H15, H16: Available becomes Unknown when the lease is five of its periods old; the agent takes it back (H17)."""

@@ -281,7 +281,7 @@ def test_a_lease_from_an_earlier_life_does_not_make_a_new_cluster_silent() -> No
     assert abs(renewed - timezone.now().timestamp() * 1_000_000) < 60_000_000
 
 
-@pytest.mark.contract("D5", "K10", "S93")
+@pytest.mark.contract("D5", "K10", "S93", "H12")
 def test_taking_the_renew_rule_away_sticks_until_somebody_puts_it_back(c1: str) -> None:
     raj = person("raj")
     grant(raj, rule("get patch escalate", "clusterroles", groups=roles.RBAC))
@@ -298,7 +298,7 @@ def test_taking_the_renew_rule_away_sticks_until_somebody_puts_it_back(c1: str) 
     assert not ClusterFacts.objects.get(cluster=c1).renewal_withheld
 
 
-@pytest.mark.contract("D5")
+@pytest.mark.contract("D5", "H12")
 def test_deleting_the_whole_role_withholds_nothing(c1: str) -> None:
     verbs.delete(make.ADMIN, kinds.CLUSTER_ROLE, Key("", ROLE))
     make.settle()
