@@ -85,8 +85,9 @@ class Authority:
             raise ValueError("the request has no common name")
         if MASTERS in request.organizations:  # W24
             raise ValueError(f"the group {MASTERS} is not given to a certificate request")
+        if not request.key_is_strong:
+            raise ValueError(f"a key of type {request.key_text} is not signed")
         with certificates.readable("certificate request"):
-            _check_key(csr.public_key())
             leaf = self._issue(csr.subject, csr.public_key(), _client_extensions(usages), lifetime, now)
         if leaf.subject.public_bytes() != csr.subject.public_bytes():
             raise ValueError("the subject cannot be copied exactly")
@@ -257,11 +258,6 @@ def _check_usages(usages: Sequence[str]) -> None:
         raise ValueError(f"the usages do not include {CLIENT_AUTH}")
     if extra := sorted(set(usages) - {CLIENT_AUTH, *KEY_USAGES}):
         raise ValueError(f"a client certificate is not signed for {', '.join(extra)}")
-
-
-def _check_key(key: CertificatePublicKeyTypes) -> None:
-    if not certificates.is_strong(key):
-        raise ValueError(f"a key of type {certificates.key_text(key)} is not signed")
 
 
 def _client_extensions(usages: Sequence[str]) -> list[tuple[x509.ExtensionType, bool]]:

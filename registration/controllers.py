@@ -197,6 +197,7 @@ def _is_asked_by_listed(row: ManagedCluster) -> bool:
         and cluster_of(request.doc) == row.name
         and not _is_strange(row.name, request.key_fingerprint)
         for request in queries.requests_of(row.name).exclude(state__in=(State.DENIED, State.FAILED))
+        if request.state == State.PENDING or request.created >= row.created  # not of an earlier cluster of the name
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 from cryptography import x509
@@ -25,8 +26,15 @@ BOOTSTRAP = Actor(
 )
 
 
-def pem(common_name: str, organizations: list[str], *, units: list[str] = [], dns: list[str] = []) -> bytes:  # noqa: B006 - never changed
-    """A PKCS#10 request with a new P-256 key."""
+def pem(
+    common_name: str,
+    organizations: Sequence[str],
+    *,
+    units: Sequence[str] = (),
+    dns: Sequence[str] = (),
+    key: Any = None,
+) -> bytes:
+    """A PKCS#10 request with a new P-256 key, or with the key that is given."""
     names = [(NameOID.ORGANIZATION_NAME, each) for each in organizations]
     names += [(NameOID.ORGANIZATIONAL_UNIT_NAME, each) for each in units]
     names += [(NameOID.COMMON_NAME, common_name)] if common_name else []
@@ -36,7 +44,7 @@ def pem(common_name: str, organizations: list[str], *, units: list[str] = [], dn
         builder = builder.add_extension(
             x509.SubjectAlternativeName([x509.DNSName(each) for each in dns]), critical=False
         )
-    made = builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    made = builder.sign(key or ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     return made.public_bytes(serialization.Encoding.PEM)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
@@ -17,10 +18,11 @@ from ocmconsole.corekinds import defaults
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, controllers, foundation, identity
+from ocmconsole.kubeapi.models import AuditEvent
+from registration import ca, controllers, evidence, foundation, identity, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
-from registration.models import CertificateSigningRequest
+from registration.models import AcceptedKey, CertificateSigningRequest
 from tests import factories as make
 from tests import requests
 
@@ -78,6 +80,102 @@ def test_an_agent_renews_its_own_name_without_a_person() -> None:
     condition = requests.row("c1-b").doc["status"]["conditions"][0]
     assert condition["reason"] == "AutoApprovedByHubCSRApprovingController"
     assert condition["message"] == "Auto approving Managed cluster agent certificate after SubjectAccessReview."
+
+
+@pytest.mark.contract("H36", "D9")
+def test_a_renewal_adds_its_key_to_the_memory_of_the_name() -> None:
+    agent = joined()
+    requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1")
+    approve("c1-a")
+    requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=agent)
+    make.settle()
+    kept = AcceptedKey.objects.order_by("pk").values_list("cluster", "how", "accepted_by", "request")
+    assert list(kept) == [
+        ("c1", "accept", "root", "c1-a"),
+        ("c1", "renewal", "system:ocmconsole:registration", "c1-b"),
+    ]
+
+
+@pytest.mark.contract("H36", "D9")
+@pytest.mark.parametrize("by", ["token", "impersonation"])
+def test_a_renewal_without_the_certificate_waits_and_is_barred(by: str) -> None:
+    agent = joined()
+    requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1")
+    approve("c1-a")
+    fake = replace(agent, credential="jwt:x") if by == "token" else replace(agent, impersonator="ana")
+    requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=fake)
+    make.settle()
+    assert requests.state("c1-b") == "Pending"
+    with pytest.raises(errors.Forbidden, match="was never accepted for it"):
+        approve("c1-b")
+
+
+@pytest.mark.contract("H36", "D5", "D9", "G14")
+def test_a_renewal_that_waits_needs_no_word_of_a_person() -> None:
+    """Its certificate vouches for the key; only the right to renew was missing."""
+    agent = joined()
+    requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1")
+    approve("c1-a")
+    make.accept("c1", accepts=False)
+    make.settle()
+    requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=_may_ask(agent))
+    make.settle()
+    assert requests.state("c1-b") == "Pending"
+    assert evidence.of("c1").waiting[0].history is evidence.KeyHistory.RENEWAL
+    approve("c1-b")
+    assert requests.state("c1-b") == "Issued"
+    assert AcceptedKey.objects.get(request="c1-b").how == AcceptedKey.How.RENEWAL
+
+
+@pytest.mark.contract("D9")
+def test_a_hub_that_is_upgraded_remembers_the_keys_of_its_stored_requests() -> None:
+    from importlib import import_module
+
+    from django.apps import apps
+
+    requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1")
+    approve("c1-a")
+    requests.ask("c2-a", requests.agent_pem("c2"), cluster="c2")
+    AcceptedKey.objects.all().delete()
+    for _ in range(2):
+        import_module("registration.migrations.0003_keys_of_stored_requests").remember(apps, None)
+    kept = AcceptedKey.objects.get()
+    assert (kept.cluster, kept.fingerprint) == ("c1", requests.row("c1-a").key_fingerprint)
+    assert (kept.how, kept.request) == (AcceptedKey.How.UPGRADE, "c1-a")
+
+
+@pytest.mark.contract("D9")
+def test_two_who_approve_two_keys_at_once_do_not_both_succeed() -> None:
+    """Each has looked before the other wrote; the memory is asked again under the lock."""
+    for name, credential in (("c1-a", "bootstrap:a"), ("c1-b", "bootstrap:b")):
+        requests.ask(
+            name, requests.agent_pem("c1"), cluster="c1", by=replace(requests.BOOTSTRAP, credential=credential)
+        )
+
+    def add(doc: Any) -> None:
+        controllers.add_decision(doc, "Approved", "Test", "")
+
+    with pytest.raises(errors.Forbidden, match="was never accepted for it"), verbs.batch(make.ADMIN) as batch:
+        batch.edit(CSR, Key("", "c1-a"), add, subresource="approval")
+        batch.edit(CSR, Key("", "c1-b"), add, subresource="approval")
+    assert [requests.state(name) for name in ("c1-a", "c1-b")] == ["Pending", "Pending"]
+    assert not AcceptedKey.objects.exists()
+
+
+@pytest.mark.contract("H34")
+@pytest.mark.parametrize("what", ["signer", "label", "add-on"])
+def test_what_is_no_agents_request_is_not_looked_at(what: str) -> None:
+    agent = joined()
+    doc = requests.document("c1-x", requests.agent_pem("c1"), cluster="c1")
+    if what == "signer":
+        doc["spec"]["signerName"] = "open-cluster-management.io/grpc"
+    elif what == "label":
+        doc["metadata"]["labels"] = {}
+    else:
+        doc["metadata"]["labels"][identity.ADDON_LABEL] = "work-manager"
+    make.create(CSR, doc, by=agent)
+    make.settle()
+    assert requests.state("c1-x") == "Pending"
 
 
 @pytest.mark.contract("H36")
@@ -238,6 +336,21 @@ def test_nobody_gets_a_certificate_with_a_persons_name() -> None:
     assert requests.state("ana-1") == "Failed"
 
 
+@pytest.mark.contract("W24", "K12")
+@pytest.mark.parametrize("kind", ["RSA 1024", "ECDSA secp256k1", "DSA 2048"])
+def test_weak_keys_are_not_signed(kind: str) -> None:
+    made = {
+        "RSA 1024": lambda: rsa.generate_private_key(65537, 1024),
+        "ECDSA secp256k1": lambda: ec.generate_private_key(ec.SECP256K1()),
+        "DSA 2048": lambda: dsa.generate_private_key(2048),
+    }[kind]()
+    requests.ask("c1-w", requests.pem(f"{GROUP}:agent", [GROUP], key=made), cluster="c1")
+    approve("c1-w")
+    assert requests.state("c1-w") == "Failed"
+    failed = requests.row("c1-w").doc["status"]["conditions"][-1]
+    assert failed["message"] == f"a key of type {kind} is not signed"
+
+
 @pytest.mark.contract("W24")
 def test_server_usages_are_not_signed() -> None:
     requests.ask("web", requests.pem("web", []), cluster="", by=make.ADMIN, usages=["server auth"])
@@ -258,11 +371,76 @@ def test_a_second_look_at_every_request_writes_nothing() -> None:
     requests.ask("c1-n", requests.agent_pem("c1"), cluster="c1", by=agent)
     make.settle()
     for name in ("c1-m", "c1-n"):
-        for look in (controllers.reconcile_request_approval, controllers.reconcile_request_signing):
+        for look in (
+            controllers.reconcile_request_refusal,
+            controllers.reconcile_request_approval,
+            controllers.reconcile_request_signing,
+            controllers.reconcile_superseded_requests,
+        ):
             assert make.writes_of(look, Key("", name)) == []
 
 
 # ---------------------------------------------------------------- collection
+
+
+@pytest.mark.contract("K36", "W25")
+def test_a_decision_can_be_read_for_an_hour_even_when_its_certificate_ends_sooner(settings: Any) -> None:
+    settings.OCMCONSOLE_CERT_LIFETIME = timedelta(minutes=30)
+    requests.ask("short", requests.agent_pem("c1"), cluster="c1")
+    approve("short")
+    now = timezone.now()
+    assert controllers.collect_requests(now + timedelta(minutes=45)) == 0
+    assert controllers.collect_requests(now + timedelta(minutes=61)) == 1
+
+
+FIRST = replace(requests.BOOTSTRAP, credential="bootstrap:abcdef", address="203.0.113.7")
+
+
+@pytest.mark.contract("K11", "D13")
+def test_of_what_one_asker_wants_for_one_name_the_newest_waits() -> None:
+    for number in range(12):
+        requests.ask(f"c1-{number:02}", requests.agent_pem("c1"), cluster="c1", by=FIRST)
+    make.settle()
+    assert list(CertificateSigningRequest.objects.values_list("name", flat=True)) == ["c1-11"]
+    assert AuditEvent.objects.filter(act="certificatesigningrequest:supersede", name="c1").count() == 11
+    created = AuditEvent.objects.filter(act="certificatesigningrequest:create", name__startswith="c1-")
+    assert created.count() == 12  # their evidence stays
+    assert queries.request_count("c1") == 1
+    assert "The newest of 12 keys counts" in [fact.title for fact in evidence.of("c1").checked]
+
+
+@pytest.mark.contract("K11", "K7", "D13")
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FIRST, credential="bootstrap:zzzzzz", user="system:bootstrap:zzzzzz"),
+        replace(FIRST, address="203.0.113.8"),
+    ],
+    ids=["credential", "address"],
+)
+def test_another_asker_supersedes_nothing(other: Actor) -> None:
+    requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1", by=FIRST)
+    requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=other)
+    make.settle()
+    assert CertificateSigningRequest.objects.count() == 2
+
+
+@pytest.mark.contract("K11")
+def test_neither_another_agent_nor_what_is_decided_gives_way() -> None:
+    requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1", by=FIRST)
+    approve("c1-a")
+    requests.ask("c1-b", requests.agent_pem("c1", "second"), cluster="c1", by=FIRST)
+    requests.ask("c1-c", requests.agent_pem("c1"), cluster="c1", by=FIRST)
+    make.settle()
+    assert CertificateSigningRequest.objects.count() == 3
+    assert make.writes_of(controllers.reconcile_superseded_requests, Key("", "c1-c")) == []
+
+
+@pytest.mark.contract("K11", "G22")
+def test_the_evidence_says_when_an_agent_can_ask_no_more() -> None:
+    for number in range(10):
+        requests.ask(f"c1-{number}", requests.agent_pem("c1", f"a{number}"), cluster="c1", by=FIRST)
+    assert "There are 10 requests for this name" in [fact.title for fact in evidence.of("c1").checked]
 
 
 @pytest.mark.contract("W25")
