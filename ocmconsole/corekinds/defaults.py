@@ -1,4 +1,4 @@
-"""What exists on every hub from its first start: namespaces, and the roles that Kubernetes ships (wire.md 6.5, H1).
+"""What every hub has from its first start: namespaces, the roles that Kubernetes ships, a ClusterManager (6.5, H1, D8).
 
 ``ensure`` runs at each start and is idempotent. A role or binding keeps what people added to it, gets back what they
 took away, and is left alone when its autoupdate annotation says so, as in Kubernetes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ocmconsole.corekinds import controllers, kinds
+from ocmconsole.corekinds import controllers, definitions, kinds
 from ocmconsole.corekinds.rbac import GROUP
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, UNAUTHENTICATED
@@ -79,6 +79,20 @@ GROUPS = {
     "system:public-info-viewer": [AUTHENTICATED, UNAUTHENTICATED],
 }
 
+# This hub runs no add-on manager, and clusteradm is told so.
+CLUSTER_MANAGER_SPEC: Doc = {
+    "deployOption": {"mode": "Default"},
+    "addOnManagerConfiguration": {"featureGates": [{"feature": "AddonManagement", "mode": "Disable"}]},
+}
+# The parts that `clusteradm get hub-info` asks for by the names that it finds in the status, and without a name fails
+# (C15). They are parts of one program here, so it finds no deployment under any of them and prints none.
+PARTS = (
+    "cluster-manager-registration-controller",
+    "cluster-manager-registration-webhook",
+    "cluster-manager-work-webhook",
+    "cluster-manager-placement-controller",
+)
+
 
 def ensure(actor: Actor) -> None:
     """Create what is missing, repair what lost something."""
@@ -92,8 +106,26 @@ def ensure(actor: Actor) -> None:
         _ensure(actor, kinds.CLUSTER_ROLE, doc)
     for name, groups in GROUPS.items():
         _ensure(actor, kinds.CLUSTER_ROLE_BINDING, _binding(name, groups), gains="subjects")
+    _ensure_cluster_manager(actor)
     for namespace in NAMESPACES:
         controllers.reconcile_namespace(Key("", namespace))  # agents that join early ask kube-public for the CA
+
+
+def _ensure_cluster_manager(actor: Actor) -> None:
+    """Whoever deletes it (``clusteradm clean`` does) finds it again after the next start."""
+    _ensure(actor, kinds.CLUSTER_MANAGER, {"metadata": {"name": definitions.THE_HUB}, "spec": CLUSTER_MANAGER_SPEC})
+    deployments = [_related("apps", "deployments", name, "open-cluster-management-hub") for name in PARTS]
+    defined = [
+        _related(definitions.GROUP, definitions.PLURAL, doc["metadata"]["name"])
+        for doc in definitions.all_definitions()
+    ]
+    status = {"relatedResources": deployments + defined}
+    key = Key("", definitions.THE_HUB)
+    verbs.edit(actor, kinds.CLUSTER_MANAGER, key, lambda doc: doc.update(status=status), subresource="status")
+
+
+def _related(group: str, resource: str, name: str, namespace: str = "") -> Doc:
+    return {"group": group, "version": "v1", "resource": resource, "namespace": namespace, "name": name}
 
 
 def _metadata(name: str) -> Doc:

@@ -295,6 +295,28 @@ CLUSTER_ROLE_BINDING = kinds.register(
 )
 
 
+# ---------------------------------------------------------------- the hub itself
+
+# D8: clusteradm takes for a hub what has this kind, and asks the object what belongs to it.
+CLUSTER_MANAGER = kinds.register(
+    Kind(
+        kind="ClusterManager",
+        plural="clustermanagers",
+        namespaced=False,
+        versions=(
+            Version(
+                group="operator.open-cluster-management.io",
+                version="v1",
+                schema=Schema(schemas.CLUSTER_MANAGER, name="io.open-cluster-management.operator.v1.ClusterManager"),
+            ),
+        ),
+        model=models.ClusterManager,
+        subresources=(Subresource("status"),),
+        custom=True,
+    )
+)
+
+
 def _at(doc: Doc, *path: str) -> str:
     """The text at a path of a stored document, or none."""
     value: Any = doc

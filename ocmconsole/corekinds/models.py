@@ -80,6 +80,11 @@ class ClusterRoleBinding(Resource):
         pass
 
 
+class ClusterManager(Resource):
+    class Meta(Resource.Meta):
+        pass
+
+
 class BootstrapTokenQuerySet(models.QuerySet["BootstrapToken"]):
     def usable(self, now: datetime) -> Self:
         return self.filter(expires__gt=now, revoked_at=None)

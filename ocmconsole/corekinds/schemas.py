@@ -437,3 +437,14 @@ TOKEN_REQUEST: Doc = structure(
         ),
     },
 )
+
+
+# operator.open-cluster-management.io/v1
+
+CLUSTER_MANAGER: Doc = structure(
+    "The hub itself, for clients that ask its operator about it. This hub has no operator; nothing follows from it.",
+    {
+        "spec": anything("How upstream's operator would deploy a hub."),
+        "status": anything("What belongs to the hub."),
+    },
+)

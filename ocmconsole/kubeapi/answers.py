@@ -1,4 +1,4 @@
-"""Writes answers: an object, a table, or a refusal as a Status, in the form the client asked for (wire.md 2.4, 3.7)."""
+"""Writes answers: an object, a list, a stream, or a refusal as a Status, in the form asked for (wire.md 2.4, 3.7)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
-from ocmconsole.kubeapi import errors, negotiation, tables
+from ocmconsole.kubeapi import authentication, authz, errors, negotiation, tables, watch
 from ocmconsole.kubeapi.calls import Call
 from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.handoff import HandOff
+from ocmconsole.kubeapi.requestinfo import ListOptions
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,45 @@ def object_(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
     elif call.answer.shape:
         shown = tables.partial(shown)
     return respond(call, shown, status)
+
+
+def listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
+    """Documents in the stored version as a list of the version that was asked for."""
+    shown = [call.served.version.from_storage(doc) for doc in docs]
+    if call.answer.shape == "Table":
+        return respond(call, table(call, shown, metadata))
+    if call.answer.shape:
+        shown = [tables.partial(doc) for doc in shown]
+        head: Doc = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+    else:
+        head = {"kind": f"{call.served.kind.kind}List", "apiVersion": call.served.version.api_version}
+    return respond(call, {**head, "metadata": metadata, "items": shown})
+
+
+def scope(call: Call, options: ListOptions) -> watch.Scope:
+    """What a list or watch sees. Raises BadRequest for a field selector that the kind does not support."""
+    include = call.request.query_params.get("includeObject", "Metadata")
+    seen = watch.Scope(call.served, call.info.namespace, options, call.answer.shape, include)
+    options.fields.check_supported(seen.labels())
+    return seen
+
+
+def stream(call: Call, seen: watch.Scope, state: watch.State = watch.stored) -> HandOff:
+    """A watch, which goes on as long as its caller may."""
+    environ, attributes = call.request.META, call.info.attributes()
+
+    def may_go_on() -> bool:
+        """Asked of the credential again: it may have ended, or its holder been deactivated."""
+        try:
+            return authz.authorize(authentication.actor_of(environ), attributes).allowed
+        except (errors.Unauthorized, errors.Forbidden):
+            return False
+
+    return HandOff(
+        watch.events(seen, may_go_on, state),
+        content_type="application/json",
+        headers={"Cache-Control": "no-cache, private"},
+    )
 
 
 def table(call: Call, docs: list[Doc], metadata: Doc) -> Doc:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource
-from ocmconsole.kubeapi.virtual import Endpoint, described
+from ocmconsole.kubeapi.virtual import Endpoint, collected, described
 
 MINOR = "32"
 # The reference lists the verbs of custom resources in this order (wire.md 1.7).
@@ -63,7 +64,7 @@ class Catalogue:
 
 def catalogue() -> Catalogue:
     """What the registries hold now."""
-    return Catalogue(kinds.all_served(), described())
+    return Catalogue(chain(kinds.all_served(), collected()), described())
 
 
 def preference(version: str) -> tuple[int, int, int]:

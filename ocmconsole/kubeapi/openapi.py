@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -30,7 +31,7 @@ from ocmconsole.kubeapi.definitions import (
 )
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Served, Subresource
-from ocmconsole.kubeapi.virtual import Endpoint, described
+from ocmconsole.kubeapi.virtual import Endpoint, collected, described
 
 _PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC = "application/strategic-merge-patch+json"
@@ -183,7 +184,7 @@ class Publication:
 @cache
 def publication() -> Publication:
     """The documents about everything registered; asked for only after all apps have registered their kinds."""
-    return Publication(kinds.all_served(), described())
+    return Publication(chain(kinds.all_served(), collected()), described())
 
 
 def v3_root() -> Document:

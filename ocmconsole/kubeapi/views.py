@@ -6,8 +6,6 @@ It decides nothing itself; every rule is behind the verbs.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,27 +19,25 @@ from ocmconsole.kubeapi import (
     admission,
     answers,
     apply,
-    authentication,
     authz,
     bodies,
     changes,
     documents,
     errors,
+    fixed,
     kinds,
     negotiation,
+    paging,
     patches,
     paths,
     requestinfo,
     rows,
-    tables,
     times,
     verbs,
     virtual,
-    watch,
 )
 from ocmconsole.kubeapi.authentication import KubernetesAuthentication
 from ocmconsole.kubeapi.calls import Call
-from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
@@ -93,19 +89,22 @@ class KubernetesView(APIView):
             return paths.answer(request, info.path)
         if found := virtual.find(info.group, info.version, info.resource, info.subresource):
             return _virtual(request, actor, info, found)
-        served = kinds.find(info.group, info.version, info.resource)
+        collection = virtual.collection(info.group, info.version, info.resource)
+        served = collection.served if collection else kinds.find(info.group, info.version, info.resource)
         if served is None:
             raise errors.unknown_path()
         call = Call(request, actor, info, decision, served, answers.negotiate(request))
         if served.version.warning:
             admission.warn(served.version.warning)
-        return _route(call)
+        _check_route(call)
+        return fixed.answer(call, collection) if collection else HANDLERS[info.verb](call)
 
 
 entry = KubernetesView.as_view()
 
 
-def _route(call: Call) -> HttpResponseBase:
+def _check_route(call: Call) -> None:
+    """Raises NotFound for a place that the kind does not have, MethodNotAllowed for a verb."""
     kind, info = call.served.kind, call.info
     if info.subresource:
         sub = kind.subresource(info.subresource)
@@ -119,7 +118,6 @@ def _route(call: Call) -> HttpResponseBase:
         raise errors.unknown_path()
     if not kind.namespaced and info.namespace:
         raise errors.unknown_path()
-    return HANDLERS[info.verb](call)
 
 
 def _has_name(call: Call) -> bool:
@@ -145,8 +143,8 @@ def _get(call: Call) -> HttpResponseBase:
 
 def _list(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=False)
-    scope = _scope(call, options)
-    after, revision = _position(options, call)
+    scope = answers.scope(call, options)
+    after, revision = paging.position(options, call.served.kind)
     _await_revision(options)
     kind = call.served.kind
     page = rows.page(
@@ -159,14 +157,14 @@ def _list(call: Call) -> HttpResponseBase:
     )
     metadata: Doc = {"resourceVersion": str(revision or page.revision)}
     if page.last is not None:
-        metadata["continue"] = _token(page.last, revision or page.revision)
+        metadata["continue"] = paging.token(page.last, revision or page.revision)
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     everything = options.labels.is_empty and not options.fields.terms
     if everything and not call.answer.shape and call.answer.media == "json" and call.served.version is kind.storage:
         return _list_of_texts(call, metadata, page.texts)
     docs = [orjson.loads(text) for text in page.texts]
-    return _listed(call, [doc for doc in docs if scope.sees(doc)], metadata)
+    return answers.listed(call, [doc for doc in docs if scope.sees(doc)], metadata)
 
 
 def _list_of_texts(call: Call, metadata: Doc, texts: list[str]) -> HttpResponse:
@@ -178,75 +176,9 @@ def _list_of_texts(call: Call, metadata: Doc, texts: list[str]) -> HttpResponse:
     return HttpResponse(body, content_type="application/json", headers={"Cache-Control": "no-cache, private"})
 
 
-def _listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
-    shown = [call.served.version.from_storage(doc) for doc in docs]
-    if call.answer.shape == "Table":
-        return answers.respond(call, answers.table(call, shown, metadata))
-    if call.answer.shape:
-        shown = [tables.partial(doc) for doc in shown]
-        listed: Doc = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-    else:
-        listed = {"kind": f"{call.served.kind.kind}List", "apiVersion": call.served.version.api_version}
-    return answers.respond(call, {**listed, "metadata": metadata, "items": shown})
-
-
 def _watch(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=True)
-    scope = _scope(call, options)
-    environ, attributes = call.request.META, call.info.attributes()
-
-    def may_go_on() -> bool:
-        """Asked of the credential again: it may have ended, or its holder been deactivated."""
-        try:
-            return authz.authorize(authentication.actor_of(environ), attributes).allowed
-        except (errors.Unauthorized, errors.Forbidden):
-            return False
-
-    return HandOff(
-        watch.events(scope, may_go_on),
-        content_type="application/json",
-        headers={"Cache-Control": "no-cache, private"},
-    )
-
-
-def _scope(call: Call, options: requestinfo.ListOptions) -> watch.Scope:
-    include = call.request.query_params.get("includeObject", "Metadata")
-    scope = watch.Scope(call.served, call.info.namespace, options, call.answer.shape, include)
-    options.fields.check_supported(scope.labels())
-    return scope
-
-
-def _position(options: requestinfo.ListOptions, call: Call) -> tuple[Key | None, int | None]:
-    """Where a continued list goes on, and the revision of its first page."""
-    if not options.token:
-        return None, None
-    key, revision = _read_token(options.token)
-    if changes.cut_before(call.served.kind.resource, revision) is not None:
-        raise errors.Expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new "
-            "list without the continue parameter, or use the continue token in this response to retrieve the remainder "
-            "of the results. Continuing with the provided token results in an inconsistent list - objects that were "
-            "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
-            "list.",
-            metadata={"continue": _token(key, changes.head())},
-        )
-    return key, revision
-
-
-def _read_token(token: str) -> tuple[Key, int]:
-    """A client may send anything: what ``_token`` cannot have made is refused."""
-    try:
-        match orjson.loads(base64.urlsafe_b64decode(token.encode())):
-            case [int(revision), str(namespace), str(name)] if revision is not True and "\0" not in namespace + name:
-                if 0 < revision < 2**63:
-                    return Key(namespace, name), revision
-    except (ValueError, binascii.Error) as error:
-        raise errors.BadRequest(f"invalid continue token: {error}") from error
-    raise errors.BadRequest("invalid continue token: it is none of this server's")
-
-
-def _token(key: Key, revision: int) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([revision, key.namespace, key.name])).decode()
+    return answers.stream(call, answers.scope(call, options))
 
 
 def _await_revision(options: requestinfo.ListOptions) -> None:
@@ -350,7 +282,7 @@ def _delete(call: Call) -> HttpResponseBase:
 
 def _delete_collection(call: Call) -> HttpResponseBase:
     listing = requestinfo.list_options(call.request.query_params, watch=False)
-    scope = _scope(call, listing)
+    scope = answers.scope(call, listing)
     options = replace(bodies.delete_options(call), uid="", resource_version="")
     page = rows.page(call.served.kind, namespace=call.info.namespace, selector=listing.labels, limit=listing.limit)
     gone = []
@@ -363,7 +295,7 @@ def _delete_collection(call: Call) -> HttpResponseBase:
         except errors.NotFound:
             continue
         gone.append(result.doc or result.gone or doc)
-    return _listed(call, gone, {"resourceVersion": str(changes.head())})
+    return answers.listed(call, gone, {"resourceVersion": str(changes.head())})
 
 
 HANDLERS: dict[str, Callable[[Call], HttpResponseBase]] = {

@@ -1,4 +1,4 @@
-"""Endpoints that store nothing: reviews, token requests, lists that are always empty.
+"""What the API answers and stores nowhere: reviews, token requests, empty lists, collections that are always the same.
 
 Apps register them here once; the API view dispatches to them, discovery and OpenAPI describe them.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Served
     from ocmconsole.kubeapi.protobuf import Message
     from ocmconsole.kubeapi.schema import Schema
 
@@ -38,7 +39,20 @@ class Endpoint:
     short_names: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Objects that follow from the program: read and watched like stored ones, and the same until the next start.
+
+    ``refusal`` says why nobody can add to them or take one away.
+    """
+
+    served: Served
+    objects: Callable[[], list[Doc]]
+    refusal: str
+
+
 _endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
+_collections: dict[tuple[str, str, str], Collection] = {}
 _delete_options: list[Message] = []
 
 
@@ -57,6 +71,20 @@ def find(group: str, version: str, plural: str, subresource: str = "") -> Endpoi
 def described() -> Iterator[Endpoint]:
     """Those that no stored kind describes."""
     return (endpoint for endpoint in _endpoints.values() if not endpoint.subresource)
+
+
+def register_collection(added: Collection) -> None:
+    kind, version = added.served
+    _collections[version.group, version.version, kind.plural] = added
+
+
+def collection(group: str, version: str, plural: str) -> Collection | None:
+    return _collections.get((group, version, plural))
+
+
+def collected() -> Iterator[Served]:
+    """The kinds of all collections."""
+    return (each.served for each in _collections.values())
 
 
 def register_delete_options(message: Message) -> None:

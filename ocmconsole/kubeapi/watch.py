@@ -64,10 +64,21 @@ class Scope:
         return common | set(self.served.version.fields)
 
 
+State = Callable[[Scope], tuple[int, list[str]]]
+
+
+def stored(scope: Scope) -> tuple[int, list[str]]:
+    """The present state of a stored kind: its revision, and the texts that may be seen."""
+    name = scope.options.fields.pinned("metadata.name")
+    page = rows.page(scope.served.kind, namespace=scope.namespace, selector=scope.options.labels, name=name)
+    return page.revision, page.texts
+
+
 @dataclass(slots=True)
 class _Stream:
     scope: Scope
     may_go_on: Callable[[], bool]
+    state: State
     position: int = 0
     has_columns: bool = False
     is_over: bool = False
@@ -77,9 +88,9 @@ class _Stream:
         return self.scope.served.kind
 
 
-async def events(scope: Scope, may_go_on: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def events(scope: Scope, may_go_on: Callable[[], bool], state: State = stored) -> AsyncIterator[bytes]:
     """Lines of a watch. ``may_go_on`` is asked again now and then; a no ends the stream."""
-    stream = _Stream(scope, may_go_on)
+    stream = _Stream(scope, may_go_on, state)
     ends = monotonic() + (scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
     async with changes.tail().subscribe(stream.kind.resource) as listener:
         async for line in _catch_up(stream):
@@ -94,7 +105,7 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
     options = stream.scope.options
     wants_state = options.initial_events or (options.initial_events is None and options.resource_version in {"", "0"})
     if wants_state:
-        stream.position, texts = await changes.in_thread(_state, stream.scope)
+        stream.position, texts = await changes.in_thread(stream.state, stream.scope)
         for line in _initial(stream, texts):
             yield line
     elif options.resource_version in {"", "0"}:
@@ -105,12 +116,6 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
         yield line
     if options.initial_events and options.bookmarks and not stream.is_over:
         yield _bookmark(stream, {END_OF_INITIAL: "true"})
-
-
-def _state(scope: Scope) -> tuple[int, list[str]]:
-    name = scope.options.fields.pinned("metadata.name")
-    page = rows.page(scope.served.kind, namespace=scope.namespace, selector=scope.options.labels, name=name)
-    return page.revision, page.texts
 
 
 def _initial(stream: _Stream, texts: list[str]) -> list[bytes]:
@@ -145,12 +150,12 @@ async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> A
     checked = marked = monotonic()
     while (now := monotonic()) < ends:
         try:
-            batch = await asyncio.wait_for(listener.queue.get(), min(ends - now, RECHECK_SECONDS))
+            batch = await asyncio.wait_for(listener.queue.get(), min(ends, checked + RECHECK_SECONDS) - now)
         except TimeoutError:
             batch = []
         if batch is None:
             return
-        if monotonic() - checked > RECHECK_SECONDS:
+        if monotonic() - checked >= RECHECK_SECONDS:
             checked = monotonic()
             if not await changes.in_thread(stream.may_go_on):
                 return
