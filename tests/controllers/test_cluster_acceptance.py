@@ -189,7 +189,7 @@ def test_looking_again_writes_nothing(c1: str) -> None:
     assert make.writes_of(look) == []
 
 
-@pytest.mark.contract("H7", "K8")
+@pytest.mark.contract("H7", "K8", "K44")
 def test_a_cluster_that_is_sent_away_keeps_the_right_to_learn_it(c1: str) -> None:
     make.available(c1)
     make.accept(c1, accepts=False)

@@ -91,7 +91,7 @@ def test_grace_is_five_leases_whatever_the_field_says(c1: str, seconds: int, gra
     assert available() == SILENT
 
 
-@pytest.mark.contract("H16")
+@pytest.mark.contract("H16", "K14")
 def test_a_shorter_lease_counts_at_once(c1: str) -> None:
     make.renew(c1, ago(20))
     make.edit(MANAGED_CLUSTER, c1, lambda doc: doc["spec"].update(leaseDurationSeconds=3))
@@ -238,7 +238,7 @@ def test_the_first_heartbeat_and_not_the_lease_itself_says_that_clocks_agree() -
     assert clock() == ("True", "ManagedClusterClockSynced")
 
 
-@pytest.mark.contract("H18", "H20")
+@pytest.mark.contract("H18", "H20", "K31")
 @pytest.mark.parametrize("seconds", [-301, 301])
 def test_a_clock_that_is_too_far_off_is_said_and_taken_back(c1: str, seconds: int) -> None:
     make.serve_since(timedelta())
@@ -260,7 +260,7 @@ def test_what_counts_is_the_time_of_the_heartbeat_not_of_looking_at_it(c1: str) 
     assert clock()[0] == "True"
 
 
-@pytest.mark.contract("H19")
+@pytest.mark.contract("H19", "K31")
 def test_the_check_can_be_switched_off_for_a_cluster(c1: str) -> None:
     make.renew(c1, ago(-400))
     make.sweep()

@@ -1,0 +1,40 @@
+"""Tests name what they show, and rules what they keep: no rule of the contract is left without either."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.subjects import subjects
+
+TESTS = Path(__file__).resolve().parents[1]
+
+ADMISSION = [*(f"A{number}" for number in range(13)), "A4a", "A4b", "A7b", "A7c", "A7d"]
+CONTROLLERS = [f"H{number}" for number in range(1, 47)]
+# Of the traps, those of clusters, sets and registration. The others are about placements, works, and clients.
+TRAPS = [*range(1, 16), "8b", *range(23, 27), *range(28, 32), 34, 35, 36, 40, 41, *range(43, 49)]
+
+
+def named_in_tests() -> set[str]:
+    """The arguments of every ``contract(…)``, wherever a mark may stand."""
+    return {name for path in TESTS.rglob("*.py") for name in _named(ast.parse(path.read_text()))}
+
+
+def _named(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contract":
+            yield from (each.value for each in node.args if isinstance(each, ast.Constant))
+
+
+@pytest.mark.parametrize(
+    "rules", [ADMISSION, CONTROLLERS, [f"K{number}" for number in TRAPS]], ids=["admission", "controllers", "traps"]
+)
+def test_each_rule_is_named_by_a_test(rules: list[str]) -> None:
+    assert sorted(set(rules) - named_in_tests()) == []
+
+
+def test_each_rule_reconciler_authorizer_and_task_says_what_it_keeps() -> None:
+    assert [name for name, subject in subjects().items() if not subject.ids] == []
