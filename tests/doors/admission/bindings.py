@@ -73,9 +73,9 @@ NEAR: dict[str, Doc] = {
 }
 
 RIGHT: list[Row] = [
-    creates("binding needs its own right", to("web"), bind_refused("raj", "web"), "A9", "K2", who=CLERK),
+    creates("binding needs its own right", to("web"), bind_refused("raj", "web"), "A9", "K2", "S134", who=CLERK),
     *(
-        creates(f"a set is bound by the right {how}", to("web"), Allowed(to("web")), "A9", "D2", who=clerk(spelled))
+        creates(f"a set is bound by the right {how}", to("web"), Allowed(to("web")), "A9", "D2", "S135", who=clerk(spelled))
         for how, spelled in SPELLINGS.items()
     ),
     *(
@@ -109,7 +109,7 @@ WARNING = 'namespace "team" is the cluster namespace of a registered cluster; bi
 IN = (TEAM, scene.other_cluster("team", accepted=True))
 
 PLACE: list[Row] = [
-    creates("no set is bound into the namespace of a cluster", to("web"), registered("team"), "D4", "K5", around=IN),
+    creates("no set is bound into the namespace of a cluster", to("web"), registered("team"), "D4", "K5", "S121", "S163", around=IN),
     creates("not even by a superuser", to("web"), registered("team"), "D4", around=IN, who=SUPERUSER),
     creates("nor where a cluster is being sent away", to("web"), registered("team"), "D4", around=(scene.sent_away("team"),)),
     creates("nor where a cluster was sent away", to("web"), registered("team"), "D4", around=(scene.sent_away("team"),), settled=True),

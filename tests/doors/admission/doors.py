@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -172,8 +173,15 @@ def page(row: Row, by: Caller) -> Said:
     return Said("; ".join(_errors_in(_browser(by).post(f"/approvals/{row.name}/accept/", seen))))
 
 
+@cache
+def _client() -> Client:
+    """One for all: loading the middleware takes longer than most requests."""
+    return Client()
+
+
 def _browser(by: Caller) -> Client:
-    client = Client()
+    client = _client()
+    client.cookies.clear()
     client.force_login(by.user, "django.contrib.auth.backends.ModelBackend")
     return client
 

@@ -43,6 +43,9 @@ SENT_AWAY = Allowed(DISCONNECTS, act="managedcluster:disconnect")
 LET_IN = Allowed(ACCEPTS, act="managedcluster:accept")
 ACCEPTED = cluster(accepted=True)
 
+TURN: Doc = {
+    "metadata": {"annotations": {"open-cluster-management.io/automatically-accepted-on": "2026-01-02T03:04:05Z"}}
+}
 KEY: Doc = {"metadata": {"annotations": {"registration.ocmconsole.io/accept-key": "SHA256:" + "0a" * 32}}}
 
 SPELLINGS: dict[str, Doc] = {
@@ -77,7 +80,7 @@ HOLDERS_OF_ONE: dict[str, Who] = {
 
 MAY: list[Row] = [
     *(
-        changes(f"a cluster is let in by {how}", cluster(), ACCEPTS, LET_IN, "A4b", "A7b", "D2", who=clerk(spelled))
+        changes(f"a cluster is let in by {how}", cluster(), ACCEPTS, LET_IN, "A4b", "A7b", "D2", "S9", "S20", who=clerk(spelled))
         for how, spelled in SPELLINGS.items()
     ),
     *(
@@ -99,7 +102,8 @@ MAY: list[Row] = [
     changes("what is let in may be written as let in", ACCEPTED, {"spec": {"hubAcceptsClient": True, "leaseDurationSeconds": 5}},
             Allowed({"spec": {"hubAcceptsClient": True, "leaseDurationSeconds": 5}}), "A4b"),
     creates("a cluster is created as not let in", DISCONNECTS, Allowed(DISCONNECTS, act="managedcluster:create"), "A4b"),
-    creates("a cluster is created without a word about it", {}, Allowed(DISCONNECTS), "A4b"),
+    creates("a cluster is created without a word about it", {},
+            Allowed({"spec": {"hubAcceptsClient": False, "leaseDurationSeconds": 60}}), "A4b", "W5", "S137"),
     changes("sending away is free where parity is wanted", ACCEPTED, DISCONNECTS, SENT_AWAY, "A5", "D3",
             settings={"OCMCONSOLE_GUARD_DISCONNECT": False}),
     changes("letting in is guarded where parity is wanted", cluster(), ACCEPTS, accept_refused("raj"), "A4b", "D3",
@@ -108,7 +112,7 @@ MAY: list[Row] = [
 ]  # fmt: skip
 
 MAY_NOT: list[Row] = [
-    changes("letting in needs its own right", cluster(), ACCEPTS, accept_refused("raj"), "A4b", "A0"),
+    changes("letting in needs its own right", cluster(), ACCEPTS, accept_refused("raj"), "A4b", "A0", "S8"),
     *(
         changes(f"no cluster is let in by {how}", cluster(), ACCEPTS, accept_refused("raj"), "A7b", "D2",
                 who=clerk(JOIN_ANY, near))
@@ -131,6 +135,7 @@ MAY_NOT: list[Row] = [
 
 OTHERS: dict[str, Doc] = {
     "label": {"metadata": {"labels": {"color": "red"}}},
+    "finalizer": {"metadata": {"finalizers": ["example.com/hold"]}},
     "annotation": {"metadata": {"annotations": {"registration.ocmconsole.io/other": "x"}}},
     "taint": {"spec": {"taints": [{"key": "a", "effect": "NoSelect"}]}},
     "lease duration, even while it lets in": {"spec": {"hubAcceptsClient": True, "leaseDurationSeconds": 5}},
@@ -162,6 +167,38 @@ NO_WRITERS: list[Row] = [
     changes("who lets in says which key is right", cluster(), KEY,
             Allowed(KEY), "D9",
             who=Who("ana", (), (ACCEPT_C1,))),
+    changes("who may not let in does not say which key is right", cluster(), KEY,
+            accept_refused("raj", why='user "raj" cannot change the annotation registration.ocmconsole.io/accept-key'), "D9"),
+    changes("who may not let in does not say that the policy had its turn", cluster(), TURN,
+            accept_refused("raj", why='user "raj" cannot change the annotation open-cluster-management.io/automatically-accepted-on'), "H9"),
+    changes("a key is written as a fingerprint", cluster(), {"metadata": {"annotations": {"registration.ocmconsole.io/accept-key": "x"}}},
+            invalid(MANAGED_CLUSTER, "c1", 'metadata.annotations[registration.ocmconsole.io/accept-key]: Invalid value: "x": '
+                    "must be SHA256: and 64 hexadecimal digits in lower case", webhook=VALIDATING), "D9", who=APPROVER),
+]  # fmt: skip
+
+# Who may change a cluster but not delete it makes it go by no other way.
+CHANGER = Who("raj", (rule("get update patch", "managedclusters", groups=GROUP), JOIN_ANY))
+OWNED: Doc = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "c1", "uid": "1"}]}}
+
+
+def held(doc: Doc) -> Doc:
+    finalizers = ["cluster.open-cluster-management.io/api-resource-cleanup"]
+    return {**doc, "metadata": {**doc["metadata"], "finalizers": finalizers}}
+
+
+def delete_refused(what: str) -> Refused:
+    return Refused(403, 'managedclusters.cluster.open-cluster-management.io "c1" is forbidden: User "raj" cannot delete resource '
+                   '"managedclusters" in API group "cluster.open-cluster-management.io" at the cluster scope: '
+                   f"this is needed to change {what}")  # fmt: skip
+
+
+REMOVAL: list[Row] = [
+    changes("who may not delete takes no finalizer of the hub away", held(cluster()), {"metadata": {"finalizers": None}},
+            delete_refused("the hub's own metadata.finalizers"), "H27", who=CHANGER),
+    changes("who may not delete gives no owner", cluster(), OWNED, delete_refused("metadata.ownerReferences"), "W18", "H27",
+            who=CHANGER),
+    changes("who may delete takes a finalizer away", held(cluster()), {"metadata": {"finalizers": None}},
+            Allowed({"metadata": {"finalizers": None}}), "H27"),
 ]  # fmt: skip
 
 ENDING: list[Row] = [
@@ -235,4 +272,4 @@ FIRST: list[Row] = [
             who=clerk()),
 ]  # fmt: skip
 
-ROWS = [*MAY, *MAY_NOT, *NO_WRITERS, *ENDING, *GUARDED, *FIRST]
+ROWS = [*MAY, *MAY_NOT, *NO_WRITERS, *REMOVAL, *ENDING, *GUARDED, *FIRST]

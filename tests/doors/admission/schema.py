@@ -31,7 +31,7 @@ QUALIFIED = (
 LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 EFFECTS = 'supported values: "NoSelect", "PreferNoSelect", "NoSelectIfNew"'
 SELECTORS = 'supported values: "ExclusiveClusterSetLabel", "LabelSelector"'
-UNREADABLE = re.compile(r'"(string|integer|object|float64|)"$|Namespaces\[[01]\](: Dup|\.name: Req)')
+UNREADABLE = re.compile(r'"(string|integer|object|int64|float64|)"$|Namespaces\[[01]\](: Dup|\.name: Req)')
 PLACES: dict[Kind, dict[str, Any]] = {
     MANAGED_CLUSTER: {},
     MANAGED_CLUSTER_SET: {"name": "web"},
@@ -112,6 +112,9 @@ CLUSTERS: list[Row] = [
          [f'spec.taints[0].effect: Unsupported value: "noselect": {EFFECTS}']),
         ("an effect is not empty", taint(effect=""), [f'spec.taints[0].effect: Unsupported value: "": {EFFECTS}']),
         ("a time is a time", taint(timeAdded="yesterday"), [formed("spec.taints[0].timeAdded", "date-time", "yesterday")]),
+        ("a time is a text", taint(timeAdded=5), [typed("spec.taints[0].timeAdded", "date-time", "int64")]),
+        ("a time is no object", taint(timeAdded={}), [typed("spec.taints[0].timeAdded", "date-time", "")]),
+        ("a key is a text", taint(key=5), [typed("spec.taints[0].key", "string", "integer")]),
         ("a time is a day of the calendar", taint(timeAdded="2026-13-45T00:00:00Z"),
          [formed("spec.taints[0].timeAdded", "date-time", "2026-13-45T00:00:00Z")]),
         ("a time has a time of the day", taint(timeAdded="2026-01-02"),

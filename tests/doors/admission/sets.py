@@ -72,7 +72,7 @@ GIVEN: list[Row] = [
 
 OLD_KEY: list[Row] = [
     creates("the oldest document's label is copied", labels(old="web"),
-            Allowed(labels(old="web", set="web"), COPIED), "D6", "K28"),
+            Allowed(labels(old="web", set="web"), COPIED), "D6", "K28", "S19"),
     creates("the label of today wins over the old one", labels(old="web", set="db"), is_in("db", old="web"), "D6"),
     creates("an empty old label says nothing", labels(old=""), is_in("default", old=""), "D6"),
     changes("the old label is set later", member(set="default"), labels(old="web"),
@@ -122,7 +122,7 @@ SETS = (scene.clusterset("web"), scene.clusterset("db"))
 
 MOVED: list[Row] = [
     *(
-        changes(f"a cluster is moved by the right {how}", member(set="web"), labels(set="db"), is_in("db"), "A6", "D2",
+        changes(f"a cluster is moved by the right {how}", member(set="web"), labels(set="db"), is_in("db"), "A6", "D2", "S132",
                 who=clerk(spelled))
         for how, spelled in SPELLINGS.items()
     ),
