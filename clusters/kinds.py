@@ -173,6 +173,6 @@ LEASE = kinds.register(
         project=_project_lease,
         audited=False,
         retention_seconds=120,
-        timed=("skew",),
+        timed={"skew": "renew_time"},
     )
 )

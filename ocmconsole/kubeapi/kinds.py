@@ -114,8 +114,8 @@ class Kind:
     ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
     ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
     ``audited``: writes leave an audit entry (leases do not). ``secret_fields``: never shown in an audit diff.
-    ``retention_seconds``: how long a change stays in the log at least. ``timed``: columns that tell the moment of the
-    write rather than the document.
+    ``retention_seconds``: how long a change stays in the log at least. ``timed``: columns that tell the moment of a
+    write rather than the document, each with the column that the write must have moved.
     """
 
     kind: str
@@ -141,7 +141,7 @@ class Kind:
     audited: bool = True
     secret_fields: tuple[str, ...] = ()
     retention_seconds: int = 600
-    timed: tuple[str, ...] = ()
+    timed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def storage(self) -> Version:

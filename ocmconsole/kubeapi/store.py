@@ -178,6 +178,9 @@ def _update_row(write: Write) -> None:
     assert write.row is not None
     row = _row(write)
     columns = {column.attname: getattr(row, column.attname) for column in row._meta.concrete_fields}  # noqa: SLF001 - Django's documented name
+    for moment, cause in write.kind.timed.items():
+        if columns[cause] == getattr(write.row, cause):
+            columns[moment] = getattr(write.row, moment)
     found = write.kind.model.objects.filter(uid=write.row.uid, resource_version=write.row.resource_version)
     if not found.update(**columns):
         raise Stale.of(write)
