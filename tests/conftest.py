@@ -21,6 +21,7 @@ import pytest
 
 from tests import hub as hubs
 from tests import servers, tools
+from tests.statements import page
 
 # A deadline would fail a test for what else the machine is doing.
 hypothesis.settings.register_profile("hub", deadline=None)
@@ -48,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Runs before pytest-django's own, which reads the settings."""
+    config.pluginmanager.register(page.Statements(config))
     if not WORKER:
         _start_servers(config)
     os.environ["OCMCONSOLE_HOME"] = str(Path(os.environ["TEST_HOME"]) / (WORKER or "main"))
