@@ -70,7 +70,7 @@ def _is_cluster_namespace(name: str) -> bool:
 
 def _clean(name: str, cluster: ManagedCluster | None) -> timedelta | None:
     """H28: one kind after the other, in the configured order."""
-    for kind in _kinds():
+    for kind in cleaned_kinds():
         left = list(kind.model.objects.filter(namespace=name))
         if left:
             problems = list(_delete_first(kind, left))
@@ -80,7 +80,7 @@ def _clean(name: str, cluster: ManagedCluster | None) -> timedelta | None:
     return None
 
 
-def _kinds() -> Iterator[Kind]:
+def cleaned_kinds() -> Iterator[Kind]:
     """Types that are not served are skipped; an empty list is nothing to do (K26)."""
     for entry in settings.OCMCONSOLE_GC_RESOURCES:
         group, _, rest = entry.partition("/")
