@@ -12,7 +12,7 @@ from ocmconsole.corekinds import defaults, kinds, tokens
 from ocmconsole.kubeapi import authz, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca, foundation
 from tests import factories as make
@@ -34,7 +34,7 @@ def hub(tmp_path: Path, settings: Any) -> None:
     make.settle()
 
 
-def found(kind: kinds.Kind, name: str, namespace: str = "") -> dict[str, Any]:
+def found(kind: Kind, name: str, namespace: str = "") -> dict[str, Any]:
     doc = verbs.find(kind, Key(namespace, name))
     assert doc is not None
     return doc

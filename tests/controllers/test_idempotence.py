@@ -74,8 +74,8 @@ def owners() -> None:
     away = {"apiVersion": "example.com/v1", "kind": "Ship", "name": "a", "uid": "a"}
     blocking = {**here, "blockOwnerDeletion": True}
     for name, references in {"one": [blocking], "two": [away], "both": [here, away]}.items():
-        metadata = {"ownerReferences": references, "finalizers": HOLD}
-        make.create(SECRET, make.document(SECRET, name, **metadata), namespace="team")
+        doc = make.document(SECRET, name, ownerReferences=references, finalizers=HOLD)
+        make.create(SECRET, doc, namespace="team")
     verbs.delete(make.ADMIN, CONFIG_MAP, Key("team", "owner"), options=verbs.Options(propagation="Foreground"))
     role = make.document(CLUSTER_ROLE, "all")
     make.create(CLUSTER_ROLE, role | {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}})

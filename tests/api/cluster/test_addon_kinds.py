@@ -297,7 +297,7 @@ supported_configs = st.lists(
     max_size=3,
     unique_by=lambda one: (one["group"], one["resource"]),
 )
-annotations = st.dictionaries(st.sampled_from(["x", INSTALL_NAMESPACE]), names, min_size=1)
+annotated_with = st.dictionaries(st.sampled_from(["x", INSTALL_NAMESPACE]), names, min_size=1)
 
 
 def whole(kind: Kind, spec: Doc, status: Doc, annotated: Doc | None = None) -> Doc:
@@ -306,7 +306,7 @@ def whole(kind: Kind, spec: Doc, status: Doc, annotated: Doc | None = None) -> D
 
 
 @pytest.mark.contract("T9", "D1")
-@given(statuses, st.fixed_dictionaries({}, optional={"installNamespace": names}), st.none() | annotations)
+@given(statuses, st.fixed_dictionaries({}, optional={"installNamespace": names}), st.none() | annotated_with)
 def test_an_addon_survives_the_way_through_v1beta1(status: Doc, spec: Doc, annotated: Doc | None) -> None:
     doc = whole(MANAGED_CLUSTER_ADDON, spec, status, annotated)
     kept = repr(doc)
