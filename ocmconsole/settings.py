@@ -145,19 +145,18 @@ def kept_secret(home: Path, file: str) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
-def proxies(networks_name: str, secret_name: str) -> Proxies:
+def proxies(places: list[str], secret: str) -> Proxies:
     """Whom to believe about clients. An address alone proves nothing: other programs of that machine have it too."""
     try:
-        networks = tuple(ip_network(part) for part in listed(networks_name))
+        networks = tuple(ip_network(place) for place in places)
     except ValueError as error:
-        msg = f"{networks_name} must be addresses or networks, such as 10.0.0.5,10.1.0.0/24: {error}"
+        msg = f"OCMCONSOLE_TRUSTED_PROXY must be addresses or networks, such as 10.0.0.5,10.1.0.0/24: {error}"
         raise ImproperlyConfigured(msg) from error
-    secret = text(secret_name)
     if bool(networks) != bool(secret):
-        msg = f"{networks_name} and {secret_name} are set together or not at all"
+        msg = "OCMCONSOLE_TRUSTED_PROXY and OCMCONSOLE_PROXY_SECRET are set together or not at all"
         raise ImproperlyConfigured(msg)
     if secret and len(secret) < SHORTEST_SECRET:
-        msg = f"{secret_name} must have at least {SHORTEST_SECRET} characters"
+        msg = f"OCMCONSOLE_PROXY_SECRET must have at least {SHORTEST_SECRET} characters"
         raise ImproperlyConfigured(msg)
     return Proxies(networks, secret)
 
@@ -189,7 +188,7 @@ OCMCONSOLE_ADMIN_PASSWORD = text("OCMCONSOLE_ADMIN_PASSWORD")
 OCMCONSOLE_CERT_LIFETIME = duration("OCMCONSOLE_CERT_LIFETIME", "365d")
 OCMCONSOLE_CLIENT_CA_FILE = text("OCMCONSOLE_CLIENT_CA_FILE")
 OCMCONSOLE_CSR_SIGNER = choice("OCMCONSOLE_CSR_SIGNER", "internal", {"internal", "external"})
-OCMCONSOLE_TRUSTED_PROXIES = proxies("OCMCONSOLE_TRUSTED_PROXY", "OCMCONSOLE_PROXY_SECRET")
+OCMCONSOLE_TRUSTED_PROXIES = proxies(listed("OCMCONSOLE_TRUSTED_PROXY"), text("OCMCONSOLE_PROXY_SECRET"))
 OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
 OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
 OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")

@@ -19,9 +19,12 @@ from ocmconsole.kubeapi.values import shown
 from registration import ca, identity, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import DECISIONS, adds, certificate_pem, conditions, request_pem
+from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from django.db.models import Model
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
@@ -292,19 +295,20 @@ def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Litera
 
 
 @admission.records(CSR)
-def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:  # noqa: ARG001 - a record's signature
-    """D9: the certificate of a cluster's agent, whoever signed it."""
+def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:  # noqa: ARG001 - a record's signature
+    """D9: the certificate that a request brought, whoever signed it. An agent's newest is among its cluster's facts."""
     if old is None or new is None or certificate_pem(old) == certificate_pem(new):
         return []
     cluster = cluster_of(new)
-    if not cluster:
-        return []
     certificate = ca.parse_certificate(certificate_pem(new))
+    issued = IssuedCertificate.of(certificate, cluster=cluster, request=new["metadata"]["name"])
+    if not cluster:
+        return [issued]
     facts = queries.facts_of(cluster)
     facts.certificate_fingerprint = certificate.fingerprint
     facts.certificate_not_before = certificate.not_before
     facts.certificate_not_after = certificate.not_after
-    return [facts]
+    return [issued, facts]
 
 
 # ---------------------------------------------------------------- D15

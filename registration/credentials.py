@@ -10,7 +10,7 @@ from django.conf import settings
 
 from ocmconsole.kubeapi import authentication, errors
 from ocmconsole.kubeapi.actor import MASTERS, Actor
-from registration import ca
+from registration import ca, revocation
 
 REMEMBERED = 20_000
 
@@ -24,6 +24,8 @@ def actor_of_certificate(der: bytes) -> Actor:
         raise errors.Unauthorized from error
     now = datetime.now(UTC)
     if not certificate.not_before <= now <= certificate.not_after or not certificate.common_name:
+        raise errors.Unauthorized
+    if certificate.fingerprint in revocation.revoked:
         raise errors.Unauthorized
     groups = certificate.organizations
     if issuer != "hub":  # another CA makes no superuser

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django.db import models
 
 from ocmconsole.kubeapi.models import NameField, Resource
+
+if TYPE_CHECKING:
+    from registration.certificates import Certificate
 
 
 class CertificateSigningRequest(Resource):
@@ -87,3 +90,39 @@ class Decline(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster} {self.fingerprint or self.credential}"
+
+
+class IssuedCertificate(models.Model):
+    """A client certificate that was handed out: by a request, whoever signed it, or in a kubeconfig."""
+
+    fingerprint = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the certificate, hexadecimal
+    common_name = models.CharField(max_length=320, db_index=True)
+    cluster = NameField(max_length=63, blank=True, default="", db_index=True)
+    key_fingerprint = models.CharField(max_length=71)
+    serial = models.CharField(max_length=40)
+    not_before = models.DateTimeField()
+    not_after = models.DateTimeField()
+    request = NameField(max_length=253, blank=True, default="")
+    revoked_at = models.DateTimeField(null=True)
+    revoked_by = models.CharField(max_length=320, blank=True, default="")
+    revocation_reason = models.TextField(blank=True, default="")
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["revoked_at", "not_after"])]
+
+    def __str__(self) -> str:
+        return f"{self.common_name} {self.fingerprint[:16]}"
+
+    @classmethod
+    def of(cls, certificate: Certificate, *, cluster: str = "", request: str = "") -> IssuedCertificate:
+        """The stored row of a certificate, or a new one that is not stored yet."""
+        return cls.objects.filter(pk=certificate.fingerprint).first() or cls(
+            fingerprint=certificate.fingerprint,
+            common_name=certificate.common_name[:320],
+            cluster=cluster,
+            key_fingerprint=certificate.key_fingerprint,
+            serial=certificate.serial,
+            not_before=certificate.not_before,
+            not_after=certificate.not_after,
+            request=request,
+        )

@@ -20,11 +20,12 @@ from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, memory, queries
+from registration import ca, identity, memory, queries, revocation
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
 from registration.controllers import add_decision
 from registration.decisions import declined
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
@@ -132,6 +133,30 @@ def disconnect_cluster(actor: Actor, name: str) -> None:
     if settings.OCMCONSOLE_GUARD_DISCONNECT:  # D3: else whoever may change the cluster may send it away
         require_accept(actor, name)
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), _disconnect)
+
+
+def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> IssuedCertificate:
+    """From now on the certificate (SHA-256, hexadecimal) opens nothing. Revoking it again changes nothing.
+
+    Whoever may accept a cluster may revoke what its agents hold; any other takes the right to sign for agents (W23).
+    Raises NotFound, Forbidden.
+    """
+    issued = IssuedCertificate.objects.filter(pk=fingerprint.replace(":", "").lower()).first()
+    if issued is None:
+        raise errors.NotFound(f"no certificate {fingerprint} was issued here")
+    if issued.cluster:
+        require_accept(actor, issued.cluster)
+    elif not may_use_signer(actor, "sign", identity.SIGNER).allowed:
+        asked = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
+        authz.refuse(actor, asked, f"you need the right to sign for {identity.SIGNER}")
+    if issued.revoked_at is None:
+        issued.revoked_at, issued.revoked_by, issued.revocation_reason = timezone.now(), actor.user[:320], reason
+        with verbs.batch(actor) as batch:
+            kind, name = (MANAGED_CLUSTER, issued.cluster) if issued.cluster else (CSR, issued.request)
+            batch.note(kind, Key("", name), "certificate:revoke", f"{issued.common_name} {issued.pk}: {reason}")
+            batch.records.append(lambda: issued)
+        revocation.revoked.forget()
+    return issued
 
 
 def may_accept(actor: Actor, name: str) -> authz.Decision:
@@ -242,6 +267,7 @@ def kubeconfig(server: str, *, user: str, credential: Mapping[str, str], cluster
 def user_kubeconfig(user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
     """A kubeconfig with a fresh client certificate of the hub's own CA."""
     certificate, key = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, datetime.now(UTC))
+    IssuedCertificate.of(ca.parse_certificate(certificate)).save()
     credential = {
         "client-certificate-data": base64.b64encode(certificate).decode(),
         "client-key-data": base64.b64encode(key).decode(),

@@ -179,7 +179,8 @@ def test_a_deactivated_person_is_refused_at_the_next_request_and_his_watch_ends(
     with (
         site.client(pair) as client,
         site.client(pair) as watcher,
-        watcher.stream("GET", CLUSTERS, params={"watch": "true"}) as stream,
+        # All namespaces: over HTTP/2 nginx keeps the head of an answer back until there is something of its body.
+        watcher.stream("GET", "/api/v1/namespaces", params={"watch": "true"}) as stream,
     ):
         assert who(client) == "leaver"
         assert stream.status_code == 200

@@ -25,7 +25,7 @@ def question(caller: Caller, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     async def nothing() -> AsyncIterator[bytes]:
         yield b""
 
-    def events(_: Any, may_go_on: Any) -> AsyncIterator[bytes]:
+    def events(_: Any, may_go_on: Any, *_state: Any) -> AsyncIterator[bytes]:
         asked.append(may_go_on)
         return nothing()
 
