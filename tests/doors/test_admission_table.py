@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clusters.kinds import GROUP
 from ocmconsole.kubeapi import changes
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
@@ -25,7 +26,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 @pytest.mark.parametrize(
     ("row", "name"),
     [
-        pytest.param(row, name, id=f"{row.title} - {name}", marks=pytest.mark.contract(*row.ids, "A0"))
+        pytest.param(row, name, id=f"{row.title} - {name}", marks=pytest.mark.contract(*row.ids, "A0", "D11"))
         for row, name in CASES
     ],
 )
@@ -48,6 +49,7 @@ def test_admission(row: Row, name: str, settings: Any) -> None:
         assert said.text == (row.outcome.by_admin if name == "admin-form" and row.outcome.by_admin else text)
         if door.place == "api":
             assert (said.code, said.reason) == (row.outcome.code, row.outcome.reason)
+            assert not row.outcome.about or said.details == {**row.outcome.about, "group": GROUP}
         assert scene.everything() == before
         assert allowed == []
         assert denied == ([(door.place, text)] if row.outcome.code == 403 else [])

@@ -9,13 +9,12 @@ import pytest
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.doors import rights, scene
-from tests.doors.doors import CHANGELIST, DOORS, AdminAction, AdminForm, Api, Browser, Door, Page, Refused
+from tests.doors.doors import CHANGELIST, DOORS, AdminAction, Api, Browser, Door, Page, Refused
 from tests.doors.scene import Waiting
 
 pytestmark = pytest.mark.django_db
 
 PERMISSION = "clusters.accept_managedcluster"
-LETS_IN = {"spec": {"hubAcceptsClient": True}}
 
 
 @pytest.fixture
@@ -29,22 +28,6 @@ def denials(user: Any) -> list[str]:
 
 
 # ---------------------------------------------------------------- without the permission
-
-
-@pytest.mark.contract("A4b", "D11")
-def test_the_api_refuses_with_the_text_of_the_contract_and_records_it(ana: Any, waiting: Waiting) -> None:
-    rights.but_accept(ana, waiting)
-    before = scene.everything_but_audit()
-    with pytest.raises(Refused) as refusal:
-        Api().patch(ana, waiting, LETS_IN)
-    text = (
-        'admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: '
-        'managedclusters/accept.cluster.open-cluster-management.io "door-one" is forbidden: '
-        'user "ana" cannot update the HubAcceptsClient field'
-    )
-    assert str(refusal.value) == text
-    assert scene.everything_but_audit() == before
-    assert denials(ana) == [f"api door-one: {text}"]
 
 
 @pytest.mark.contract("D2", "D11")
@@ -131,35 +114,6 @@ def test_the_permission_on_one_cluster_opens_every_door_to_that_cluster_only(ana
     before = scene.everything_but_audit()
     with pytest.raises(Refused):
         door.accept(ana, other)
-    assert scene.everything_but_audit() == before
-
-
-@pytest.mark.contract("D2", "D11")
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"metadata": {"labels": {"env": "prod"}}},
-        {"metadata": {"finalizers": []}},
-        {"spec": {"taints": [{"key": "k", "effect": "NoSelect"}]}},
-        {"spec": {"leaseDurationSeconds": 5}},
-        {"spec": {"hubAcceptsClient": True, "leaseDurationSeconds": 5}},
-    ],
-)
-def test_the_permission_changes_nothing_else(ana: Any, waiting: Waiting, change: dict[str, Any]) -> None:
-    rights.by_guardian(ana, waiting)
-    before = scene.everything_but_audit()
-    with pytest.raises(Refused, match=r"allows changing .*spec\.hubAcceptsClient"):
-        Api().patch(ana, waiting, change)
-    assert scene.everything_but_audit() == before
-    assert len(denials(ana)) == 1
-
-
-@pytest.mark.contract("D2")
-def test_nor_does_it_in_the_form_of_django_admin(ana: Any, waiting: Waiting) -> None:
-    rights.by_guardian(ana, waiting)
-    before = scene.everything_but_audit()
-    with pytest.raises(Refused, match="allows changing"):
-        AdminForm().edit(ana, waiting, lambda doc: doc["metadata"]["labels"].update(env="prod"))
     assert scene.everything_but_audit() == before
 
 

@@ -28,13 +28,14 @@ from tests.doors.admission.scene import Caller
 
 @dataclass(frozen=True)
 class Said:
-    """``text`` is empty when it is done. ``code``, ``warning`` and ``doc`` are what only the API gives."""
+    """``text`` is empty when it is done. The other fields are what only the API gives."""
 
     text: str = ""
     code: int = 0
     reason: str = ""
     warning: str = ""
     doc: Doc | None = None
+    details: Doc | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _sent(row: Row, by: Caller, method: str, path: str, body: bytes, as_: str) -
 
 def _refused(answer: Answer, warning: str) -> Said:
     code, reason = answer.said
-    return Said(answer.message, code, reason, warning)
+    return Said(answer.message, code, reason, warning, details=answer.doc.get("details"))
 
 
 def _collection(row: Row) -> str:

@@ -84,13 +84,15 @@ class Allowed:
 class Refused:
     """Forms and services have words of their own for a right that is missing; else the message is the same anywhere.
 
-    ``{user}`` stands for a name that nobody knows before, ``{verb}`` for that of the door.
+    ``{user}`` stands for a name that nobody knows before, ``{verb}`` for that of the door. ``about`` is whom the
+    details of the Status name, where it is a virtual resource.
     """
 
     code: int
     message: str
     by_admin: str = ""
     by_service: str = ""
+    about: Doc = field(default_factory=dict)
 
     @property
     def reason(self) -> str:
@@ -122,28 +124,27 @@ def accept_refused(user: str, name: str = "c1", *, why: str = "") -> Refused:
         '"managedclusters/accept" in API group "register.open-cluster-management.io" at the cluster scope'
     )
     missing = MISSING.format(name)
-    return Refused(403, message, by_admin=f"{message}; {missing}", by_service=f"{asked}: {missing}")
+    about = {"name": name, "kind": "managedclusters/accept"}
+    return Refused(403, message, by_admin=f"{message}; {missing}", by_service=f"{asked}: {missing}", about=about)
 
 
 def ending_refused(name: str = "c1") -> Refused:
-    why = f'cluster namespace "{name}" is terminating'
-    return Refused(
-        403, f'{VALIDATING}managedclusters/accept.cluster.open-cluster-management.io "{name}" is forbidden: {why}'
-    )
+    return _virtual(VALIDATING, "managedclusters/accept", name, f'cluster namespace "{name}" is terminating')
 
 
 def join_refused(user: str, name: str) -> Refused:
     why = f'user "{user}" cannot add/remove a ManagedCluster to/from ManagedClusterSet "{name}"'
-    return Refused(
-        403, f'{VALIDATING}managedclustersets/join.cluster.open-cluster-management.io "{name}" is forbidden: {why}'
-    )
+    return _virtual(VALIDATING, "managedclustersets/join", name, why)
 
 
 def bind_refused(user: str, name: str) -> Refused:
     why = f'user "{user}" is not allowed to bind cluster set "{name}"'
-    return Refused(
-        403, f'{BINDING}managedclustersets/bind.cluster.open-cluster-management.io "{name}" is forbidden: {why}'
-    )
+    return _virtual(BINDING, "managedclustersets/bind", name, why)
+
+
+def _virtual(webhook: str, resource: str, name: str, why: str) -> Refused:
+    message = f'{webhook}{resource}.cluster.open-cluster-management.io "{name}" is forbidden: {why}'
+    return Refused(403, message, about={"name": name, "kind": resource})
 
 
 NAME_OF_SET = Refused(

@@ -64,7 +64,7 @@ GIVEN: list[Row] = [
             {"metadata": {"labels": None}}, is_in("default", color=None), "A2"),
     changes("who never had a label gets one with the next write", member(), labels(color="red"),
             is_in("default", color="red"), "A2"),
-    creates("without the gate no set is given", {}, is_in(None), "A2", settings=GATE_OFF),
+    creates("without the gate no set is given", {}, is_in(None), "A2", "H24", settings=GATE_OFF),
     creates("without the gate an empty label stays", labels(set=""), is_in(""), "A2", settings=GATE_OFF),
     changes("without the gate a label can be taken away", member(set="web"), labels(set=None), is_in(None), "A2",
             settings=GATE_OFF),
