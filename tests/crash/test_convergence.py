@@ -32,8 +32,8 @@ pytestmark = pytest.mark.timeout(400)
 SEEDS = [20_260_501 + number for number in range(int(os.environ.get("CRASH_SEEDS", "1")))]
 FEWEST_KILLS, MOST_KILLS = 6, 12
 SETTLED_SECONDS = 90
-# No reconciler asks for another look at a fleet at rest, but one may be between its two writes.
-AT_REST_SECONDS = 2
+# The sweeps of the clock put work into an empty queue.
+AT_REST_SECONDS = 3
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _kill_at_random(dice: random.Random, members: list[Hub], playing: list[Futur
 
 
 def _come_to_rest(hub: Hub) -> None:
-    """No work is left, twice in a row: also what a killed worker had claimed, which comes back after its claim."""
+    """No work is left, for a while: also what a killed worker had claimed, which is free when its claim has run out."""
     deadline = time.monotonic() + SETTLED_SECONDS
     quiet_since = None
     while quiet_since is None or time.monotonic() < quiet_since + AT_REST_SECONDS:
@@ -126,9 +126,9 @@ def _come_to_rest(hub: Hub) -> None:
         time.sleep(0.2)
 
 
-def test_processes_were_killed_while_people_wrote(killed: Ended) -> None:
+def test_processes_were_killed_and_every_write_was_answered_in_the_end(killed: Ended, seed: int) -> None:
     assert killed.kills.total() >= FEWEST_KILLS
-    assert killed.ledger.answered == sum(len(script) for script in writes.scripts(SEEDS[0]))
+    assert killed.ledger.answered == sum(len(script) for script in writes.scripts(seed))
 
 
 def test_a_hub_that_was_killed_ends_like_one_that_was_not(killed: Ended, alone: Ended) -> None:

@@ -54,11 +54,14 @@ class Suite:
         self.failing: set[str] = set()
 
     def silence_all(self, names: Iterable[str]) -> Iterator[Verdict]:
-        """Again with other tests where the one that failed does so unharmed."""
+        """Says each verdict; again with other tests where the one that failed does so unharmed."""
         doubtful = list(names)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             while doubtful:
-                verdicts = list(pool.map(self.silence, doubtful))
+                verdicts = []
+                for verdict in pool.map(self.silence, doubtful):
+                    _say(str(verdict))
+                    verdicts.append(verdict)
                 self.failing |= self._failing_unharmed({verdict.killer for verdict in verdicts if verdict.killer})
                 yield from (verdict for verdict in verdicts if verdict.killer not in self.failing)
                 doubtful = [verdict.name for verdict in verdicts if verdict.killer in self.failing]
@@ -114,10 +117,7 @@ def main(names: list[str]) -> int:
         suite = Suite(Path(scratch))
         if unknown := set(names) - suite.subjects.keys():
             raise SystemExit(f"nothing is registered as {', '.join(sorted(unknown))}")
-        verdicts = []
-        for verdict in suite.silence_all(names or suite.subjects):
-            verdicts.append(verdict)
-            _say(str(verdict))
+        verdicts = list(suite.silence_all(names or suite.subjects))
     survivors = [verdict for verdict in verdicts if not verdict.killer]
     for test in sorted(suite.failing):
         _say(f"fails with every rule in place: {test}")
