@@ -179,7 +179,7 @@ def test_nobody_approves_before_the_lift_and_the_refusal_says_so(ana: Any, decli
 
 @pytest.mark.contract("D10")
 def test_a_declined_name_without_a_request_is_not_accepted_either(ana: Any, declined: Waiting) -> None:
-    with pytest.raises(Refused, match="door-one was declined by ana: Wrong token.*Lift that first"):
+    with pytest.raises(Refused, match=r"door-one was declined by ana: Wrong token.*Lift that first"):
         Command().accept(ana, declined)
     assert evidence.of("door-one").verdict is evidence.Verdict.BLOCKED
 
@@ -209,7 +209,7 @@ def test_lifting_needs_the_permission(ana: Any, declined: Waiting) -> None:
     li = get_user_model().objects.create_user("li")
     rights.but_accept(li, declined)
     before = scene.everything_but_audit()
-    with pytest.raises(Refused, match="clusters.accept_managedcluster"):
+    with pytest.raises(Refused, match=r"clusters\.accept_managedcluster"):
         lift(li, "command")
     with pytest.raises(Refused):
         lift(li, "page")

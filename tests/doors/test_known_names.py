@@ -216,7 +216,7 @@ def test_a_word_for_a_key_that_does_not_wait_does_nothing(ana: Any, waiting: Wai
 def test_the_word_needs_the_permission(ana: Any) -> None:
     waiting = known("door-one")
     rights.but_accept(ana, waiting)
-    with pytest.raises(Refused, match="clusters.accept_managedcluster"):
+    with pytest.raises(Refused, match=r"clusters\.accept_managedcluster"):
         Command()._call("accept", "door-one", "--accept-key", key_of(waiting), "--reason", REASON, "--as", "ana")
     with pytest.raises(Refused, match=f"cannot change the annotation {ACCEPT_KEY}"):
         annotate(ana, waiting, key_of(waiting))
