@@ -79,6 +79,13 @@ def since(resource: str, after: int) -> list[Entry]:
     return [Entry.of(row) for row in rows]
 
 
+def deletions(resource: str, upto: int, seconds: float) -> list[Entry]:
+    """What the log says to have been deleted lately, as of a revision."""
+    found = Change.objects.filter(resource=resource, verb=Change.Verb.DELETED, revision__lte=upto)
+    rows = found.filter(time__gt=timezone.now() - timedelta(seconds=seconds)).order_by("revision")[:BATCH]
+    return [Entry.of(row) for row in rows]
+
+
 def cut_before(resource: str, after: int) -> int | None:
     """The oldest revision a watch may start from, when ``after`` lies before it; else None."""
     cut = Compaction.objects.filter(resource=resource).values_list("revision", flat=True).first()

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 BOOKMARK_SECONDS = 60.0
 RECHECK_SECONDS = 30.0
 LONGEST_SECONDS = (1_800.0, 3_600.0)
+# A client that watches for the end of what it deletes may be overtaken by its own DELETE: on HTTP/1.1 the other request
+# waits for a connection. So a watch that names no version is told what ended a moment ago (K42).
+MOMENT_SECONDS = 5.0
 END_OF_INITIAL = "k8s.io/initial-events-end"
 
 
@@ -106,7 +109,8 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
     wants_state = options.initial_events or (options.initial_events is None and options.resource_version in {"", "0"})
     if wants_state:
         stream.position, texts = await changes.in_thread(stream.state, stream.scope)
-        for line in _initial(stream, texts):
+        gone = await changes.in_thread(_just_gone, stream, texts)
+        for line in _initial(stream, texts, gone):
             yield line
     elif options.resource_version in {"", "0"}:
         stream.position = await changes.in_thread(changes.head)
@@ -118,13 +122,28 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
         yield _bookmark(stream, {END_OF_INITIAL: "true"})
 
 
-def _initial(stream: _Stream, texts: list[str]) -> list[bytes]:
+def _just_gone(stream: _Stream, texts: list[str]) -> list[Entry]:
+    """What ended a moment ago and has not come back, for a watch that names no version."""
+    options = stream.scope.options
+    if options.resource_version or options.initial_events:
+        return []
+    entries = changes.deletions(stream.kind.resource, stream.position, MOMENT_SECONDS)
+    present = {_key(orjson.loads(text)) for text in texts} if entries else set()
+    return [entry for entry in entries if (entry.namespace, entry.name) not in present]
+
+
+def _key(doc: Doc) -> tuple[str, str]:
+    return doc["metadata"].get("namespace", ""), doc["metadata"]["name"]
+
+
+def _initial(stream: _Stream, texts: list[str], gone: list[Entry]) -> list[bytes]:
     """The present objects as ADDED, oldest change first, so that the last one's version is a place to resume."""
-    docs = [orjson.loads(text) for text in texts]
+    docs = [("ADDED", orjson.loads(text)) for text in texts] + [("DELETED", entry.doc) for entry in gone]
     docs = sorted(
-        (doc for doc in docs if stream.scope.sees(doc)), key=lambda doc: int(doc["metadata"]["resourceVersion"])
+        ((verb, doc) for verb, doc in docs if stream.scope.sees(doc)),
+        key=lambda event: int(event[1]["metadata"]["resourceVersion"]),
     )
-    return [_line(stream, "ADDED", doc) for doc in docs]
+    return [_line(stream, verb, doc) for verb, doc in docs]
 
 
 async def _replay(stream: _Stream) -> AsyncIterator[bytes]:

@@ -101,6 +101,24 @@ class TestInitialEvents:
         query = INITIAL | {"sendInitialEvents": "false", "labelSelector": "suite=w11-quiet", "timeoutSeconds": "1"}
         assert [event["type"] for event in events(admin, MAPS, **query)] == ["BOOKMARK"]
 
+    @pytest.mark.contract("K42")
+    def test_what_was_deleted_a_moment_ago_is_told_to_those_who_name_no_version(self, admin: httpx.Client) -> None:
+        """As clusteradm does, whose DELETE may come before its watch."""
+        create(admin, "k42-gone", suite="k42")
+        create(admin, "k42-back", suite="k42")
+        create(admin, "k42-stays", suite="k42")
+        _done(admin.delete(f"{MAPS}/k42-back"))
+        create(admin, "k42-back", suite="k42")
+        _done(admin.delete(f"{MAPS}/k42-gone"))
+        told = {"labelSelector": "suite=k42", "timeoutSeconds": "1"}
+        state = [("ADDED", "k42-stays"), ("ADDED", "k42-back")]
+        assert take(events(admin, MAPS, **told), 9) == [*state, ("DELETED", "k42-gone")]
+        pinned = {"fieldSelector": "metadata.name=k42-gone", "timeoutSeconds": "1"}
+        assert take(events(admin, MAPS, **pinned), 9) == [("DELETED", "k42-gone")]
+        assert take(events(admin, MAPS, **told, **INITIAL), 2) == state
+        assert take(events(admin, MAPS, resourceVersion="0", **told), 9) == state
+        assert take(events(admin, MAPS, resourceVersion=head(admin), **told), 9) == []
+
     def test_nobody_gets_a_bookmark_who_did_not_ask(self, admin: httpx.Client) -> None:
         create(admin, "w11-plain", suite="w11-plain")
         query = INITIAL | {"allowWatchBookmarks": "false", "labelSelector": "suite=w11-plain", "timeoutSeconds": "1"}
@@ -206,7 +224,7 @@ def test_a_stream_is_chunked_and_never_compressed(admin: httpx.Client) -> None:
             assert answer.headers["transfer-encoding"] == "chunked"
             assert answer.headers["content-type"] == "application/json"
             lines = answer.read().decode().splitlines()
-        assert all(json.loads(line)["type"] == "ADDED" for line in lines)
+        assert all(json.loads(line)["type"] in {"ADDED", "DELETED"} for line in lines)
 
 
 # ---------------------------------------------------------------- how it ends
