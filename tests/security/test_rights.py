@@ -35,8 +35,8 @@ def test_the_right_to_accept_writes_the_acceptance_and_the_key_and_nothing_else(
     make.cluster("c1")
     key = "registration.ocmconsole.io/accept-key"
     for code, change in (
-        (200, {"metadata": {"annotations": {key: "SHA256:0"}}}),
-        (403, {"metadata": {"annotations": {key: "SHA256:1", "other": "x"}}}),
+        (200, {"metadata": {"annotations": {key: "SHA256:" + "0" * 64}}}),
+        (403, {"metadata": {"annotations": {key: "SHA256:" + "1" * 64, "other": "x"}}}),
         (403, {"metadata": {"annotations": None, "labels": {"a": "b"}}}),
         (403, {"metadata": {"finalizers": []}, "spec": {"leaseDurationSeconds": 1}}),
         (403, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}),
