@@ -77,7 +77,8 @@ class Statements:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         files = {item.path for item in session.items}
         parts = any("::" in argument for argument in self.config.args)
-        self.whole = not self.left_out and not parts and files.issuperset(FOLDER.glob("test_*.py"))
+        runs = not parts and not self.left_out and not self.config.option.collectonly
+        self.whole = runs and files.issuperset(FOLDER.glob("test_*.py"))
 
     # ------------------------------------------------------------------------------------------ where reports arrive
 
@@ -95,10 +96,11 @@ class Statements:
             self.tests[name][test] = self.tests[name].get(test, True) and not report.failed
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        finished = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         if self.is_worker:
             self.config.workeroutput[WHOLE] = self.whole  # type: ignore[attr-defined]  # xdist adds it
-        elif self.whole and not self.left_out and not session.shouldfail and not session.shouldstop:
+        elif finished and self.whole and not self.left_out and not session.shouldfail and not session.shouldstop:
             self._write(session)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
