@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import stat
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -182,8 +184,9 @@ class TestTokens:
         place = data.draw(st.integers(0, len(text) - 1))
         other = data.draw(st.sampled_from(identity.ALPHABET).filter(lambda letter: letter != text[place]))
         changed = text[:place] + other + text[place + 1 :]
-        if decoded(changed) == decoded(text):  # the spare bits of the last character of a part mean nothing
-            return
+        with suppress(binascii.Error):  # two parts made one may have a length that base64 does not have
+            if decoded(changed) == decoded(text):  # the spare bits of the last character of a part mean nothing
+                return
         with pytest.raises(identity.BadToken):
             identity.read_token(KEY, changed, NOW)
 
