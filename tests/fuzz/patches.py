@@ -28,7 +28,11 @@ CONDITION = {
     "message": "It was checked.",
     "lastTransitionTime": world.MOMENT,
 }
-STATUS_PATHS = [f"{site.path}/{STANDING}/status" for site in CUSTOM]
+STATUS_PATHS = [
+    f"{site.path}/{STANDING}/status"
+    for site in CUSTOM
+    if "conditions" in site.served.version.schema.root["properties"].get("status", {}).get("properties", {})
+]
 
 
 def _target(draw: Draw, sites: list[Site] = SITES) -> tuple[Site, str]:
