@@ -310,6 +310,8 @@ def _commands(found: Evidence) -> list[str]:
     """What kubectl would be told: to let it in, or to refuse it where accepting is blocked."""
     if found.waiting and found.verdict is Verdict.BLOCKED:
         return [f"kubectl certificate deny {asked.name}" for asked in found.waiting]
+    if found.declines and not found.waiting:
+        return []  # what was declined is not let in by another command
     commands = [f"kubectl certificate approve {asked.name}" for asked in found.waiting[:1]]
     patch = '{"spec":{"hubAcceptsClient":true}}'
     return [*commands, f"kubectl patch managedcluster {found.name} --type=merge -p '{patch}'"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -341,12 +342,12 @@ def test_nobody_gets_a_certificate_with_a_persons_name() -> None:
 @pytest.mark.contract("W24", "K12")
 @pytest.mark.parametrize("kind", ["RSA 1024", "ECDSA secp256k1", "DSA 2048"])
 def test_weak_keys_are_not_signed(kind: str) -> None:
-    made = {
+    makers: dict[str, Callable[[], Any]] = {
         "RSA 1024": lambda: rsa.generate_private_key(65537, 1024),  # noqa: S505 - that is the point
         "ECDSA secp256k1": lambda: ec.generate_private_key(ec.SECP256K1()),
         "DSA 2048": lambda: dsa.generate_private_key(2048),
-    }[kind]()
-    requests.ask("c1-w", requests.pem(f"{GROUP}:agent", [GROUP], key=made), cluster="c1")
+    }
+    requests.ask("c1-w", requests.pem(f"{GROUP}:agent", [GROUP], key=makers[kind]()), cluster="c1")
     approve("c1-w")
     assert requests.state("c1-w") == "Failed"
     failed = requests.row("c1-w").doc["status"]["conditions"][-1]
