@@ -1,67 +1,139 @@
-"""pytest's side of `make mutants`, loaded with ``-p tests.mutants.plugin``.
+"""pytest's side of `make mutants`: instead of one run of the tests, a short one for each subject that is silenced.
 
-``--mutant=NAME`` silences one subject before tests are imported, ``--contract=A1,A2`` keeps the tests that carry one of
-the ids, ``--report=FILE`` writes down subjects and what became of each test. Tests of the same app come first.
+The tests are collected once. For each subject the process forks; the child silences it and runs the tests that carry
+one of its ids until the first fails. A test that failed is then run unharmed, in a child as well: if it fails there
+too it proves nothing, and the subject is silenced again without it.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import _pytest.main
 import pytest
+from django.conf import settings
 
-from tests.mutants import subjects
+from tests.mutants.subjects import Subject, subjects
+
+AT_ONCE = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("mutants")
-    group.addoption("--mutant", default="", help="a rule, reconciler, authorizer or task that shall do nothing")
-    group.addoption("--contract", default="", help="only tests that carry one of these ids, separated by commas")
-    group.addoption("--report", type=Path, help="write subjects, tests, their ids and their outcomes to this file")
+    parser.addoption("--mutants", default="all", help="names of subjects to silence, with commas between")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Run(config))
+    config.pluginmanager.register(Mutants(config))
 
 
-class Run:
-    """One run of pytest, with at most one subject silenced."""
+@dataclass(frozen=True)
+class Verdict:
+    subject: Subject
+    tests: int
+    killer: str
 
+    def __str__(self) -> str:
+        found = f"killed by {self.killer}" if self.killer else f"SURVIVED {self.tests} tests"
+        return f"{self.subject.name} [{' '.join(self.subject.ids)}] {found}"
+
+
+class Mutants:
     def __init__(self, config: pytest.Config) -> None:
-        self.mutant: str = config.getoption("mutant")
-        self.wanted = set(filter(None, config.getoption("contract").split(",")))
-        self.path: Path | None = config.getoption("report")
-        self.tests: dict[str, dict[str, Any]] = {}
+        self.config = config
+        self.failing: set[str] = set()
+        self.failed: list[str] = []  # in a child: what it will tell
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self) -> None:
-        """Django is set up and no test module imported yet."""
-        self.subjects = subjects.subjects()
-        if self.mutant:
-            if self.mutant not in self.subjects:
-                raise pytest.UsageError(f"there is no rule, reconciler, authorizer or task {self.mutant}")
-            self.subjects[self.mutant].silence()
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        found = subjects()
+        names: str = self.config.getoption("mutants")
+        chosen = [*found.values()] if names == "all" else [_named(name, found) for name in names.split(",")]
+        with tempfile.TemporaryDirectory(prefix="ocmconsole-mutants-") as scratch:
+            verdicts = list(self._silence_all(session, chosen, Path(scratch)))
+        survivors = [verdict for verdict in verdicts if not verdict.killer]
+        for test in sorted(self.failing):
+            self._say(f"fails with every subject in place: {test}")
+        self._say(f"{len(verdicts)} subjects, {len(survivors)} survived")
+        for verdict in survivors:
+            self._say(str(verdict))
+        session.testsfailed = len(survivors) + len(self.failing)
+        return True
 
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        kept = [item for item in items if not self.wanted or not self.wanted.isdisjoint(ids_of(item))]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        app = self.subjects[self.mutant].app if self.mutant else "/"
-        items[:] = sorted(kept, key=lambda item: app not in item.nodeid)
-        self.tests = {item.nodeid: {"ids": sorted(ids_of(item)), "seconds": 0.0} for item in items}
+    def _silence_all(self, session: pytest.Session, doubtful: list[Subject], scratch: Path) -> Iterator[Verdict]:
+        while doubtful:
+            verdicts = []
+            work = [(subject, self._carrying(session, subject)) for subject in doubtful]
+            for number, failed in self._fork_each(session, work, scratch):
+                subject, items = work[number]
+                verdicts.append(Verdict(subject, len(items), failed[0] if failed else ""))
+                self._say(str(verdicts[-1]))
+            killers = {verdict.killer for verdict in verdicts}
+            unharmed = [item for item in session.items if item.nodeid in killers]
+            for _, failed in self._fork_each(session, [(None, unharmed)], scratch):
+                self.failing |= set(failed)
+            yield from (verdict for verdict in verdicts if verdict.killer not in self.failing)
+            doubtful = [verdict.subject for verdict in verdicts if verdict.killer in self.failing]
+
+    def _carrying(self, session: pytest.Session, subject: Subject) -> list[pytest.Item]:
+        """Those of the same app first: one of them will fail."""
+        ids = set(subject.ids)
+        items = [item for item in session.items if ids & _ids_of(item) and item.nodeid not in self.failing]
+        return sorted(items, key=lambda item: subject.app not in item.nodeid)
+
+    def _fork_each(
+        self, session: pytest.Session, work: Sequence[tuple[Subject | None, list[pytest.Item]]], scratch: Path
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Numbers of work with the tests that failed, as they are done."""
+        running: dict[int, int] = {}
+        waiting = list(range(len(work)))
+        while waiting or running:
+            while waiting and len(running) < AT_ONCE:
+                number = waiting.pop(0)
+                if (pid := os.fork()) == 0:
+                    self._be_child(session, *work[number], scratch / str(number))
+                running[pid] = number
+            pid, _ = os.wait()
+            number = running.pop(pid)
+            yield number, json.loads((scratch / str(number) / "failed.json").read_text())
+
+    def _be_child(self, session: pytest.Session, subject: Subject | None, items: list[pytest.Item], home: Path) -> None:
+        """Never returns: what the parent would tidy up is the parent's."""
+        try:
+            home.mkdir(exist_ok=True)
+            settings.OCMCONSOLE_HOME = home
+            os.environ["OCMCONSOLE_HOME"] = str(home)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            session.items = items
+            if subject is not None:
+                self.config.option.maxfail = 1
+                subject.silence()
+            with suppress(session.Failed):
+                _pytest.main.pytest_runtestloop(session)
+            (home / "failed.json").write_text(json.dumps(self.failed))
+        finally:
+            os._exit(0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        test = self.tests[report.nodeid]
-        test["seconds"] += report.duration
-        if report.failed or "outcome" not in test:
-            test["outcome"] = report.outcome
+        if report.failed:
+            self.failed.append(report.nodeid)
 
-    def pytest_sessionfinish(self) -> None:
-        if self.path is not None:
-            named = {subject.name: subject.ids for subject in self.subjects.values()}
-            self.path.write_text(json.dumps({"subjects": named, "tests": self.tests}))
+    def _say(self, text: str) -> None:
+        self.config.get_terminal_writer().line(text, flush=True)
 
 
-def ids_of(item: pytest.Item) -> set[str]:
+def _named(name: str, found: dict[str, Subject]) -> Subject:
+    if name not in found:
+        raise pytest.UsageError(f"there is no rule, reconciler, authorizer or task {name}")
+    return found[name]
+
+
+def _ids_of(item: pytest.Item) -> set[str]:
     return {str(name) for marker in item.iter_markers("contract") for name in marker.args}
