@@ -22,6 +22,7 @@ from django.conf import settings
 from tests.mutants.subjects import Subject, subjects
 
 AT_ONCE = 2
+FAILED = "failed.json"  # what a child leaves in its home
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -90,22 +91,21 @@ class Mutants:
         self, session: pytest.Session, work: Sequence[tuple[Subject | None, list[pytest.Item]]], scratch: Path
     ) -> Iterator[tuple[int, list[str]]]:
         """Numbers of work with the tests that failed, as they are done."""
-        running: dict[int, int] = {}
+        running: dict[int, tuple[int, Path]] = {}
         waiting = list(range(len(work)))
         while waiting or running:
             while waiting and len(running) < AT_ONCE:
-                number = waiting.pop(0)
+                number, home = waiting.pop(0), Path(tempfile.mkdtemp(dir=scratch))
                 if (pid := os.fork()) == 0:
-                    self._be_child(session, *work[number], scratch / str(number))
-                running[pid] = number
+                    self._be_child(session, *work[number], home)
+                running[pid] = number, home
             pid, _ = os.wait()
-            number = running.pop(pid)
-            yield number, json.loads((scratch / str(number) / "failed.json").read_text())
+            number, home = running.pop(pid)
+            yield number, json.loads((home / FAILED).read_text())
 
     def _be_child(self, session: pytest.Session, subject: Subject | None, items: list[pytest.Item], home: Path) -> None:
         """Never returns: what the parent would tidy up is the parent's."""
         try:
-            home.mkdir(exist_ok=True)
             settings.OCMCONSOLE_HOME = home
             os.environ["OCMCONSOLE_HOME"] = str(home)
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -117,7 +117,7 @@ class Mutants:
                 subject.silence()
             with suppress(session.Failed):
                 _pytest.main.pytest_runtestloop(session)
-            (home / "failed.json").write_text(json.dumps(self.failed))
+            (home / FAILED).write_text(json.dumps(self.failed))
         finally:
             os._exit(0)
 
