@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca, identity
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import request_pem
-from registration.models import AcceptedKey, Decline
+from registration.models import AcceptedKey, Decline, IssuedCertificate
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -98,9 +98,12 @@ def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
 
 
 def is_stranger(cluster: str, fingerprint: str) -> bool:
-    """Whether the name is known, and not under this key."""
+    """Whether the name is known, and not under this key. A key whose certificate was revoked may be in other hands."""
     known = keys_of(cluster)
-    return known.exists() and not known.filter(fingerprint=fingerprint).exists()
+    if not known.exists():
+        return False
+    revoked = IssuedCertificate.objects.filter(cluster=cluster, key_fingerprint=fingerprint, revoked_at__isnull=False)
+    return revoked.exists() or not known.filter(fingerprint=fingerprint).exists()
 
 
 def is_renewal(doc: Doc, asker: Asker) -> bool:

@@ -19,7 +19,8 @@ class Revoked:
     """Fingerprints, read from the database when what is in memory is older than ``FRESH_SECONDS``."""
 
     def __init__(self) -> None:
-        self.forget()
+        self._fingerprints: frozenset[str] = frozenset()
+        self._read = float("-inf")
 
     def __contains__(self, fingerprint: str) -> bool:
         if monotonic() - self._read > FRESH_SECONDS:
@@ -28,7 +29,6 @@ class Revoked:
         return fingerprint in self._fingerprints
 
     def forget(self) -> None:
-        self._fingerprints: frozenset[str] = frozenset()
         self._read = float("-inf")
 
 

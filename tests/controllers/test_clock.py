@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
@@ -43,9 +44,7 @@ def test_the_clock_collects_decided_requests() -> None:
         requests.ask(name, requests.agent_pem("c1"), cluster="c1", by=make.ADMIN, signerName="example.com/signer")
         decided = times.timestamp(timezone.now() - timedelta(minutes=age))
         denied = {"type": "Denied", "status": "True", "reason": "Test", "lastUpdateTime": decided}
-        make.edit(
-            CSR, name, lambda doc, denied=denied: doc.update(status={"conditions": [denied]}), subresource="approval"
-        )
+        make.edit(CSR, name, partial(dict.update, status={"conditions": [denied]}), subresource="approval")
     tick("collect-requests")
     assert [request.name for request in CertificateSigningRequest.objects.all()] == ["fresh"]
 

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import services
+from registration import memory, services
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests import requests
@@ -96,3 +96,11 @@ def test_at_the_command_line(agent: Caller, capsys: pytest.CaptureFixture[str]) 
     assert agent.get(f"{CLUSTERS}/edge").code == 401
     with pytest.raises(CommandError, match="no certificate 00 was issued here"):
         call_command("revoke_certificate", "00", "--reason", "stolen")
+
+
+@pytest.mark.contract("D9")
+def test_the_key_of_a_revoked_certificate_is_a_strangers(agent: Caller) -> None:
+    fingerprint = issued().key_fingerprint
+    assert not memory.is_stranger("edge", fingerprint)
+    services.revoke_certificate(ROOT, issued().fingerprint, reason="stolen")
+    assert memory.is_stranger("edge", fingerprint)
