@@ -13,6 +13,7 @@ from ocmconsole.corekinds import defaults
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from tests import factories as make
@@ -129,6 +130,15 @@ def test_any_other_condition_has_one_of_three_values() -> None:
     noted = {"type": "Noted", "status": "Perhaps"}
     with pytest.raises(errors.Invalid, match='Unsupported value: "Perhaps"'):
         write("status", lambda doc: doc.setdefault("status", {}).update(conditions=[noted]))
+
+
+@pytest.mark.contract("D11")
+def test_decisions_and_signatures_have_names_of_their_own_in_the_audit(home: Path) -> None:
+    ask()
+    decide(("Approved", "True"))
+    certify(certificate_of(home))
+    acts = AuditEvent.objects.filter(resource=CSR.resource).order_by("revision").values_list("act", flat=True)
+    assert list(acts)[1:] == ["certificatesigningrequest:approve", "certificatesigningrequest:sign"]
 
 
 # ---------------------------------------------------------------- sign
