@@ -181,8 +181,13 @@ def chromium() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _forgotten_rules() -> None:
-    """A test that is rolled back turns the revision counter back, which the index of RBAC rules cannot notice."""
+def _forgotten() -> None:
+    """A test that is rolled back turns the revision counter back, which the index of RBAC rules cannot notice.
+
+    Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
+    """
     from ocmconsole.corekinds import rbac
+    from registration import credentials
 
     rbac.index.forget()
+    credentials._roots.cache_clear()

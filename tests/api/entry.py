@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -90,11 +91,16 @@ class Entry:
         return self.send("DELETE", path, options)
 
 
-@cache
 def person(user: str, *groups: str) -> Entry:
-    """Somebody with a certificate; signing takes longer than most requests, so it is done once."""
-    settings.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
-    ca.ensure(settings.OCMCONSOLE_HOME, ["localhost"])
+    """Somebody with a certificate of the hub whose home the settings name now."""
+    return _certified(settings.OCMCONSOLE_HOME, user, groups)
+
+
+@cache
+def _certified(home: Path, user: str, groups: tuple[str, ...]) -> Entry:
+    """Signing takes longer than most requests, so it is done once."""
+    home.mkdir(parents=True, exist_ok=True)
+    ca.ensure(home, ["localhost"])
     return Entry(holder(user, *groups).environ)
 
 
