@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -127,11 +127,33 @@ def _redis() -> redis.Redis:
 # ---------------------------------------------------------------- fan-out
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a listener hears of: a resource, only in one namespace if one is given, only of one name if one is given.
+
+    Thousands of agents watch one object each, and a change of another object must not wake them.
+    """
+
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def covers(self, entry: Entry) -> bool:
+        """Of an entry of the resource."""
+        return self.namespace in {"", entry.namespace} and self.name in {"", entry.name}
+
+    @classmethod
+    def all_of(cls, entry: Entry) -> Iterator[Topic]:
+        for namespace in {"", entry.namespace}:
+            for name in ("", entry.name):
+                yield cls(entry.resource, namespace, name)
+
+
+@dataclass(eq=False, slots=True)
 class Listener:
     """One stream's bounded queue. None in the queue ends the stream."""
 
-    resource: str
+    topic: Topic
     queue: asyncio.Queue[list[Entry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
 
     def cut(self) -> None:
@@ -141,26 +163,32 @@ class Listener:
 
 
 class Tail:
-    """Follows the log for one event loop and hands each change to the listeners of its resource."""
+    """Follows the log for one event loop and hands each change to the listeners of its topics."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self.revision = 0  # up to here every listener has in its queue what it hears of
+        self._listeners: dict[Topic, set[Listener]] = {}
         self._woken = asyncio.Event()
-        self._revision = 0
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.create_future()
         self._task = self._loop.create_task(self._run())
 
     @asynccontextmanager
-    async def subscribe(self, resource: str) -> AsyncIterator[Listener]:
-        """A queue that gets every change committed after this returns."""
+    async def subscribe(self, topic: Topic) -> AsyncIterator[Listener]:
+        """A queue that gets every change of the topic that is committed after this returns."""
         await asyncio.shield(self._started)
-        listener = Listener(resource)
-        self._listeners[resource].add(listener)
+        listener = Listener(topic)
+        self._listeners.setdefault(topic, set()).add(listener)
         try:
             yield listener
         finally:
-            self._listeners[resource].discard(listener)
+            self._forget(listener)
+
+    def _forget(self, listener: Listener) -> None:
+        listeners = self._listeners.get(listener.topic, set())
+        listeners.discard(listener)
+        if not listeners:
+            self._listeners.pop(listener.topic, None)
 
     async def stop(self) -> None:
         """End every stream and the tail itself."""
@@ -170,7 +198,7 @@ class Tail:
                 listener.cut()
 
     async def _run(self) -> None:
-        self._revision = await self._first()
+        self.revision = await self._first()
         self._started.set_result(None)
         _wakers.add(self._wake)
         remote = self._loop.create_task(self._follow_redis()) if settings.OCMCONSOLE_REDIS_URL else None
@@ -196,20 +224,22 @@ class Tail:
 
     async def _catch_up(self) -> None:
         try:
-            while entries := await in_thread(_after, self._revision):
+            while entries := await in_thread(_after, self.revision):
                 self._publish(entries)
         except DatabaseError:
             log.exception("the tail could not read the log; trying again")
 
     def _publish(self, entries: list[Entry]) -> None:
-        self._revision = entries[-1].revision
-        by_resource: dict[str, list[Entry]] = defaultdict(list)
+        self.revision = entries[-1].revision
+        batches: dict[Topic, list[Entry]] = defaultdict(list)
         for entry in entries:
-            by_resource[entry.resource].append(entry)
-        for resource, batch in by_resource.items():
-            for listener in tuple(self._listeners[resource]):
+            for topic in Topic.all_of(entry):
+                if topic in self._listeners:
+                    batches[topic].append(entry)
+        for topic, batch in batches.items():
+            for listener in tuple(self._listeners[topic]):
                 if listener.queue.full():
-                    self._listeners[resource].discard(listener)
+                    self._forget(listener)
                     listener.cut()
                 else:
                     listener.queue.put_nowait(batch)

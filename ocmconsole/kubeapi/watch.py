@@ -80,6 +80,7 @@ def stored(scope: Scope) -> tuple[int, list[str]]:
 @dataclass(slots=True)
 class _Stream:
     scope: Scope
+    topic: changes.Topic
     may_go_on: Callable[[], bool]
     state: State
     position: int = 0
@@ -93,14 +94,20 @@ class _Stream:
 
 async def events(scope: Scope, may_go_on: Callable[[], bool], state: State = stored) -> AsyncIterator[bytes]:
     """Lines of a watch. ``may_go_on`` is asked again now and then; a no ends the stream."""
-    stream = _Stream(scope, may_go_on, state)
+    stream = _Stream(scope, _topic(scope), may_go_on, state)
     ends = monotonic() + (scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
-    async with changes.tail().subscribe(stream.kind.resource) as listener:
+    async with changes.tail().subscribe(stream.topic) as listener:
         async for line in _catch_up(stream):
             yield line
         if not stream.is_over:
             async for line in _follow(stream, listener, ends):
                 yield line
+
+
+def _topic(scope: Scope) -> changes.Topic:
+    """What can be told of a change without reading its document: where it is and how it is called."""
+    name = scope.options.fields.pinned("metadata.name") or ""
+    return changes.Topic(scope.served.kind.resource, scope.namespace, name)
 
 
 async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
@@ -169,7 +176,8 @@ async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> A
     checked = marked = monotonic()
     while (now := monotonic()) < ends:
         try:
-            batch = await asyncio.wait_for(listener.queue.get(), min(ends, checked + RECHECK_SECONDS) - now)
+            async with asyncio.timeout(min(ends, checked + RECHECK_SECONDS) - now):
+                batch = await listener.queue.get()
         except TimeoutError:
             batch = []
         if batch is None:
@@ -183,9 +191,16 @@ async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> A
                 yield line
         if stream.scope.options.bookmarks and monotonic() - marked > BOOKMARK_SECONDS:
             marked = monotonic()
-            yield _bookmark(stream)
+            yield _here(stream, listener)
     if stream.scope.options.bookmarks:
-        yield _bookmark(stream)
+        yield _here(stream, listener)
+
+
+def _here(stream: _Stream, listener: changes.Listener) -> bytes:
+    """A bookmark. Where nothing waits, everything that the log had for this watcher up to the tail was seen."""
+    if listener.queue.empty():
+        stream.position = max(stream.position, changes.tail().revision)
+    return _bookmark(stream)
 
 
 def _event(stream: _Stream, entry: Entry) -> bytes | None:
@@ -193,7 +208,7 @@ def _event(stream: _Stream, entry: Entry) -> bytes | None:
     if entry.revision <= stream.position:
         return None
     stream.position = entry.revision
-    if not _concerns(stream, entry):
+    if not stream.topic.covers(entry):
         return None
     before, after = _seen(stream.scope, entry)
     if after:
@@ -202,14 +217,6 @@ def _event(stream: _Stream, entry: Entry) -> bytes | None:
         return _shared(stream, "DELETED", entry) if before else None
     old = entry.doc_before
     return _line(stream, "DELETED", {**old, "metadata": {**old["metadata"], "resourceVersion": str(entry.revision)}})
-
-
-def _concerns(stream: _Stream, entry: Entry) -> bool:
-    """Place and name: what can be told without reading the document."""
-    if stream.scope.namespace and entry.namespace != stream.scope.namespace:
-        return False
-    name = stream.scope.options.fields.pinned("metadata.name")
-    return name is None or entry.name == name
 
 
 def _seen(scope: Scope, entry: Entry) -> tuple[bool, bool]:
