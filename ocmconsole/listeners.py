@@ -28,16 +28,21 @@ class ListenerMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        console = urlsplit(settings.OCMCONSOLE_CONSOLE_URL).hostname
-        self.names = LOCAL_NAMES | ({console} if console else set())
+        self.names = LOCAL_NAMES | {host_name(urlsplit(settings.OCMCONSOLE_CONSOLE_URL).netloc)}
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.META.get("ocmconsole.listener") == API:
             return api_response(request)
-        host = request.META.get("HTTP_HOST", "").rpartition(":")[0] or request.META.get("HTTP_HOST", "")
-        if host and host not in self.names:
+        host = request.META.get("HTTP_HOST", "")
+        if host and host_name(host) not in self.names:
             return HttpResponseBadRequest("The console is not served under this name; see OCMCONSOLE_CONSOLE_URL.")
         return self.get_response(request)
+
+
+def host_name(host: str) -> str:
+    """Without the port, in lower case. An IPv6 address keeps its brackets."""
+    name, _, port = host.lower().rpartition(":")
+    return name if port.isdecimal() and name else host.lower()
 
 
 def api_response(request: HttpRequest) -> HttpResponse:

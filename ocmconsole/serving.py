@@ -2,13 +2,15 @@
 
 A Unix socket is for a proxy, which has ended TLS itself.
 
-Invariant: whoever holds a connection is known from its handshake; the certificate is put into each request's scope
-(``ocmconsole.peer_certificate``, DER) and no header can replace it. Called by the serve command.
+Invariants: whoever holds a connection is known from its handshake; the certificate is put into each request's scope
+(``ocmconsole.peer_certificate``, DER) and no header can replace it. Nobody keeps a connection for long by being slow:
+not in the handshake, not in the head of a request, not by leaving an answer unread. Called by the serve command.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 import signal
@@ -16,6 +18,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,10 +35,15 @@ Address = tuple[str, int]  # host and port, or unix:/path and 0
 UNIX = "unix:"
 
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
+HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
+STALL_SECONDS = 60.0
 GRACE_SECONDS = 3
 LARGEST_HEAD = 64 * 1024
 BACKLOG = 2048
 FIRST_PROBE_SECONDS = 120
+
+
+logger = logging.getLogger(__name__)
 
 
 class Application(Protocol):
@@ -65,19 +73,40 @@ class HeadTooLargeError(Exception):
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's protocol, which also knows its peer, bounds the head and forgets trailers."""
+    """uvicorn's protocol, which also knows its peer, bounds the head and forgets trailers.
+
+    uvicorn has patience without end for a head that does not come and for an answer that is not taken.
+    """
 
     peer_certificate: bytes | None = None
     is_local = False
     answering: RequestResponseCycle | None = None
     head_bytes = 0
     head_is_read = False
+    head_is_late: asyncio.TimerHandle | None = None
+    reader_is_late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         self.peer_certificate = tls.getpeercert(binary_form=True) if tls is not None else None
         self.is_local = transport.get_extra_info("socket").family == socket.AF_UNIX
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.answering is None or self.answering.response_complete:
+            self._await_head()
+
+    def _await_head(self) -> None:
+        """From the first byte on: what follows byte by byte does not begin the time anew."""
+        if self.head_is_late is None and not self.transport.is_closing():
+            self.head_is_late = self.loop.call_later(HEAD_SECONDS, self.abort)
+
+    def _stop_waiting_for_head(self) -> None:
+        if self.head_is_late is not None:
+            self.head_is_late.cancel()
+            self.head_is_late = None
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -101,6 +130,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.head_is_read = True
+        self._stop_waiting_for_head()
         super().on_headers_complete()
 
     def _count(self, size: int) -> None:
@@ -112,6 +142,30 @@ class Connection(HttpToolsProtocol):
         self.answering = cycle
         super()._start_asgi_task(cycle, app)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_waiting_for_reader()
+
+    def _await_reader(self, unread: int) -> None:
+        self.reader_is_late = self.loop.call_later(STALL_SECONDS, self._check_reader, unread)
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self.reader_is_late is not None:
+            self.reader_is_late.cancel()
+            self.reader_is_late = None
+
+    def _check_reader(self, unread: int) -> None:
+        """A slow reader is served to the end; one that took nothing for so long is not there."""
+        if (left := self.transport.get_write_buffer_size()) < unread:
+            self._await_reader(left)
+            return
+        logger.info("cut off %s, which has not read for %d s", self.client, STALL_SECONDS)
+        self.abort()
+
     def abort(self) -> None:
         """Drop the connection without waiting for what the client has not taken."""
         self._end_answer()
@@ -120,6 +174,9 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The server tells the newest request; with pipelining the one that is being answered is another."""
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves it for ten minutes when the connection broke
+        self._stop_waiting_for_head()
+        self._stop_waiting_for_reader()
         self._end_answer()
 
     def _end_answer(self) -> None:
@@ -154,8 +211,18 @@ class Listener(uvicorn.Server):
         self.listening = listening
         self.is_ready = asyncio.Event()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """As uvicorn, which cannot be told how long a handshake may take."""
+        tls = self.config.ssl
+        server = await asyncio.get_running_loop().create_server(
+            partial(Connection, config=self.config, server_state=self.server_state, app_state={}),
+            sock=self.listening,
+            ssl=tls,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=None if tls is None else HEAD_SECONDS,
+        )
+        self.servers = [server]
+        self.started = True
         self.is_ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -84,6 +84,10 @@ def status(request: HttpRequest, code: int) -> HttpResponse:
     return HttpResponse(b"body" if code == 200 else b"", status=code, headers={"ETag": '"1"'})
 
 
+def large(request: HttpRequest, size: int) -> HttpResponse:
+    return HttpResponse(b"x" * size)
+
+
 def slow(request: HttpRequest) -> HttpResponse:
     time.sleep(0.2)
     return HttpResponse(threading.current_thread().name)
@@ -138,6 +142,7 @@ def stream(request: HttpRequest, name: str) -> HttpResponseBase:
 urlpatterns = [
     path("echo/<path:rest>", echo),
     path("status/<int:code>", status),
+    path("large/<int:size>", large),
     path("slow", slow),
     path("cookies", cookies),
     path("boom", boom),

@@ -22,10 +22,10 @@ def application(transactional_db: None) -> Iterator[httpx.ASGITransport]:
         lane.pool.submit(connections.close_all).result()
 
 
-def get(transport: httpx.ASGITransport, port: int, path: str) -> httpx.Response:
+def get(transport: httpx.ASGITransport, port: int, path: str, **headers: str) -> httpx.Response:
     async def ask() -> httpx.Response:
         async with httpx.AsyncClient(transport=transport) as client:
-            return await client.get(f"http://127.0.0.1:{port}{path}")
+            return await client.get(f"http://127.0.0.1:{port}{path}", headers=headers)
 
     return asyncio.run(ask())
 
@@ -36,6 +36,23 @@ def test_the_api_is_served_at_the_apis_address_only(application: httpx.ASGITrans
     assert api.json()["kind"] == "Status"
     assert console.status_code == 404
     assert "json" not in console.headers["content-type"]
+
+
+@pytest.mark.parametrize("ending", ["", ":8000", ":80"])
+@pytest.mark.parametrize("name", ["localhost", "LocalHost", "127.0.0.1", "[::1]"])
+def test_the_console_answers_to_its_names_in_every_form(
+    application: httpx.ASGITransport, name: str, ending: str
+) -> None:
+    port = settings.OCMCONSOLE_CONSOLE_ADDRESS[1]
+    assert get(application, port, "/api/v1/nodes", Host=name + ending).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "localhost:evil", "::1", "[::1", "localhost:1:1"]
+)
+def test_the_console_answers_to_no_other_name(application: httpx.ASGITransport, host: str) -> None:
+    port = settings.OCMCONSOLE_CONSOLE_ADDRESS[1]
+    assert get(application, port, "/api/v1/nodes", Host=host).status_code == 400
 
 
 def test_a_body_that_is_too_large_still_gets_the_apis_own_answer(application: httpx.ASGITransport) -> None:

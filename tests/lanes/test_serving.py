@@ -181,6 +181,18 @@ class TestHandshake:
         with api(home, loop=loop) as site, pytest.raises(httpx.TransportError):
             ask(site, client_context(home, tmp_path, other.client()))
 
+    def test_a_handshake_that_does_not_go_on_is_given_up(
+        self, home: Path, tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(serving, "HEAD_SECONDS", 0.3)
+        with api(home, loop=loop) as site, site.connect() as silent, site.connect() as begun:
+            begun.sendall(bytes.fromhex("160301020001"))  # the first bytes of a ClientHello
+            for connection in (silent, begun):
+                assert read_all(connection) == b""
+            context = client_context(home, tmp_path)
+            with context.wrap_socket(site.connect(), server_hostname="127.0.0.1") as secure:
+                assert read_all(secure) == b""  # after the handshake nothing came
+
     def test_plain_http_on_the_tls_port_gets_silence(
         self, home: Path, loop: str, caplog: pytest.LogCaptureFixture
     ) -> None:
