@@ -50,6 +50,10 @@ check: lint ## lint and the fast tests
 mutants: $(DEV) $(ASSETS) ## silence each rule and reconciler: a test that carries its id must fail (MUTANTS=names)
 	$(PY) -m tests.mutants $(MUTANTS)
 
+.PHONY: bench
+bench: $(DEV) $(ASSETS) ## measure a hub on both databases against its goals (BENCH_QUICK=1 for a coarse answer)
+	$(PY) -m tests.bench
+
 .PHONY: lint
 lint: $(DEV) ## format, lint, types, import rules, migrations, templates; changes nothing
 	$(VENV)/bin/ruff format --check .

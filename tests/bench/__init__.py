@@ -1,0 +1,1 @@
+"""Benchmarks of a served hub: ``make bench``."""
