@@ -92,7 +92,7 @@ def reconcile_request_approval(key: Key) -> None:
     cluster, asker = cluster_of(row.doc), memory.asker_of_request(row.doc)
     if not cluster or memory.decline_of(cluster, row.key_fingerprint, asker):
         return
-    if _renews(row.doc, asker) or _is_given(row, cluster):
+    if _renews(row.doc, asker, cluster) or _is_given(row, cluster):
         verbs.edit(CONTROLLER, CSR, key, _approve, subresource="approval")
 
 
@@ -114,9 +114,9 @@ def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:
     ]
 
 
-def _renews(doc: Doc, asker: Asker) -> bool:
+def _renews(doc: Doc, asker: Asker, cluster: str) -> bool:
     """H36: the requester is exactly the name asked for, by certificate, and may renew now."""
-    if not memory.is_renewal(doc, asker):
+    if not memory.is_renewal(doc, asker, cluster):
         return False
     spec = doc["spec"]
     requester = Actor(
@@ -140,9 +140,8 @@ def _is_listed(user: str) -> bool:
 
 def _is_strange(cluster: str, fingerprint: str) -> bool:
     """A certificate from before the hub remembered keys makes a name known as well."""
-    known = memory.keys_of(cluster)
-    if known.exists():
-        return not known.filter(fingerprint=fingerprint).exists()
+    if memory.keys_of(cluster).exists():
+        return memory.is_stranger(cluster, fingerprint)
     return bool(queries.facts_of(cluster).certificate_fingerprint)
 
 

@@ -76,8 +76,9 @@ def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc) -> None
 def _require_known(doc: Doc) -> None:
     fingerprint = memory.requested(doc).key_fingerprint
     barred = [cluster for cluster in memory.names_of(doc) if memory.is_barred(cluster, fingerprint)]
-    if barred and not memory.is_renewal(doc, memory.asker_of_request(doc)):
-        raise forbidden(doc["metadata"]["name"], stranger_text(barred[0], fingerprint))
+    for cluster in barred:
+        if not memory.is_renewal(doc, memory.asker_of_request(doc), cluster):
+            raise forbidden(doc["metadata"]["name"], stranger_text(cluster, fingerprint))
 
 
 def stranger_text(cluster: str, fingerprint: str) -> str:
@@ -109,7 +110,7 @@ def _new_keys(actor: Actor, doc: Doc) -> Iterator[AcceptedKey]:
             cluster=cluster,
             fingerprint=request.key_fingerprint,
             key=request.key_text[:64],
-            how=_how(cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker)),
+            how=_how(cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker, cluster)),
             accepted_by=actor.user[:320],
             accepted_at=timezone.now(),
             reason=word.reason if word else "",

@@ -232,19 +232,19 @@ def _asked(row: CertificateSigningRequest, event: AuditEvent | None) -> Asked:
         ),
         recorded=_recorded(event),
         asker=asker,
-        history=_history(row.cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker)),
+        history=_history(row.cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker, row.cluster)),
         reason=_decision_text(doc),
         decline=memory.decline_of(row.cluster, request.key_fingerprint, asker),
     )
 
 
 def _history(cluster: str, fingerprint: str, *, is_renewal: bool) -> KeyHistory:
-    known = memory.keys_of(cluster)
-    if known.filter(fingerprint=fingerprint).exists():
+    is_known_name = memory.keys_of(cluster).exists()
+    if is_known_name and not memory.is_stranger(cluster, fingerprint):
         return KeyHistory.KNOWN
     if is_renewal:
         return KeyHistory.RENEWAL
-    return KeyHistory.UNKNOWN if known.exists() else KeyHistory.FIRST
+    return KeyHistory.UNKNOWN if is_known_name else KeyHistory.FIRST
 
 
 def _decision_text(doc: Doc) -> str:

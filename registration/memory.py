@@ -106,10 +106,21 @@ def is_stranger(cluster: str, fingerprint: str) -> bool:
     return revoked.exists() or not known.filter(fingerprint=fingerprint).exists()
 
 
-def is_renewal(doc: Doc, asker: Asker) -> bool:
-    """H36: asked for with a valid certificate of exactly the name that is asked for."""
+def is_renewal(doc: Doc, asker: Asker, cluster: str) -> bool:
+    """H36: asked for with a valid certificate of exactly the name that is asked for, that of an agent of the cluster.
+
+    It vouches for that cluster alone, whatever else the subject names, and for nothing once it has been revoked.
+    """
     common_name = requested(doc).common_name
-    return asker.certified and bool(common_name) and doc["spec"].get("username") == asker.user == common_name
+    agent = identity.agent_name(common_name)
+    if agent is None or agent.cluster != cluster or not asker.certified:
+        return False
+    return doc["spec"].get("username") == asker.user == common_name and not _is_revoked(asker.credential)
+
+
+def _is_revoked(credential: str) -> bool:
+    fingerprint = credential.removeprefix("cert:")
+    return IssuedCertificate.objects.filter(pk=fingerprint, revoked_at__isnull=False).exists()
 
 
 def is_barred(cluster: str, fingerprint: str) -> bool:

@@ -22,7 +22,7 @@ from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import ca, identity, memory, queries, revocation
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
-from registration.controllers import add_decision
+from registration.controllers import CONTROLLER, add_decision
 from registration.decisions import declined
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate
@@ -150,6 +150,7 @@ def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> Issued
         asked = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
         authz.refuse(actor, asked, f"you need the right to sign for {identity.SIGNER}")
     if issued.revoked_at is None:
+        _take_back_word(issued)
         issued.revoked_at, issued.revoked_by, issued.revocation_reason = timezone.now(), actor.user[:320], reason
         with verbs.batch(actor) as batch:
             kind, name = (MANAGED_CLUSTER, issued.cluster) if issued.cluster else (CSR, issued.request)
@@ -157,6 +158,17 @@ def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> Issued
             batch.records.append(lambda: issued)
         revocation.revoked.forget()
     return issued
+
+
+def _take_back_word(issued: IssuedCertificate) -> None:
+    """D9: what let a key in once does not let it in again. It is the hub's own write: who revokes may not patch."""
+    row = rows.read(MANAGED_CLUSTER, Key("", issued.cluster))
+
+    def withdraw(doc: Doc) -> None:
+        doc["metadata"]["annotations"].pop(memory.ACCEPT_KEY, None)
+
+    if row is not None and memory.vouched(issued.cluster, issued.key_fingerprint):
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, row.key, withdraw)
 
 
 def may_accept(actor: Actor, name: str) -> authz.Decision:
