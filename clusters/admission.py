@@ -40,6 +40,7 @@ LEASE_LIMITS = (
     ("leaseTransitions", 0, "must be greater than or equal to 0"),
 )
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+Stored = dict[tuple[str, str], dict[str, Any]]  # taints by key and effect
 
 
 def _accept_spellings(name: str) -> list[Attributes]:
@@ -72,7 +73,7 @@ def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
 def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A1: only the hub says when a taint was added."""
     now = times.timestamp(timezone.now())
-    before = _taints(old) if old is not None else []
+    before = _by_key(_taints(old) if old is not None else [])
     refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
     if refused:
         text = f"It is not allowed to set TimeAdded of Taint {shown(','.join(refused))}."
@@ -89,7 +90,16 @@ def _taints(doc: Doc) -> list[Doc]:
     ]
 
 
-def _stamp(taint: Doc, before: list[Doc], now: str, *, is_new: bool) -> bool:
+def _by_key(taints: list[Doc]) -> Stored:
+    """The first of each key and effect, and the first of each key: a list may be long, and each new one looks here."""
+    found: Stored = {}
+    for taint in taints:
+        for effect in (taint["effect"], ""):
+            found.setdefault((taint["key"], effect), taint)
+    return found
+
+
+def _stamp(taint: Doc, before: Stored, now: str, *, is_new: bool) -> bool:
     """Set the time; False when the client may not have set the one it sent."""
     try:
         sent = _time(taint.get("timeAdded"))
@@ -107,11 +117,10 @@ def _stamp(taint: Doc, before: list[Doc], now: str, *, is_new: bool) -> bool:
     return True
 
 
-def _counterpart(taint: Doc, before: list[Doc]) -> Doc | None:
+def _counterpart(taint: Doc, before: Stored) -> Doc | None:
     """K3: the stored taint of that key and effect, else of that key."""
-    same_key = [stored for stored in before if stored["key"] == taint["key"]]
-    exact = (stored for stored in same_key if stored.get("effect") == taint.get("effect"))
-    return next(exact, same_key[0] if same_key else None)
+    key, effect = taint["key"], taint.get("effect")
+    return (before.get((key, effect)) if isinstance(effect, str) else None) or before.get((key, ""))
 
 
 def _same(taint: Doc, stored: Doc) -> bool:

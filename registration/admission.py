@@ -93,6 +93,9 @@ def _usage_causes(spec: Doc) -> list[Cause]:
     usages = spec.get("usages") or []
     if not usages:
         return [errors.required("spec.usages")]
+    if len(usages) > len(USAGES):  # then one is unknown or said twice; naming each would cost more than was sent
+        text = f"Too many: {len(usages)}: must have at most {len(USAGES)} items"
+        return [Cause("FieldValueTooMany", text, "spec.usages")]
     unknown = [
         errors.unsupported(f"spec.usages[{index}]", f'"{usage}"', sorted(USAGES))
         for index, usage in enumerate(usages)

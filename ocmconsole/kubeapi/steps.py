@@ -160,7 +160,7 @@ def validate(kind: Kind, old: Doc | None, new: Doc) -> None:
     causes = schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check)
     causes += kind.storage.schema.validate(new)
     if old is not None and old["metadata"].get("deletionTimestamp"):
-        before = old["metadata"].get("finalizers") or []
+        before = set(old["metadata"].get("finalizers") or ())
         added = [name for name in new["metadata"].get("finalizers") or [] if name not in before]
         if added:
             listed = ", ".join(f'"{name}"' for name in added)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import process_time
+
 import pytest
 from django.test import Client
 
@@ -25,6 +29,14 @@ EDGE_TIMES = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01t00:00:
 
 def admin() -> Caller:
     return holder("admin", "system:masters")
+
+
+@contextmanager
+def cheap(seconds: float = 3.0) -> Iterator[None]:
+    """Far above what it costs on a slow machine, and far below what each looking at each other costs."""
+    before = process_time()
+    yield
+    assert process_time() - before < seconds
 
 
 def names(answer: Answer) -> list[str]:
@@ -108,3 +120,47 @@ def test_a_set_with_a_huge_selector_has_no_members_and_stops_nobody() -> None:
         doc = verbs.find(MANAGED_CLUSTER_SET, Key("", name))
         assert doc is not None
         assert make.condition(doc, "ClusterSetEmpty")[0] == status
+
+
+@pytest.mark.contract("W23")
+def test_a_request_with_countless_usages_is_refused_in_few_words() -> None:
+    doc = request_for("c1", "r1")
+    doc["spec"]["usages"] = [f"u{number}" for number in range(100_000)]
+    with cheap():
+        answer = admin().post(REQUESTS, doc)
+    assert answer.code == 422
+    assert answer.doc["details"]["causes"] == [
+        {
+            "reason": "FieldValueTooMany",
+            "message": "Too many: 100000: must have at most 23 items",
+            "field": "spec.usages",
+        }
+    ]
+
+
+@pytest.mark.contract("A1")
+def test_an_agent_keeps_nobody_waiting_with_countless_taints() -> None:
+    make.cluster("c1", accepted=True)
+    make.settle()
+    agent = agent_of("c1")
+    for effect in ("NoSelect", "PreferNoSelect"):
+        doc = agent.get(f"{CLUSTERS}/c1").doc
+        doc["spec"]["taints"] = [{"key": f"k{number % 5000}", "effect": effect} for number in range(15_000)]
+        with cheap():
+            assert agent.send("PUT", f"{CLUSTERS}/c1", doc).code == 200
+
+
+@pytest.mark.contract("W18")
+def test_an_agent_keeps_nobody_waiting_with_countless_finalizers() -> None:
+    make.cluster("c1", accepted=True)
+    make.settle()
+    agent = agent_of("c1")
+    doc = agent.get(f"{CLUSTERS}/c1").doc
+    doc["metadata"]["finalizers"] += [f"example.com/f{number}" for number in range(25_000)]
+    assert agent.send("PUT", f"{CLUSTERS}/c1", doc).code == 200
+    assert admin().send("DELETE", f"{CLUSTERS}/c1").code == 200
+    with cheap():
+        assert (
+            agent.send("PATCH", f"{CLUSTERS}/c1/status", {"status": {"version": {"kubernetes": "v1"}}}, MERGE).code
+            == 200
+        )
