@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import AuditEvent
     from registration.memory import Asker
     from registration.models import Decline
 
@@ -196,8 +197,14 @@ def _is_asked_by_listed(row: ManagedCluster) -> bool:
         and cluster_of(request.doc) == row.name
         and not _is_strange(row.name, request.key_fingerprint)
         for request in queries.requests_of(row.name).exclude(state__in=(State.DENIED, State.FAILED))
-        if request.state == State.PENDING or request.created >= row.created  # not of an earlier cluster of the name
+        if request.state == State.PENDING or _is_younger(request, creation)  # not of an earlier cluster of the name
     )
+
+
+def _is_younger(request: CertificateSigningRequest, creation: AuditEvent | None) -> bool:
+    """By the audit: a time of creation is a whole second, in which a cluster can go and come back."""
+    asked = memory.asker_of_request(request.doc).at
+    return creation is not None and asked is not None and asked > creation.time
 
 
 # ---------------------------------------------------------------- signing
