@@ -79,10 +79,18 @@ def ensure(kind: Kind, wanted: Doc, *, namespace: str = "") -> None:
         delete(kind, key)
         present = verbs.find(kind, key)  # somebody else's finalizer may hold it
     if present is None:
-        verbs.create(CONTROLLER, kind, {"apiVersion": kind.storage.api_version, "kind": kind.kind, **wanted},
-                     namespace=namespace)  # fmt: skip
+        _create(kind, wanted, namespace)
     elif _differs(present, wanted):
         verbs.edit(CONTROLLER, kind, key, lambda doc: _become(doc, wanted))
+
+
+def _create(kind: Kind, wanted: Doc, namespace: str) -> None:
+    """Another worker may be at the same cluster; that it was first is a lost race and no failure to be told of."""
+    doc = {"apiVersion": kind.storage.api_version, "kind": kind.kind, **wanted}
+    try:
+        verbs.create(CONTROLLER, kind, doc, namespace=namespace)
+    except errors.AlreadyExists as error:
+        raise errors.Conflict(error.message) from error
 
 
 def _can_become(present: Doc, wanted: Doc) -> bool:
