@@ -84,7 +84,8 @@ class Mutants:
     def _carrying(self, session: pytest.Session, subject: Subject) -> list[pytest.Item]:
         """Those of the same app first: one of them will fail."""
         ids = set(subject.ids)
-        items = [item for item in session.items if ids & _ids_of(item) and item.nodeid not in self.failing]
+        aside = {_function(test) for test in self.failing}
+        items = [item for item in session.items if ids & _ids_of(item) and _function(item.nodeid) not in aside]
         return sorted(items, key=lambda item: subject.app not in item.nodeid)
 
     def _fork_each(
@@ -133,6 +134,11 @@ def _named(name: str, found: dict[str, Subject]) -> Subject:
     if name not in found:
         raise pytest.UsageError(f"there is no rule, reconciler, authorizer or task {name}")
     return found[name]
+
+
+def _function(test: str) -> str:
+    """Without parameters: what fails unharmed with one is not asked again with the others."""
+    return test.partition("[")[0]
 
 
 def _ids_of(item: pytest.Item) -> set[str]:
