@@ -132,6 +132,16 @@ def test_any_other_condition_has_one_of_three_values() -> None:
         write("status", lambda doc: doc.setdefault("status", {}).update(conditions=[noted]))
 
 
+def test_deciding_needs_the_verb_approve_on_the_signer() -> None:
+    ask()
+    may = "certificatesigningrequests certificatesigningrequests/approval"
+    grant(SIGNER, rule("get patch", may, groups=CSR.group))
+    with pytest.raises(errors.Forbidden, match=f'permitted to approve requests with signerName "{SIGNED_ELSEWHERE}"'):
+        decide(("Approved", "True"), by=SIGNER)
+    grant(SIGNER, rule("approve", "signers", groups=CSR.group, names=SIGNED_ELSEWHERE))
+    assert decide(("Approved", "True"), by=SIGNER)["status"]["conditions"]
+
+
 @pytest.mark.contract("D11")
 def test_decisions_and_signatures_have_names_of_their_own_in_the_audit(home: Path) -> None:
     ask()
