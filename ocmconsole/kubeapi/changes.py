@@ -22,7 +22,8 @@ import orjson
 import redis
 import redis.asyncio
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import Error as DatabaseFailure
+from django.db import close_old_connections, transaction
 from django.db.models import Max
 from django.utils import timezone
 
@@ -168,6 +169,7 @@ class Tail:
     def __init__(self) -> None:
         self.revision = 0  # up to here every listener has in its queue what it hears of
         self._listeners: dict[Topic, set[Listener]] = {}
+        self._cuts: dict[str, int] = {}
         self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.create_future()
@@ -218,16 +220,28 @@ class Tail:
         while True:
             try:
                 return await in_thread(head)
-            except DatabaseError:
+            except DatabaseFailure:
                 log.exception("the tail could not read the log; trying again")
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _catch_up(self) -> None:
         try:
-            while entries := await in_thread(_after, self.revision):
+            while True:
+                entries, cuts = await in_thread(_after, self.revision)
+                self._notice(cuts)
+                if not entries:
+                    return
                 self._publish(entries)
-        except DatabaseError:
+        except DatabaseFailure:
             log.exception("the tail could not read the log; trying again")
+
+    def _notice(self, cuts: dict[str, int]) -> None:
+        """End the streams that would miss what was compacted unread, as after a pause of the machine (W12)."""
+        new = {resource for resource, revision in cuts.items() if revision > self._cuts.get(resource, 0)}
+        self._cuts |= cuts
+        for listeners in [set(each) for topic, each in self._listeners.items() if topic.resource in new]:
+            for listener in listeners:
+                self._cut(listener)
 
     def _publish(self, entries: list[Entry]) -> None:
         self.revision = entries[-1].revision
@@ -239,10 +253,13 @@ class Tail:
         for topic, batch in batches.items():
             for listener in tuple(self._listeners[topic]):
                 if listener.queue.full():
-                    self._forget(listener)
-                    listener.cut()
+                    self._cut(listener)
                 else:
                     listener.queue.put_nowait(batch)
+
+    def _cut(self, listener: Listener) -> None:
+        self._forget(listener)
+        listener.cut()
 
     def _wake(self, resources: set[str]) -> None:  # noqa: ARG002 - every reader follows the whole log
         if not self._loop.is_closed():
@@ -277,8 +294,10 @@ async def stop_tail() -> None:
         await found.stop()
 
 
-def _after(revision: int) -> list[Entry]:
-    return [Entry.of(row) for row in Change.objects.filter(revision__gt=revision).order_by("revision")[:BATCH]]
+def _after(revision: int) -> tuple[list[Entry], dict[str, int]]:
+    """What follows in the log, and what was cut beyond the revision: in this order, so that no cut goes unnoticed."""
+    entries = [Entry.of(row) for row in Change.objects.filter(revision__gt=revision).order_by("revision")[:BATCH]]
+    return entries, dict(Compaction.objects.filter(revision__gt=revision).values_list("resource", "revision"))
 
 
 Result = TypeVar("Result")
