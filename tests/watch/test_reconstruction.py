@@ -1,213 +1,252 @@
-"""Random writers, watchers of every kind, restarts in between: nothing is lost, repeated or out of order."""
+"""Random writes, restarts, pauses, slow readers, compaction: no event is lost, told twice or out of order.
+
+``WATCH_SECONDS`` is how long it goes on, ``WATCH_SEED`` where the dice begin.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
-from signal import SIGKILL
-from typing import Any
+from itertools import islice
 
 import httpx
 import pytest
 
-from tests.hub import Hub
-from tests.watch.streams import (
-    END_OF_INITIAL,
-    INITIAL,
-    PARTIAL,
-    PLAIN,
-    TABLE,
-    Doc,
-    Log,
-    Matches,
-    Threads,
-    Watcher,
-    events,
-    revision_of,
-)
+from tests.watch.follower import Follower, Interest
+from tests.watch.history import History, Matches
+from tests.watch.site import Impatient, Site
+from tests.watch.streams import PARTIAL, PLAIN, TABLE, Doc, Threads, events, revision_of
+from tests.watch.trouble import Trouble
+from tests.watch.writers import GROUP, LARGE, MapWriter, SetWriter, Writer, color
 
-SEED = 7
-WRITERS = 4
-NAMES = [f"n{number}" for number in range(10)]
-COLORS = ["red", "green", "blue", None]
-MERGE = {"Content-Type": "application/merge-patch+json"}
-CATCH_UP_SECONDS = 20
+SEED = int(os.environ.get("WATCH_SEED", "7"))
+SECONDS = float(os.environ.get("WATCH_SECONDS", "25"))
+MAPS, SETS = "configmaps", f"managedclustersets.{GROUP}"
+NAMESPACES = ("even", "odd")
+CATCH_UP_SECONDS = 40.0
+PATIENCE = 10.0
 
-
-def color(doc: Doc) -> str | None:
-    found: str | None = (doc["metadata"].get("labels") or {}).get("color")
-    return found
-
+pytestmark = pytest.mark.timeout(180 + 2 * SECONDS)
 
 # What a selector means, in the test's own words.
-SELECTIONS: dict[str, tuple[dict[str, str], Matches]] = {
-    "everything": ({}, bool),
-    "equal": ({"labelSelector": "color=red"}, lambda doc: color(doc) == "red"),
-    "one of": ({"labelSelector": "color in (red,green)"}, lambda doc: color(doc) in {"red", "green"}),
-    "none of": ({"labelSelector": "color notin (red)"}, lambda doc: color(doc) != "red"),
-    "without": ({"labelSelector": "!color"}, lambda doc: color(doc) is None),
-    "name": ({"fieldSelector": "metadata.name=n3"}, lambda doc: doc["metadata"]["name"] == "n3"),
-    "both": (
+SELECTIONS: list[tuple[dict[str, str], Matches]] = [
+    ({}, bool),
+    ({"labelSelector": "color=red"}, lambda doc: color(doc) == "red"),
+    ({"labelSelector": "color in (red,green)"}, lambda doc: color(doc) in {"red", "green"}),
+    ({"labelSelector": "color notin (red)"}, lambda doc: color(doc) != "red"),
+    ({"labelSelector": "!color"}, lambda doc: color(doc) is None),
+    ({"fieldSelector": "metadata.name=n3"}, lambda doc: doc["metadata"]["name"] == "n3"),
+    (
         {"fieldSelector": "metadata.name!=n3", "labelSelector": "color"},
         lambda doc: doc["metadata"]["name"] != "n3" and color(doc) is not None,
     ),
-}
+]
 
 
-class Writer:
-    """Creates, labels, changes and deletes at random; what others did first is no failure."""
+def interests() -> list[Interest]:
+    anything, red, few, unlike, without, one, both = SELECTIONS
+    odd, everywhere = f"/api/v1/namespaces/odd/{MAPS}", f"/api/v1/{MAPS}"
 
-    def __init__(self, client: httpx.Client, path: str, seed: int) -> None:
-        self.client, self.path, self.dice = client, path, random.Random(seed)  # noqa: S311 - a repeatable choice
-        self.done = 0
+    def maps(path: str, selection: tuple[dict[str, str], Matches], accept: str = PLAIN, **more: float) -> Interest:
+        query, matches = selection
+        if path == odd:
+            return Interest(
+                path, MAPS, lambda doc: doc["metadata"]["namespace"] == "odd" and matches(doc), query, accept, **more
+            )
+        return Interest(path, MAPS, matches, query, accept, **more)
 
-    def run(self, until: threading.Event) -> None:
-        while not until.is_set():
-            try:
-                answer = self._write()
-            except httpx.TransportError:
-                time.sleep(0.05)
-                continue
-            assert answer.status_code in {200, 201, 404, 409}, answer.text
-            self.done += answer.is_success
+    def sets(version: str, selection: tuple[dict[str, str], Matches], accept: str = PLAIN) -> Interest:
+        query, matches = selection
+        return Interest(f"/apis/{GROUP}/{version}/managedclustersets", SETS, matches, query, accept)
 
-    def _write(self) -> httpx.Response:
-        name, chance = self.dice.choice(NAMES), self.dice.random()
-        chosen = self.dice.choice(COLORS)
-        if chance < 0.35:
-            doc: dict[str, Any] = {"metadata": {"name": name}, "data": {"text": self.dice.randbytes(800).hex()}}
-            if chosen:
-                doc["metadata"]["labels"] = {"color": chosen}
-            return self.client.post(self.path, json=doc)
-        if chance < 0.6:
-            body: Doc = {"metadata": {"labels": {"color": chosen}}}
-        elif chance < 0.85:
-            body = {"data": {"text": self.dice.randbytes(800).hex()}}
-        else:
-            return self.client.delete(f"{self.path}/{name}")
-        return self.client.patch(f"{self.path}/{name}", json=body, headers=MERGE)
-
-
-class Joiner:
-    """Comes late, again and again: lists, and asks for initial events. What it was shown, and as of when."""
-
-    def __init__(self, client: httpx.Client, path: str) -> None:
-        self.client, self.path = client, path
-        self.shown: list[tuple[Matches, int, dict[str, int]]] = []
-
-    def run(self, until: threading.Event) -> None:
-        while not until.is_set():
-            for query, matches in SELECTIONS.values():
-                try:
-                    listed = self.client.get(self.path, params=query).json()
-                    self._note(matches, revision_of(listed), listed["items"])
-                    self._join(query, matches)
-                except httpx.TransportError:
-                    time.sleep(0.05)
-
-    def _join(self, query: dict[str, str], matches: Matches) -> None:
-        informer = Watcher(self.client, self.path, matches)
-        for event in events(self.client, self.path, timeoutSeconds="5", **INITIAL, **query):
-            informer.take(event["type"], event["object"])
-            if END_OF_INITIAL in (event["object"]["metadata"].get("annotations") or {}):
-                self._note(matches, informer.revision, list(informer.store.values()))
-                return
-
-    def _note(self, matches: Matches, revision: int, docs: list[Doc]) -> None:
-        self.shown.append((matches, revision, {doc["metadata"]["uid"]: revision_of(doc) for doc in docs}))
+    table = {"includeObject": "Object"}
+    return [
+        maps(everywhere, anything),
+        maps(odd, red),
+        maps(odd, unlike),
+        maps(everywhere, without),
+        maps(odd, one),
+        maps(everywhere, both, PARTIAL),
+        maps(odd, (few[0] | table, few[1]), TABLE),
+        maps(everywhere, anything, pause=0.02),
+        maps(everywhere, anything, stall=6.0),
+        sets("v1beta2", anything),
+        sets("v1beta1", red),
+        sets("v1alpha1", (unlike[0] | table, unlike[1]), TABLE),
+    ]
 
 
-@pytest.mark.contract("W11", "W12", "W139", "W163")
-def test_every_watcher_sees_what_the_log_says(watched: Hub, pair: Path, admin: httpx.Client) -> None:
-    admin.post("/api/v1/namespaces", json={"metadata": {"name": "many"}}).raise_for_status()
-    path, stopping, caught_up, threads = (
-        "/api/v1/namespaces/many/configmaps",
-        threading.Event(),
-        threading.Event(),
-        Threads(),
-    )
+# ---------------------------------------------------------------- the test
+
+
+@pytest.mark.contract("W11", "W12", "W139", "W140", "W163")
+def test_every_follower_is_told_what_the_log_says(site: Site) -> None:
     with ExitStack() as stack:
-
-        def client() -> httpx.Client:
-            return stack.enter_context(watched.client(pair=pair))
-
-        watchers = [Watcher(client(), path, matches, query) for query, matches in SELECTIONS.values()]
-        everything, anything = SELECTIONS["everything"]
-        few, some = SELECTIONS["one of"]
-        watchers += [
-            Watcher(client(), path, anything, everything, slowness=0.02),
-            Watcher(client(), path, anything, everything, seconds=1),
-            Watcher(client(), path, some, few, accept=PARTIAL),
-            Watcher(client(), path, some, {**few, "includeObject": "Object"}, accept=TABLE),
-            Watcher(client(), "/api/v1/configmaps", some, few | {"fieldSelector": "metadata.namespace=many"}),
+        clients = [stack.enter_context(server.client(pair=site.pair)) for server in site.servers]
+        for name in NAMESPACES:
+            clients[0].post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+        history, threads = History(site.servers[0], [MAPS, SETS]), Threads()
+        writers: list[Writer] = [
+            MapWriter(clients, f"/api/v1/namespaces/{NAMESPACES[number % 2]}/{MAPS}", SEED + number, large)
+            for number, large in enumerate([0.0, 0.0, LARGE])
         ]
-        writers = [Writer(client(), path, SEED + number) for number in range(WRITERS)]
-        joiner = Joiner(client(), path)
-        for writer in writers:
-            threads.start(lambda writer=writer: writer.run(stopping))  # type: ignore[misc] # bound now
-        time.sleep(0.5)
-        for watcher in watchers:  # while the writers write
-            watcher.list()
-            threads.start(lambda watcher=watcher: watcher.follow(caught_up.is_set))  # type: ignore[misc] # bound now
-        threads.start(lambda: joiner.run(stopping))
-        _disturb(watched)
-        stopping.set()
-        log = _wait_until_followed(watched, watchers)
-        caught_up.set()
-        _wake_everybody(admin, path)
-        threads.join(30)
+        writers.append(SetWriter(clients, SEED))
+        followers = [
+            Follower(site.servers, site.pair, interest, history, SEED + number)
+            for number, interest in enumerate(interests())
+        ]
+        for follower in followers:
+            stack.callback(follower.close)
+        _let_it_happen(site, history, writers, followers, threads)
+        _assert_all_is_told(clients[0], history, followers)
     assert sum(writer.done for writer in writers) > 100
-    for watcher in watchers:
-        _compare(log, watcher)
-    assert len(joiner.shown) > 2 * len(SELECTIONS)
-    for matches, revision, state in joiner.shown:
-        assert state == log.state(_here(matches), revision), f"at {revision}"
+    assert sum(follower.expiries for follower in followers) > 0
 
 
-def _wake_everybody(admin: httpx.Client, path: str) -> None:
-    """An event for each selection: who waits for one sees that it is over."""
-    admin.delete(f"{path}/n3")
-    for name, labels in (("n3", {"color": "red"}), ("without", {}), ("both", {"color": "green"})):
-        admin.post(path, json={"metadata": {"name": name, "labels": labels}}).raise_for_status()
-
-
-def _disturb(hub: Hub) -> None:
-    time.sleep(2)
-    hub.stop("server")
-    hub.start("server")
-    time.sleep(2)
-    hub.stop("server", SIGKILL)
-    hub.start("server")
-    time.sleep(2)
-
-
-def _wait_until_followed(hub: Hub, watchers: list[Watcher]) -> Log:
-    """The log after the last write, when everybody has seen as many events as he should or will not any more."""
-    deadline = time.monotonic() + CATCH_UP_SECONDS
+def _let_it_happen(
+    site: Site, history: History, writers: list[Writer], followers: list[Follower], threads: Threads
+) -> None:
+    stopping, recorded, goals = threading.Event(), threading.Event(), dict[str, int]()
+    threads.start(lambda: history.record(recorded))
+    for writer in writers:
+        threads.start(lambda writer=writer: writer.run(stopping))  # type: ignore[misc] # bound now
     time.sleep(0.5)
-    log = Log.of(hub, "configmaps")
-    for watcher in watchers:
-        wanted = len(log.expected(_here(watcher.matches), watcher.started))
-        while len(watcher.seen) < wanted and time.monotonic() < deadline:
-            time.sleep(0.05)
-    return log
+
+    def is_done(follower: Follower) -> bool:
+        return follower.position >= goals.get(follower.interest.resource, 2**63)
+
+    for follower in followers:
+        threads.start(lambda follower=follower: follower.follow(is_done))  # type: ignore[misc] # bound now
+    Trouble(site, random.Random(SEED)).go_on(SECONDS)  # noqa: S311 - a repeatable choice
+    stopping.set()
+    _wait_for_rest(history)
+    goals |= {resource: history.newest(resource) for resource in (MAPS, SETS)}
+    recorded.set()
+    for follower in followers:
+        follower.in_haste = True
+    threads.join(CATCH_UP_SECONDS, lambda: f"{goals}\n" + "\n".join(map(str, followers)))
 
 
-def _here(matches: Matches) -> Matches:
-    return lambda doc: doc["metadata"]["namespace"] == "many" and matches(doc)
+def _wait_for_rest(history: History) -> None:
+    """The hub itself writes to sets, a little later than their owners."""
+    newest = -1
+    while newest != (newest := max(history.newest(MAPS), history.newest(SETS))):
+        time.sleep(3)
 
 
-def _compare(log: Log, watcher: Watcher) -> None:
-    expected = log.expected(_here(watcher.matches), watcher.started)
-    seen = [event for event in watcher.seen if event[1] <= log.changes[-1][0]]
-    assert [event[:2] for event in seen] == [event[:2] for event in expected], watcher.query
-    for (_, revision, shown), (_, _, doc) in zip(seen, expected, strict=True):
-        if watcher.accept == PARTIAL:
-            assert shown["metadata"] == doc["metadata"], revision
-        else:
-            assert shown == doc, revision
-    if watcher.accept == PLAIN and watcher.seconds == 1:
-        assert watcher.streams > 4
+def _assert_all_is_told(client: httpx.Client, history: History, followers: list[Follower]) -> None:
+    for follower in followers:
+        interest = follower.interest
+        for stretch in follower.stretches:
+            assert stretch.before == history.state(interest.resource, interest.matches, stretch.started)
+            expected = history.expected(interest.resource, interest.matches, stretch.started, stretch.position)
+            assert [event[:2] for event in stretch.seen] == [event[:2] for event in expected], interest
+            for (_, revision, shown), (_, _, doc) in zip(stretch.seen, expected, strict=True):
+                assert _known(interest, shown) == _known(interest, doc), revision
+        listed = client.get(interest.path, params=interest.query).json()
+        present = {doc["metadata"]["uid"]: doc["metadata"]["resourceVersion"] for doc in listed["items"]}
+        assert {uid: doc["metadata"]["resourceVersion"] for uid, doc in follower.store.items()} == present, interest
+
+
+def _known(interest: Interest, doc: Doc) -> Doc:
+    """What can be told from the log: other versions say the rest in other words."""
+    is_whole = interest.accept != PARTIAL and interest.resource == MAPS
+    return doc if is_whole else doc["metadata"]
+
+
+# ---------------------------------------------------------------- two servers, one hub
+
+
+@pytest.fixture
+def two(site: Site) -> tuple[Impatient, Impatient]:
+    if len(site.servers) < 2:
+        pytest.skip("SQLite has one server")
+    first, second = site.servers
+    return first, second
+
+
+class Duet:
+    """Writes through one server, watches through the other."""
+
+    def __init__(self, site: Site, writes: Impatient, watches: Impatient, namespace: str) -> None:
+        self.path = f"/api/v1/namespaces/{namespace}/{MAPS}"
+        with ExitStack() as stack:
+            self.writer = stack.enter_context(writes.client(pair=site.pair))
+            self.watcher = stack.enter_context(watches.client(pair=site.pair))
+            self.writer.post("/api/v1/namespaces", json={"metadata": {"name": namespace}})
+            self.close = stack.pop_all().close
+
+    def write(self, name: str) -> int:
+        answer = self.writer.post(self.path, json={"metadata": {"name": name}})
+        assert answer.status_code == 201, answer.text
+        return revision_of(answer.json())
+
+    def head(self) -> str:
+        return str(revision_of(self.writer.get(self.path).json()))
+
+    def stream(self, after: str) -> Iterator[Doc]:
+        return events(self.watcher, self.path, resourceVersion=after, timeoutSeconds="60")
+
+
+@pytest.fixture(params=["there", "back"])
+def duet(request: pytest.FixtureRequest, site: Site, two: tuple[Impatient, Impatient]) -> Iterator[Duet]:
+    writes, watches = two if request.param == "there" else reversed(two)
+    duet = Duet(site, writes, watches, f"duet-{request.param}")
+    yield duet
+    duet.close()
+
+
+def _names(stream: Iterator[Doc], count: int) -> list[str]:
+    return [event["object"]["metadata"]["name"] for event in islice(stream, count)]
+
+
+@pytest.mark.contract("W12", "W139")
+def test_a_watch_is_told_what_was_written_through_the_other_server(duet: Duet) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(_names, duet.stream(duet.head()), 3)
+        for name in ("one", "two", "three"):
+            time.sleep(0.5)
+            duet.write(name)
+        assert told.result(PATIENCE) == ["one", "two", "three"]
+
+
+@pytest.mark.contract("W12", "W163")
+def test_it_is_told_also_while_redis_is_away_and_writers_are_not_held_up(site: Site, duet: Duet) -> None:
+    assert site.redis is not None
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(_names, duet.stream(duet.head()), 4)
+        with site.redis.away():
+            for name in ("away-one", "away-two"):
+                started = time.monotonic()
+                duet.write(name)
+                assert time.monotonic() - started < PATIENCE
+            time.sleep(2)
+        duet.write("returned-one")
+        duet.write("returned-two")
+        assert told.result(PATIENCE) == ["away-one", "away-two", "returned-one", "returned-two"]
+
+
+@pytest.mark.contract("W12", "W140")
+def test_a_server_that_slept_while_history_was_cut_skips_nothing_silently(
+    site: Site, two: tuple[Impatient, Impatient]
+) -> None:
+    duet = Duet(site, *two, "asleep")
+    came_from = duet.head()
+    stream = duet.stream(came_from)
+    for name in ("replayed", "followed"):
+        duet.write(name)
+        assert _names(stream, 1) == [name]
+    with two[1].paused():
+        duet.write("meanwhile")
+        time.sleep(1.5)
+        site.compact(keep=0, age="1s")
+    duet.write("after")
+    assert list(stream) == []  # ended before its time, and without what came after the gap
+    (expired,) = duet.stream(came_from)
+    assert expired["object"]["code"] == 410
+    duet.close()
