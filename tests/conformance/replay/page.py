@@ -1,0 +1,39 @@
+"""Writes docs/guide/differences.md from differences.yaml: `python -m tests.conformance.replay.page`.
+
+That the committed page is the one that this writes is looked after by test_replay, as is that each row is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.conformance.replay.comparing import FOLDER, Doc, listed_differences
+
+PAGE = FOLDER.parents[2] / "docs" / "guide" / "differences.md"
+HEAD = """# Where this hub answers otherwise than a real one
+
+The traffic of the real registration agent and of the real clusteradm with a real Open Cluster Management hub was recorded. `tests/conformance` plays it
+against this hub and compares every answer: status, content type, and the whole document with its names, types, values, reasons and messages. What differs
+is in this table, and a difference that is not there, or is there and does not show, fails the test.
+
+Not compared are the values of what changes with every run: uids, resource versions, generations, times, tokens, certificates, generated names; that they
+are there, and that a time looks like one, is. Of a watch, the kinds of events and their order are compared, and the object as it is before the next
+request; the steps by which the hub's own writes lead there come in any order, as they do in the recording. The recording was made over HTTP/2, which here is
+[the proxy's](production.md).
+
+| here | why | seen in | rules |
+|---|---|---|---|
+"""
+
+
+def render(differences: Iterable[Doc]) -> str:
+    return HEAD + "".join(map(_row, differences))
+
+
+def _row(difference: Doc) -> str:
+    why = " ".join(difference["why"].split())
+    return f"| {difference['what']} | {why} | {difference['where']} | {', '.join(difference.get('rules', []))} |\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(listed_differences()))
