@@ -27,6 +27,8 @@ def detach_cluster(actor: Actor, name: str, *, reason: str) -> list[str]:
         text = "it is not being deleted: delete it first, and give its agent time to finish"
         raise errors.conflict(GROUP, MANAGED_CLUSTER.plural, name, text)
     held = _held(name)
+    if not held:
+        return []
     with verbs.batch(actor) as batch:
         for kind, place in held:
             batch.edit(kind, place, _let_go)

@@ -7,11 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.forms import AdminPasswordChangeForm as OwnPasswordForm
 from django.contrib.admin.utils import unquote
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
+from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpResponseRedirect
+from django.urls import reverse_lazy
 
 from ocmconsole.kubeapi import accounts, errors, permissions
 from ocmconsole.kubeapi.actor import Door
@@ -100,6 +104,21 @@ class PersonAdmin(Audited, UserAdmin):  # type: ignore[type-arg] # as above
             return super(PersonAdmin, view).user_change_password(request, id, form_url)
         except errors.ApiError as error:
             return self.refused(request, error)
+
+
+class OwnPassword(PasswordChangeView):
+    """As Django admin's page, which would write the password by itself."""
+
+    form_class = OwnPasswordForm
+    success_url = reverse_lazy("admin:password_change_done")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        accounts.change_own_password(actor_of(self.request, Door.ADMIN), form.save(commit=False))
+        update_session_auth_hash(self.request, form.user)
+        return HttpResponseRedirect(self.get_success_url())
 
 
 @admin.register(Group)

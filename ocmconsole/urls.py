@@ -7,6 +7,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
 from ocmconsole import views
+from ocmconsole.admin import OwnPassword
 
 admin.site.site_header = admin.site.site_title = "ocmconsole"
 admin.site.index_title = "Django admin"
@@ -21,5 +22,6 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("", include("registration.urls")),
     path("clusters/", include("clusters.urls")),
+    path("admin/password_change/", admin.site.admin_view(OwnPassword.as_view())),
     path("admin/", admin.site.urls),
 ]

@@ -119,7 +119,7 @@ def _ensure_admin(home: Path) -> None:
         files.write(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"
     if not _is_current(path, home):
-        text = services.user_kubeconfig(ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
+        text = services.user_kubeconfig(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
         files.write(path, text.encode(), secret=True)
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import yaml
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
-from ocmconsole.kubeapi import authz, errors, rows, verbs
+from ocmconsole.kubeapi import authz, errors, permissions, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import ca, identity, memory, queries, revocation
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
@@ -276,10 +277,15 @@ def kubeconfig(server: str, *, user: str, credential: Mapping[str, str], cluster
     return yaml.safe_dump(doc, sort_keys=False)
 
 
-def user_kubeconfig(user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
-    """A kubeconfig with a fresh client certificate of the hub's own CA."""
+def user_kubeconfig(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
+    """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
     certificate, key = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, datetime.now(UTC))
-    IssuedCertificate.of(ca.parse_certificate(certificate)).save()
+    issued = IssuedCertificate.of(ca.parse_certificate(certificate))
+    told = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
+    diff = [{"path": path, "new": value} for path, value in told.items()]
+    with transaction.atomic():
+        issued.save()
+        permissions.entry(actor, "certificate:issue", permissions.Place("", "users", user, ""), diff=diff).save()
     credential = {
         "client-certificate-data": base64.b64encode(certificate).decode(),
         "client-key-data": base64.b64encode(key).decode(),

@@ -6,16 +6,20 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.test import Client
 
+from clusters import services as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
 from ocmconsole.corekinds import kinds
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
-from ocmconsole.kubeapi import errors, rows, store, verbs
+from ocmconsole.kubeapi import accounts, errors, rows, store, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
-from tests.actors import ROOT
+from tests.actors import ROOT, grant, person, rule
 from tests.security.callers import Caller
 
 pytestmark = pytest.mark.usefixtures("fresh_hub")
@@ -88,3 +92,54 @@ def test_a_batch_refuses_what_moved_between_two_reads(monkeypatch: pytest.Monkey
     with pytest.raises(errors.Conflict), verbs.batch(ROOT) as batch:
         batch.edit(MANAGED_CLUSTER, Key("", "c1"), lambda doc: doc["spec"].update(hubAcceptsClient=True), expect=seen)
     assert not make.stored("c1").hub_accepts_client
+
+
+@pytest.mark.contract("D11")
+def test_a_persons_change_of_his_own_password_is_recorded_without_it() -> None:
+    sam = get_user_model().objects.create_user("sam", password="the old words", is_staff=True)
+    browser = Client()
+    browser.force_login(sam)
+    wanted = {"old_password": "the old words", "new_password1": "seven new words", "new_password2": "seven new words"}
+    refused = browser.post("/admin/password_change/", wanted | {"old_password": "a guess"})
+    assert b"old password was entered incorrectly" in refused.content
+    assert not AuditEvent.objects.filter(act="user:update", name="sam").exists()
+    assert browser.post("/admin/password_change/", wanted, follow=True).status_code == 200
+    sam.refresh_from_db()
+    assert sam.check_password("seven new words")
+    event = AuditEvent.objects.get(act="user:update", name="sam")
+    assert (event.user, event.door, event.diff) == ("sam", "admin", [{"path": "password"}])
+    assert browser.get("/admin/").status_code == 200  # still signed in
+
+
+@pytest.mark.contract("D11")
+def test_nobody_changes_more_than_his_own_password_in_that_way() -> None:
+    sam = get_user_model().objects.create_user("sam", password="the old words")
+    sam.set_password("seven new words")
+    with pytest.raises(errors.Forbidden, match="own password"):
+        accounts.change_own_password(person("mallory"), sam)
+    sam.is_superuser = True
+    with pytest.raises(errors.Forbidden, match="own password"):
+        accounts.change_own_password(person("sam"), sam)
+    sam.refresh_from_db()
+    assert sam.check_password("the old words")
+
+
+@pytest.mark.contract("D11")
+def test_a_certificate_for_a_person_is_recorded() -> None:
+    call_command("user_kubeconfig", "zoe", "--group", "system:masters")
+    event = AuditEvent.objects.get(act="certificate:issue", name="zoe")
+    assert (event.user, event.door) == ("admin", "cli")
+    assert {"path": "groups", "new": ["system:masters"]} in event.diff
+
+
+@pytest.mark.contract("D11")
+def test_who_may_only_read_a_cluster_writes_nothing_about_it_into_the_audit() -> None:
+    make.cluster("c1", accepted=True)
+    make.settle()
+    make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc["metadata"]["finalizers"].append("example.com/mine"))
+    verbs.delete(ROOT, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    li = person("li")
+    grant(li, rule("get", "managedclusters", groups=MANAGED_CLUSTER.group))
+    assert clusters.detach_cluster(li, "c1", reason="whatever li wants to be read there") == []
+    assert not AuditEvent.objects.filter(act="managedcluster:detach").exists()

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole.durations import parse_duration
-from registration import services
+from registration import people, services
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -21,8 +21,11 @@ class Command(BaseCommand):
         parser.add_argument("user", metavar="USER")
         parser.add_argument("--group", dest="groups", action="append", default=[], metavar="G")
         parser.add_argument("--ttl", default="24h", help="how long the certificate lasts, such as 8h or 30d")
+        parser.add_argument(
+            "--as", dest="actor_name", default="admin", metavar="USER", help="who issues it (default: admin)"
+        )
 
-    def handle(self, *args: Any, user: str, groups: list[str], ttl: str, **options: Any) -> None:
+    def handle(self, *args: Any, user: str, groups: list[str], ttl: str, actor_name: str, **options: Any) -> None:
         if user.startswith("system:"):
             msg = "names that start with system: belong to the hub and its agents"
             raise CommandError(msg)
@@ -30,4 +33,5 @@ class Command(BaseCommand):
             lifetime = parse_duration(ttl)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(services.user_kubeconfig(user, groups=tuple(groups), lifetime=lifetime))
+        actor = people.actor_named(actor_name)
+        self.stdout.write(services.user_kubeconfig(actor, user, groups=tuple(groups), lifetime=lifetime))
