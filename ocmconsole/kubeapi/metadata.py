@@ -15,6 +15,8 @@ from ocmconsole.kubeapi.values import shown
 
 OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 MAX_ANNOTATIONS = 256 * 1024
+# Ours: each owner is work for the collector, and some who may write hold no more than a bootstrap token.
+MAX_OWNERS = 100
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 _TIME = {"type": "string", "format": "date-time", "nullable": True}
@@ -194,6 +196,10 @@ def _annotations(meta: Doc) -> Iterator[Cause]:
 
 def _owners(meta: Doc) -> Iterator[Cause]:
     owners = _items(meta, "ownerReferences", dict)
+    if len(owners) > MAX_OWNERS:
+        text = f"Too many: {len(owners)}: must have at most {MAX_OWNERS} items"
+        yield Cause("FieldValueTooMany", text, "metadata.ownerReferences")
+        return
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             if owner.get(field, "") == "":

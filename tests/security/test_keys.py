@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,8 +20,6 @@ from tests import requests
 from tests.actors import ROOT
 
 if TYPE_CHECKING:
-    from pytest_django.fixtures import SettingsWrapper
-
     from tests.factories import Doc
 
 pytestmark = [pytest.mark.usefixtures("fresh_hub"), pytest.mark.contract("D9")]
@@ -88,7 +86,7 @@ def test_what_a_revoked_certificate_has_asked_for_is_no_renewal() -> None:
 
 
 @pytest.mark.contract("W21")
-def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: SettingsWrapper) -> None:
+def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: Any) -> None:
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")
@@ -105,7 +103,7 @@ def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: 
 
 
 @pytest.mark.contract("W21")
-def test_a_policy_gives_a_revoked_key_nothing_whoever_speaks_for_it(settings: SettingsWrapper) -> None:
+def test_a_policy_gives_a_revoked_key_nothing_whoever_speaks_for_it(settings: Any) -> None:
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")

@@ -164,3 +164,16 @@ def test_an_agent_keeps_nobody_waiting_with_countless_finalizers() -> None:
             agent.send("PATCH", f"{CLUSTERS}/c1/status", {"status": {"version": {"kubernetes": "v1"}}}, MERGE).code
             == 200
         )
+
+
+@pytest.mark.contract("W181")
+def test_nobody_makes_work_for_the_collector_with_countless_owners() -> None:
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "controller": True}
+    doc = request_for("c1", "r1")
+    doc["metadata"]["ownerReferences"] = [{**reference, "uid": f"u{number}"} for number in range(20_000)]
+    before = WorkItem.objects.count()
+    with cheap():
+        answer = admin().post(REQUESTS, doc)
+    assert answer.code == 422
+    assert "Too many: 20000: must have at most 100 items" in answer.message
+    assert WorkItem.objects.count() == before
