@@ -94,12 +94,27 @@ NAMESPACE = kinds.register(
 
 # ---------------------------------------------------------------- events
 
+EVENT_SAYS = ("reportingController", "reportingInstance", "action", "reason")
+EVENT_TYPES = ("Normal", "Warning")
+LONGEST_EVENT_WORD = 128
 _EVENT_VERSION = Schema(schemas.EVENT, name="io.k8s.api.events.v1.Event")
+
+
+def _event_causes(doc: Doc) -> list[errors.Cause]:
+    """What the schema cannot say, in Kubernetes' words: an event says who did what, briefly."""
+    causes = [errors.required(field) for field in EVENT_SAYS if not doc.get(field)]
+    too_long = f"can have at most {LONGEST_EVENT_WORD} characters"
+    causes += [
+        errors.invalid(field, '""', too_long) for field in EVENT_SAYS[1:] if len(_at(doc, field)) > LONGEST_EVENT_WORD
+    ]
+    if doc.get("type") not in EVENT_TYPES:
+        causes.append(errors.invalid("type", '""', f"has invalid value: {_at(doc, 'type')}"))
+    return causes
 
 
 def _event_to_core(doc: Doc, old: Doc | None) -> Doc:
     """The newer form asks more of a new event; what is stored is checked as a core event (W28)."""
-    if old is None and (causes := _EVENT_VERSION.validate(doc)):
+    if old is None and (causes := _EVENT_VERSION.validate(doc) or _event_causes(doc)):
         raise errors.is_invalid("", "Event", str(doc["metadata"].get("name", "")), causes)
     return wire.event_to_core(doc, old)
 

@@ -168,7 +168,7 @@ def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
     """W26: a token of a service account, perhaps bound to the life of a secret."""
     doc = _read(AUTHENTICATION, "TokenRequest", doc)
     spec = doc["spec"]
-    seconds = spec.get("expirationSeconds") or 3600
+    seconds = 3600 if spec.get("expirationSeconds") is None else spec["expirationSeconds"]
     if not SHORTEST_TOKEN <= seconds <= LONGEST_TOKEN:
         limit = "less than 10 minutes" if seconds < SHORTEST_TOKEN else "larger than 2^32 seconds"
         text = f"may not specify a duration {limit}"

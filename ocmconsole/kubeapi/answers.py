@@ -7,7 +7,7 @@ import logging
 import orjson
 from django.core.exceptions import SuspiciousOperation
 from django.db import OperationalError
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
@@ -20,6 +20,7 @@ from ocmconsole.kubeapi.requestinfo import ListOptions
 
 log = logging.getLogger(__name__)
 
+PEOPLE = ("curl/", "Wget/", "Mozilla/")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml"}
 
 
@@ -120,3 +121,18 @@ def add_warning(response: HttpResponseBase, text: str) -> None:
     value = f'299 - "{quoted}"'.encode("utf-8", "replace").decode("latin-1")
     present = response.headers.get("Warning")
     response.headers["Warning"] = f"{present}, {value}" if present else value
+
+
+def finished(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Indented for those who read it themselves (wire.md 2.4)."""
+    if not isinstance(response, HttpResponse) or request.method not in {"GET", "HEAD"}:
+        return response
+    if _is_for_people(request) and response["Content-Type"] == MEDIA_TYPES["json"] and response.content:
+        response.content = orjson.dumps(orjson.loads(response.content), option=orjson.OPT_INDENT_2) + b"\n"
+    return response
+
+
+def _is_for_people(request: HttpRequest) -> bool:
+    if pretty := request.GET.get("pretty"):
+        return pretty in {"1", "true"}
+    return request.headers.get("User-Agent", "").startswith(PEOPLE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import errors, negotiation, requestinfo, steps, verbs, virtual
+from ocmconsole.kubeapi import errors, negotiation, requestinfo, schema, steps, verbs, virtual
 from ocmconsole.kubeapi.calls import Call
 
 if TYPE_CHECKING:
@@ -25,7 +25,15 @@ def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
         found = [f'duplicate field "{path}"' for path in duplicates]
         steps.report_unknown(call.served.kind, call.served.version, found, chosen.unknown)
     check_type(call, doc)
+    _check_metadata(call, doc)
     return chosen, doc
+
+
+def _check_metadata(call: Call, doc: Doc) -> None:
+    """Metadata is read before anything else: wrong types there are unreadable, not invalid (wire.md 3.2)."""
+    for cause in schema.metadata_types(doc):
+        name, version = call.served.kind.kind, call.served.version.version
+        raise errors.BadRequest(f'{name} in version "{version}" cannot be handled as a {name}: {cause.message}')
 
 
 def options_of(call: Call, query: requestinfo.WriteOptions) -> verbs.Options:
@@ -49,11 +57,15 @@ def body(call: Call) -> tuple[Doc, list[str]]:
 
 
 def _message(call: Call) -> Callable[[str, str], Any]:
-    return lambda api_version, kind: (
-        call.served.version.protobuf
-        if kind in {call.served.kind.kind, ""} and api_version in {call.served.version.api_version, ""}
-        else None
-    )
+    """The table of a body. Raises BadRequest for a message of another kind, whose fields would mean something else."""
+    served = call.served
+
+    def find(api_version: str, kind: str) -> Any:
+        if kind in {served.kind.kind, ""} and api_version in {served.version.api_version, ""}:
+            return served.version.protobuf
+        raise errors.BadRequest(f'{kind} in version "{api_version}" cannot be handled as a {served.kind.kind}')
+
+    return find
 
 
 def patch_body(call: Call, how: negotiation.PatchKind, options: verbs.Options) -> Any:

@@ -10,6 +10,7 @@ from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.selectors import FieldSelector, LabelSelector
+from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -198,6 +199,8 @@ def write_options(query: QueryDict, *, options: str, user_agent: str, applies: b
         causes.append(
             Cause("FieldValueTooLong", f"Too long: may not be more than {LONGEST_MANAGER} bytes", "fieldManager")
         )
+    if not manager.isprintable():
+        causes.append(errors.invalid("fieldManager", shown(manager), "should only contain printable characters"))
     validation = query.get("fieldValidation", "")
     if validation not in {"", "Ignore", "Strict", "Warn"}:
         causes.append(errors.unsupported("fieldValidation", f'"{validation}"', ("", "Ignore", "Strict", "Warn")))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ocmconsole.kubeapi import times
 from ocmconsole.kubeapi.errors import Cause, Doc
 from ocmconsole.kubeapi.metadata import (
     OBJECT_META,
@@ -17,10 +18,11 @@ from ocmconsole.kubeapi.metadata import (
     finalizer_warnings,
     validate_metadata,
 )
+from ocmconsole.kubeapi.scalars import is_time
 from ocmconsole.kubeapi.validation import compile_check
 from ocmconsole.kubeapi.values import MAX_REPORTED, Causes, Path, copied, flaws, spelled
 
-__all__ = ["OBJECT_META", "OBJECT_META_NAME", "Schema", "finalizer_warnings", "validate_metadata"]
+__all__ = ["OBJECT_META", "OBJECT_META_NAME", "Schema", "finalizer_warnings", "metadata_types", "validate_metadata"]
 
 Pruner = Callable[[Any, Path, list[Path]], Any]
 Filler = Callable[[Any], Any]
@@ -29,6 +31,7 @@ _TYPE_META: Doc = {
     "apiVersion": {"type": "string", "description": "Group and version of this form of the object."},
     "kind": {"type": "string", "description": "What the object is."},
 }
+_METADATA_CHECK = compile_check({"type": "object", "properties": {"metadata": OBJECT_META}})
 _INT_OR_STRING: Doc = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
@@ -76,6 +79,17 @@ class Schema:
         return published({**self.root, "type": "object", "properties": _with_metadata(self.root, meta)})
 
 
+def metadata_types(doc: Doc) -> list[Cause]:
+    """Values in the metadata that have a wrong type; a null has none, and stands for a field that is left out."""
+    causes = Causes()
+    _METADATA_CHECK(doc, None, causes)
+    return [
+        cause
+        for cause in causes.listed()
+        if cause.reason == "FieldValueTypeInvalid" and not cause.message.endswith('"null"')
+    ]
+
+
 def _with_metadata(root: Doc, metadata: Doc) -> Doc:
     return {**_TYPE_META, "metadata": metadata, **root.get("properties", {})}
 
@@ -100,6 +114,8 @@ def _pruner(node: Doc) -> Pruner | None:
     """Removes what the node does not know; None for values that are kept as they are."""
     if node.get("x-kubernetes-int-or-string") or node.get("type") == "integer":
         return _whole_number
+    if node.get("format") == "micro-time":
+        return _six_decimals
     if node.get("type") == "array" and isinstance(node.get("items"), dict):
         return _list_pruner(_pruner(node["items"]))
     if node.get("type") == "object":
@@ -110,6 +126,11 @@ def _pruner(node: Doc) -> Pruner | None:
 def _whole_number(value: Any, _path: Path, _unknown: list[Path]) -> Any:
     """The API server writes 60.0 as 60, and typed clients read nothing else."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _six_decimals(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+    """W29: typed clients read a MicroTime in UTC with six decimals and in no other form."""
+    return times.micro_timestamp(times.instant(value)) if isinstance(value, str) and is_time(value) else value
 
 
 def _kept(value: Any, _path: Path, _unknown: list[Path]) -> Any:

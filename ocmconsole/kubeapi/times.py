@@ -16,5 +16,5 @@ def timestamp(moment: datetime) -> str:
 
 
 def micro_timestamp(moment: datetime) -> str:
-    """metav1.MicroTime: exactly six decimals."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """metav1.MicroTime of a moment in UTC: exactly six decimals, and a year of four digits."""
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

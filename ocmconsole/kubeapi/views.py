@@ -75,7 +75,7 @@ class KubernetesView(APIView):
                 response = answers.refusal(drf, error)
         for text in warnings:
             answers.add_warning(response, text)
-        return response
+        return answers.finished(request, response)
 
     def _handle(self, request: Request) -> HttpResponseBase:
         info = requestinfo.parse(request.method or "", request.path, request.query_params)
@@ -231,6 +231,7 @@ def _patch(call: Call) -> HttpResponseBase:
         else:
             new = patches.merge_patch(old, body)
         bodies.check_name(call, new)
+        bodies.check_place(call, new)
         bodies.check_type(call, new)
         return new
 
@@ -274,7 +275,7 @@ def _delete(call: Call) -> HttpResponseBase:
     if result.doc is not None:
         return answers.object_(call, result.doc)
     assert result.gone is not None
-    details: Doc = {"name": call.info.name, "group": call.served.version.group, "kind": call.served.kind.plural}
+    details: Doc = {"name": call.info.name, "group": call.served.kind.group, "kind": call.served.kind.plural}
     details["uid"] = result.gone["metadata"]["uid"]
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return answers.respond(call, {**body, "details": {name: value for name, value in details.items() if value}})
