@@ -21,6 +21,7 @@ import pytest
 
 from tests import hub as hubs
 from tests import servers, tools
+from tests.server import Server, elsewhere
 from tests.statements import page
 
 # A deadline would fail a test for what else the machine is doing.
@@ -32,7 +33,14 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 FIRST_REDIS_NUMBER = 16 * int(WORKER.removeprefix("gw") or 0)
 CONTRACT_ID = re.compile(r"[WTAHGPCSKDO]\d+[a-z]?")
 # A test that asks for one of these is marked, so that `make check` can leave it out.
-MARKED_BY_FIXTURE = {"hub": "slow", "start_hub": "slow", "kubectl": "kubectl", "kubectls": "kubectl", "page": "browser"}
+MARKED_BY_FIXTURE = {
+    "hub": "slow",
+    "server": "slow",
+    "start_hub": "slow",
+    "kubectl": "kubectl",
+    "kubectls": "kubectl",
+    "page": "browser",
+}
 KUBECTLS = {
     "recent": tools.kubectl_of_wheel,
     "debian-1.20": tools.kubectl_of_debian,
@@ -45,6 +53,8 @@ KUBECTLS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database", choices=["sqlite", "postgres"], default="sqlite", help="what the hub stores in")
+    parser.addoption("--server", metavar="URL", help="another hub for tests/conformance; needs --kubeconfig")
+    parser.addoption("--kubeconfig", metavar="PATH", type=Path, help="of an admin of that hub")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,6 +93,13 @@ def _start_servers(config: pytest.Config) -> None:
         os.environ["TEST_REDIS_URL"] = stack.enter_context(servers.redis_server())
 
 
+def is_elsewhere(config: pytest.Config) -> bool:
+    """The tests are pointed at somebody else's hub: of ours, none is started."""
+    if bool(config.getoption("server")) != bool(config.getoption("kubeconfig")):
+        raise pytest.UsageError("--server and --kubeconfig go together")
+    return bool(config.getoption("server"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
@@ -112,8 +129,10 @@ StartHub = Callable[..., AbstractContextManager[hubs.Hub]]
 
 
 @pytest.fixture(scope="session")
-def start_hub(tmp_path_factory: pytest.TempPathFactory) -> StartHub:
+def start_hub(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> StartHub:
     """Hubs with settings of their own; the keyword CERT_LIFETIME sets OCMCONSOLE_CERT_LIFETIME."""
+    if is_elsewhere(pytestconfig):
+        pytest.skip("only a hub of our own can be stopped and asked from inside")
 
     def start(**settings: str) -> AbstractContextManager[hubs.Hub]:
         home = tmp_path_factory.mktemp("hub")
@@ -136,6 +155,17 @@ def hub(start_hub: StartHub) -> Iterator[hubs.Hub]:
     """One hub for all tests of a process: use names that no other test uses."""
     with start_hub() as hub:
         yield hub
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """The hub, or another one that the command line names; tests know it by its API alone."""
+    config = request.config
+    if is_elsewhere(config):
+        home = tmp_path_factory.mktemp("server")
+        return elsewhere(home, config.getoption("server"), config.getoption("kubeconfig"))
+    hub: hubs.Hub = request.getfixturevalue("hub")
+    return hub
 
 
 # ------------------------------------------------------------------------------------------------------------ programs

@@ -5,13 +5,10 @@ On PostgreSQL, a Celery worker and beat run beside it, as in production. The fix
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import itertools
 import os
 import signal
 import sqlite3
-import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +19,9 @@ from typing import Any
 
 import httpx
 import psycopg
-import yaml
 
 from tests import servers
+from tests.server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 CELERY = [sys.executable, "-m", "celery", "-A", "ocmconsole"]
@@ -32,11 +29,9 @@ numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Hub:
+class Hub(Server):
     """Its processes may be stopped, killed and started again: address, home and database stay."""
 
-    home: Path
-    api_url: str
     console_url: str
     environment: Mapping[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -76,14 +71,6 @@ class Hub:
             client.get("/readyz").raise_for_status()
 
     @property
-    def ca(self) -> Path:
-        return self.home / "ca.crt"
-
-    @property
-    def admin_kubeconfig(self) -> Path:
-        return self.home / "admin.kubeconfig"
-
-    @property
     def admin_password(self) -> str:
         return (self.home / "admin-password").read_text().strip()
 
@@ -108,56 +95,6 @@ class Hub:
             with closing(sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)) as sqlite:
                 sqlite.execute("BEGIN")
                 yield lambda statement: sqlite.execute(statement).fetchall()
-
-    def tls(self, pair: Path | None = None) -> ssl.SSLContext:
-        """Trusts the hub's CA; ``pair`` is a file with a client's certificate and key."""
-        context = ssl.create_default_context(cafile=str(self.ca))
-        if pair is not None:
-            context.load_cert_chain(pair)
-        return context
-
-    def client(self, *, pair: Path | None = None, **headers: str) -> httpx.Client:
-        """An HTTP client of the API, anonymous unless a certificate or a header says who it is."""
-        return httpx.Client(base_url=self.api_url, verify=self.tls(pair), headers=headers, timeout=30, trust_env=False)
-
-    def admin_pair(self) -> Path:
-        """Certificate and key of the first admin in one file."""
-        user = yaml.safe_load(self.admin_kubeconfig.read_text())["users"][0]["user"]
-        path = self.home / "admin.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
-        return path
-
-    def kubectl(
-        self, binary: Path, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """As the first admin unless another kubeconfig is given; discovery is cached per hub and binary."""
-        command = [*self._kubectl(binary, kubeconfig), *arguments]
-        environment = self._kubectl_environment()
-        return subprocess.run(
-            command, input=stdin, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    @contextmanager
-    def kubectl_running(
-        self, binary: Path, *arguments: str, kubeconfig: Path | None = None
-    ) -> Iterator[subprocess.Popen[str]]:
-        """One that goes on until it is left, such as a watch; its output is read line by line."""
-        command = [*self._kubectl(binary, kubeconfig), *arguments]
-        with subprocess.Popen(
-            command, env=self._kubectl_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    def _kubectl(self, binary: Path, kubeconfig: Path | None) -> list[str]:
-        cache = self.home / f"kubectl-{hashlib.sha256(bytes(binary)).hexdigest()[:8]}"
-        return [str(binary), f"--kubeconfig={kubeconfig or self.admin_kubeconfig}", f"--cache-dir={cache}"]
-
-    def _kubectl_environment(self) -> dict[str, str]:
-        return {**os.environ, "HOME": str(self.home), "NO_PROXY": "127.0.0.1", "KUBECONFIG": ""}
 
 
 @contextmanager

@@ -16,11 +16,13 @@ ADMISSION = [*(f"A{number}" for number in range(13)), "A4a", "A4b", "A7b", "A7c"
 CONTROLLERS = [f"H{number}" for number in range(1, 47)]
 # Of the traps, those of clusters, sets and registration. The others are about placements, works, and clients.
 TRAPS = [*range(1, 16), "8b", *range(23, 27), *range(28, 32), 34, 35, 36, 40, 41, *range(43, 49)]
+# What a client sees of the protocol, and the checklist of three levels.
+WIRE = [*range(1, 31), *range(101, 127), *range(130, 167), *range(170, 191)]
 
 
-def named_in_tests() -> set[str]:
+def named_in_tests(folder: Path = TESTS) -> set[str]:
     """The arguments of every ``contract(…)``, wherever a mark may stand."""
-    return {name for path in TESTS.rglob("*.py") for name in _named(ast.parse(path.read_text()))}
+    return {name for path in folder.rglob("*.py") for name in _named(ast.parse(path.read_text()))}
 
 
 def _named(module: ast.Module) -> Iterator[str]:
@@ -34,6 +36,20 @@ def _named(module: ast.Module) -> Iterator[str]:
 )
 def test_each_rule_is_named_by_a_test(rules: list[str]) -> None:
     assert sorted(set(rules) - named_in_tests()) == []
+
+
+def test_conformance_names_each_rule_of_the_wire() -> None:
+    assert sorted({f"W{number}" for number in WIRE} - named_in_tests(TESTS / "conformance")) == []
+
+
+def test_conformance_asks_the_api_and_nothing_else() -> None:
+    """It may be pointed at somebody else's hub: no settings, no database, no manage.py."""
+    folder = TESTS / "conformance"
+    for path in [*folder.glob("wire/*.py"), *(folder / f"{name}.py" for name in ("cluster", "commands", "conftest"))]:
+        text = path.read_text()
+        assert [
+            words for words in ("ocmconsole", "tests.hub", ".manage(", "start_hub", ".reading(") if words in text
+        ] == []
 
 
 def test_each_rule_reconciler_authorizer_and_task_says_what_it_keeps() -> None:

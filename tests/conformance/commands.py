@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests import tools
-from tests.hub import Hub
+from tests.server import Server
 
 Doc = dict[str, Any]
 T = TypeVar("T")
@@ -25,7 +25,7 @@ PATIENCE = 30
 
 @dataclass(frozen=True)
 class Kubectl:
-    hub: Hub
+    hub: Server
     binary: Path
     kubeconfig: Path
 
