@@ -14,7 +14,7 @@ from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 QUIET = 0.05
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 def cpu_seconds() -> float:

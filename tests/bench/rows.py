@@ -34,6 +34,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 INFORMER = "watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true"
 SYNCED = b"k8s.io/initial-events-end"
 TOKEN_NAME = "bench"
+PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Scale:
 
 
 FULL = Scale(agents=200, at_once=50, seconds=8, clusters=10_000, lists=15, rounds=40, active=200, idle=5_000)
-QUICK = Scale(agents=24, at_once=24, seconds=2, clusters=600, lists=5, rounds=10, active=200, idle=500)
+QUICK = Scale(agents=20, at_once=20, seconds=2, clusters=200, lists=5, rounds=10, active=200, idle=300)
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,10 @@ def lists(bench: Bench) -> Iterator[Row]:
     gzipped, packed = _read(bench, admin, CLUSTERS, Accept_Encoding="gzip")
     about += f"{size / 2**20:.1f} MB, {effort}; gzip {packed / 2**20:.1f} MB, p50 {_p50_ms(gzipped):.0f} ms"
     yield Row("list_10000_ms", value, about)
-    effort, size = _read(bench, admin, f"{CLUSTERS}?limit=500", Accept=TABLE)
-    yield Row("table_500_ms", _p50_ms(effort), f"among {there} clusters, {size / 2**20:.2f} MB, {effort}")
+    effort, size = _read(bench, admin, f"{CLUSTERS}?limit={PAGE}", Accept=TABLE)
+    about = "" if there >= PAGE else f"scaled from a page of {there}; "
+    about += f"among {there} clusters, {size / 2**20:.2f} MB, {effort}"
+    yield Row("table_500_ms", _p50_ms(effort) * PAGE / min(PAGE, there), about)
 
 
 def _read(bench: Bench, admin: Caller, path: str, **headers: str) -> tuple[callers.Effort, int]:
