@@ -13,13 +13,18 @@ PAGE = FOLDER.parents[2] / "docs" / "guide" / "differences.md"
 HEAD = """# Where this hub answers otherwise than a real one
 
 The traffic of the real registration agent and of the real clusteradm with a real Open Cluster Management hub was recorded. `tests/conformance` plays it
-against this hub and compares every answer: status, content type, and the whole document with its names, types, values, reasons and messages. What differs
+against this hub and compares every answer: status, content type, and the document as far as it was recorded, with its names, types, values, reasons and messages. What differs
 is in this table, and a difference that is not there, or is there and does not show, fails the test.
 
 Not compared are the values of what changes with every run: uids, resource versions, generations, times, tokens, certificates, generated names; that they
 are there, and that a time looks like one, is. Of a watch, the kinds of events and their order are compared, and the object as it is before the next
 request; the steps by which the hub's own writes lead there come in any order, as they do in the recording. The recording was made over HTTP/2, which here is
 [the proxy's](production.md).
+
+Nor is what the recording does not hold: managed fields, the events of watches of CertificateSigningRequests (the replay takes the agents' certificates from
+them, so they do arrive), the ends of long lists and of one long watch, and whether a field was null, empty or left out where the answer was protobuf.
+What a person did between two recorded requests is known by its effect alone; the replay does it in its own words. So as not to wait for minutes, some
+renewals of leases carry a time that is seconds old.
 
 | here | why | seen in | rules |
 |---|---|---|---|
