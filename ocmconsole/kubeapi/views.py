@@ -70,12 +70,12 @@ class KubernetesView(APIView):
         with admission.collecting() as warnings:
             try:
                 self.initial(drf)
-                response = self._handle(drf)
+                response = answers.finished(request, self._handle(drf))
             except Exception as error:  # noqa: BLE001 - the one place where errors become Status
                 response = answers.refusal(drf, error)
         for text in warnings:
             answers.add_warning(response, text)
-        return answers.finished(request, response)
+        return response
 
     def _handle(self, request: Request) -> HttpResponseBase:
         info = requestinfo.parse(request.method or "", request.path, request.query_params)
