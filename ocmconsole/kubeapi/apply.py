@@ -118,9 +118,13 @@ def track_update(
     versions by apiVersion, the writer's own among them.
     """
     entries = _sent(old, new, subresource)
-    used = forms.keys() & {api_version, *(entry["apiVersion"] for entry in entries)}
-    moves = {version: _moved(old, new, forms[version], subresource) for version in used}
-    changed = moves[api_version][0]
+    used = forms.keys() & {entry["apiVersion"] for entry in entries} - {api_version}
+    written = _moved(old, new, forms[api_version], subresource)
+    moves = {api_version: written} | {
+        version: _widened(_moved(old, new, forms[version], subresource), written, forms[version].schema)
+        for version in used
+    }
+    changed = written[0]
     left = [rest for entry in entries for rest in _left(entry, *moves.get(entry["apiVersion"], moves[api_version]))]
     if not changed and left == entries:
         return entries
@@ -136,6 +140,13 @@ def track_update(
 def _moved(old: Doc | None, new: Doc, form: Form, subresource: str) -> tuple[Tree, Tree]:
     before, after = (_tracked(form.show(doc) if doc else {}, subresource) for doc in (old, new))
     return compare(before, after, _whole(form.schema))
+
+
+def _widened(seen: tuple[Tree, Tree], written: tuple[Tree, Tree], schema: Doc) -> tuple[Tree, Tree]:
+    """D1: entries may list fields that their version cannot express; those moved as the writer's version saw it."""
+    whole = _whole(schema)
+    (changed, removed), (also_changed, also_removed) = seen, written
+    return union(changed, beyond(also_changed, whole)), union(removed, beyond(also_removed, whole))
 
 
 def _left(entry: Doc, changed: Tree, removed: Tree) -> list[Doc]:
