@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from clusters.kinds import GROUP
@@ -380,35 +380,90 @@ def write(how: str, version: str, spec: Doc, label: str) -> Answer:
         case "json":
             return root.patch(url, [{"op": "add", "path": "/spec", "value": spec}], JSON_PATCH)
         case "apply":
-            manager = f"{url}?fieldManager=gitops&force=true"
+            manager = f"{url}?fieldManager={APPLIER}&force=true"
             return root.patch(manager, document(version, spec, **labels), APPLY)
         case _:
             return root.patch(f"{url}/status", {"status": {"conditions": []}, "spec": spec})
 
 
-def as_stored(spec: Doc) -> Doc:
-    selector = spec["clusterSelector"]
-    return {"selectorType": EXCLUSIVE} if selector["selectorType"] == LEGACY else selector
+APPLIER, UPDATER = "gitops", "updater"
 
 
-@pytest.mark.contract("D1")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+class Selector:
+    """The stored selector, and who owns its label selector: an applier takes back only what is its own alone."""
+
+    def __init__(self) -> None:
+        self.type, self.labels = PROD["selectorType"], PROD["labelSelector"]
+        self.owners = {APPLIER}
+
+    @property
+    def doc(self) -> Doc:
+        said = {"selectorType": self.type, "labelSelector": self.labels}
+        return {name: value for name, value in said.items() if value is not None}
+
+    def write(self, how: str, selector: Doc) -> None:
+        self.type = EXCLUSIVE if selector["selectorType"] == LEGACY else selector["selectorType"]
+        labels = selector.get("labelSelector")
+        if how == "apply":
+            self._apply(labels)
+        elif labels != self.labels:
+            self.labels, self.owners = labels, {UPDATER} if labels else set()
+
+    def _apply(self, labels: Doc | None) -> None:
+        if labels is None:
+            if self.owners == {APPLIER}:
+                self.labels = None
+            self.owners.discard(APPLIER)
+        else:
+            self.owners = {APPLIER} | (self.owners if labels == self.labels else set())
+            self.labels = labels
+
+
+def label_selector_owners() -> set[str]:
+    listed = [
+        APPLIER if entry["operation"] == "Apply" else UPDATER
+        for entry in read()["metadata"]["managedFields"]
+        if "f:labelSelector" in entry["fieldsV1"].get("f:spec", {}).get("f:clusterSelector", {})
+    ]
+    assert len(listed) == len(set(listed))
+    return set(listed)
+
+
+def putting(selector: Doc, label: str = "a") -> tuple[tuple[str, str, Doc], str]:
+    return ("put", "v1beta1", {"clusterSelector": selector}), label
+
+
+def applying(selector: Doc | None, label: str = "a") -> tuple[tuple[str, str, Doc], str]:
+    if selector is None:
+        return ("apply", "v1alpha1", {}), label
+    return ("apply", "v1beta1", {"clusterSelector": selector}), label
+
+
+NOT_BY_LABELS: Doc = {"selectorType": LEGACY}
+
+
+@pytest.mark.contract("D1", "W141")
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=st.lists(st.tuples(WRITES, LABELS), min_size=1, max_size=5))
+@example(writes=[putting(NOT_BY_LABELS), putting(PROD), applying(NOT_BY_LABELS)])  # the label selector is the updater's
+@example(writes=[applying(None), putting(DEV), applying(NOT_BY_LABELS)])  # and so it is when the applier cannot see it
+@example(writes=[applying(None), putting(NOT_BY_LABELS)])
 def test_writes_through_any_mix_of_versions_lose_nothing(db: None, writes: list[Any]) -> None:
     entry.root().delete(f"{sets('v1beta2')}/web")
     well(
         entry.root().patch(
-            f"{sets('v1beta2')}/web?fieldManager=gitops",
+            f"{sets('v1beta2')}/web?fieldManager={APPLIER}",
             document("v1beta2", {"clusterSelector": PROD, "managedNamespaces": APPS}),
             APPLY,
         )
     )
-    selector = PROD
+    selector = Selector()
     for (how, version, spec), label in writes:
         well(write(how, version, spec, label))
         if version == "v1beta1" and how != "status":
-            selector = as_stored(spec)
-        assert spec_of() == {"clusterSelector": selector, "managedNamespaces": APPS}
+            selector.write(how, spec["clusterSelector"])
+        assert spec_of() == {"clusterSelector": selector.doc, "managedNamespaces": APPS}
+        assert label_selector_owners() == selector.owners
 
 
 # ---------------------------------------------------------------- who owns what, across versions
