@@ -25,11 +25,12 @@ MOST_REQUIREMENTS = 50
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """``selector`` decides about a cluster's labels."""
+    """``selector`` decides about a cluster's labels. An exclusive set is named by a label of its members."""
 
     name: str
     selector: LabelSelector
     problem: str = ""
+    is_exclusive: bool = False
 
     def includes(self, present: Mapping[str, str]) -> bool:
         return not self.problem and self.selector.matches(present)
@@ -45,7 +46,8 @@ def of(set_: Doc) -> Membership:
     selector = spec_of(set_).get("clusterSelector") or {}
     selector_type = selector.get("selectorType") or EXCLUSIVE
     if selector_type == EXCLUSIVE:
-        return Membership(name, LabelSelector((Requirement(CLUSTERSET_LABEL, Operator.IN, (name,)),)))
+        naming = Requirement(CLUSTERSET_LABEL, Operator.IN, (name,))
+        return Membership(name, LabelSelector((naming,)), is_exclusive=True)
     if selector_type != BY_LABELS:
         return Membership(name, NOTHING, f"selectorType is not right: {selector_type}")
     try:

@@ -6,11 +6,14 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from clusters.kinds import GROUP
 from clusters.queries import sight
 from clustersets import membership
 from clustersets.grants import SETS
+from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
-from ocmconsole.kubeapi import labels
+from ocmconsole.kubeapi import authz, labels
+from ocmconsole.kubeapi.authz import Attributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +42,15 @@ def sets_of(present: Mapping[str, str]) -> list[str]:
 
 @sight
 def by_set(actor: Actor) -> Q:
-    """Whoever holds the Django permission to see a set sees its members."""
+    """D16: whoever holds the Django permission to see a set sees its members, unless he says himself who they are."""
     granted = ManagedClusterSet.objects.filter(SETS.holding(actor, "view_managedclusterset"))
-    return reduce(or_, (membership.of(row.doc).condition() for row in granted), labels.NOTHING)
+    shown = (membership.of(row.doc) for row in granted)
+    return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), labels.NOTHING)
+
+
+def _chooses(actor: Actor, shown: Membership) -> bool:
+    """Joining an exclusive set takes a right on it; a label selector takes in whatever its writer likes."""
+    if shown.is_exclusive:
+        return False
+    asked = (Attributes(verb, GROUP, MANAGED_CLUSTER_SET.plural, name=shown.name) for verb in ("update", "patch"))
+    return any(authz.authorize(actor, each).allowed for each in asked)

@@ -29,6 +29,7 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.models import Change, Compaction, Revision
+from ocmconsole.kubeapi.notifier import Notifier
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -114,15 +115,15 @@ def wake(resources: set[str]) -> None:
     for waker in tuple(_wakers):
         waker(resources)
     if settings.OCMCONSOLE_REDIS_URL:
-        try:
-            _redis().publish(CHANNEL, b"")
-        except redis.RedisError:
-            log.warning("Redis took no wake-up; watches follow by polling", exc_info=True)
+        _others.ask()
 
 
 @cache
 def _redis() -> redis.Redis:
-    return redis.Redis.from_url(settings.OCMCONSOLE_REDIS_URL, socket_timeout=1)
+    return redis.Redis.from_url(settings.OCMCONSOLE_REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+
+
+_others = Notifier("wake", lambda: _redis().publish(CHANNEL, b""))
 
 
 # ---------------------------------------------------------------- fan-out

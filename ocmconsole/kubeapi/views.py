@@ -231,7 +231,8 @@ def _patch(call: Call) -> HttpResponseBase:
         else:
             new = patches.merge_patch(old, body)
         bodies.check_name(call, new)
-        bodies.check_place(call, new)
+        if "metadata" in new:  # one without is refused further on, not mended
+            bodies.check_place(call, new)
         bodies.check_type(call, new)
         return new
 

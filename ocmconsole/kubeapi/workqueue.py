@@ -19,6 +19,7 @@ from django.utils import timezone
 from ocmconsole.kubeapi import controllers, errors
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
+from ocmconsole.kubeapi.notifier import Notifier
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +51,14 @@ def hurry(names: Iterable[str], key: Key) -> None:
 
 
 def poke() -> None:
-    """Tell a worker that something is due. A failure here is logged only: beat drains what was missed."""
+    """Tell a worker that something is due; beat drains what the broker did not take."""
     if settings.OCMCONSOLE_CONTROLLERS == "thread":
         woken.set()
     elif settings.OCMCONSOLE_CONTROLLERS == "celery":
-        try:
-            current_app.send_task(DRAIN, retry=False, ignore_result=True)
-        except Exception:
-            log.exception("the broker took no poke; beat will drain")
+        _workers.ask()
+
+
+_workers = Notifier("poke", lambda: current_app.send_task(DRAIN, retry=False, ignore_result=True))
 
 
 def drain(limit: int = 0) -> int:

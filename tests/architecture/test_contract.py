@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.doors.admission.table import CASES
+from tests.doors.test_admission_table import ids_of
 from tests.mutants.subjects import subjects
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -35,7 +37,8 @@ def _named(module: ast.Module) -> Iterator[str]:
     "rules", [ADMISSION, CONTROLLERS, [f"K{number}" for number in TRAPS]], ids=["admission", "controllers", "traps"]
 )
 def test_each_rule_is_named_by_a_test(rules: list[str]) -> None:
-    assert sorted(set(rules) - named_in_tests()) == []
+    in_rows = {name for row, _ in CASES for name in ids_of(row)}  # the table of admission names them as data
+    assert sorted(set(rules) - named_in_tests() - in_rows) == []
 
 
 def test_conformance_names_each_rule_of_the_wire() -> None:

@@ -66,11 +66,12 @@ def _operations(draw: Draw) -> Case:
     key = draw(LABEL_KEYS)
     pointer = f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}"
     ops = [
+        {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},  # an earlier case may have deleted the metadata
         {"op": "test", "path": "/metadata/labels/a", "value": "b"},
         {"op": "add", "path": pointer, "value": draw(LABEL_VALUES) if key != "a" else "b"},
         {"op": "copy", "from": "/metadata/labels", "path": "/metadata/labels"},
     ]
-    return _patch(path, ops[: draw(st.integers(0, 3))], OK, JSON_PATCH)
+    return _patch(path, ops[: draw(st.integers(0, 4))], OK, JSON_PATCH)
 
 
 def _spec(draw: Draw) -> Case:

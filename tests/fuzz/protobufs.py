@@ -88,7 +88,7 @@ def _other_kind(draw: Draw) -> Case:
     api_version, kind = draw(
         st.sampled_from([("v9", site.served.kind.kind), (site.api_version, "Other"), ("\0", "\0"), ("é", "")])
     )
-    return send_json("POST", site.path, encode(site.document(fresh()), table, api_version, kind), UNKNOWN, as_=MEDIA)
+    return send_json("POST", site.path, encode(site.document(fresh()), table, api_version, kind), WRONG, as_=MEDIA)
 
 
 def _custom(draw: Draw) -> Case:

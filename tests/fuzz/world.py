@@ -42,9 +42,9 @@ class Credential:
 # ---------------------------------------------------------------- documents
 
 
-def _request_pem() -> str:
+def _request_pem(secret: int = 7) -> str:
     """The same bytes in each run, so that the cases are."""
-    key = ec.derive_private_key(7, ec.SECP256R1())
+    key = ec.derive_private_key(secret, ec.SECP256R1())
     subject = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, group_of(CLUSTER)),
@@ -224,8 +224,8 @@ def build() -> dict[str, Credential]:
     for site in SITES:
         if site is not NEW_EVENTS:
             _stand(site, STANDING)
-    for name in (APPROVED, DENIED, PENDING):
-        _stand(REQUESTS, name)
+    for secret, name in enumerate((APPROVED, DENIED, PENDING), start=11):
+        _ask(name, secret)
     jane = person("jane")
     grant(jane, rule("get list watch", "configmaps"), namespace=NAMESPACE)
     agent = (group_of(CLUSTER), MANAGED_CLUSTERS)
@@ -243,6 +243,12 @@ def _stand(site: Site, name: str) -> None:
     kind = site.served.kind
     doc = site.document(name, labels={"a": "b"}, annotations={"example.com/a": "b"})
     factories.create(kind, doc, namespace=site.namespace if kind.namespaced else "")
+
+
+def _ask(name: str, secret: int) -> None:
+    """With a key of its own: who denies a request declines its key (D10)."""
+    doc = REQUESTS.document(name)
+    factories.create(REQUESTS.served.kind, {**doc, "spec": {**doc["spec"], "request": _request_pem(secret)}})
 
 
 def _certificate(user: str, *groups: str) -> bytes:
