@@ -32,7 +32,11 @@ def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     """W22: as Kubernetes fills in what a reference leaves out."""
     subjects = new.get("subjects")
     for reference in (new.get("roleRef"), *(subjects if isinstance(subjects, list) else ())):
-        if isinstance(reference, dict) and not reference.get("apiGroup") and reference.get("kind") != "ServiceAccount":
+        if (
+            isinstance(reference, dict)
+            and reference.get("apiGroup") in (None, "")
+            and reference.get("kind") != "ServiceAccount"
+        ):
             reference["apiGroup"] = rbac.GROUP
 
 
