@@ -11,6 +11,8 @@ from tests.conformance.cluster import AVAILABLE, MANAGED, Cluster, hold, let_go,
 from tests.conformance.commands import Kubectl, cells
 from tests.conformance.conftest import Present
 
+AT_WORK_SECONDS = 3  # until it has read the object: kubectl 1.20 fails when that is gone before it looks
+
 
 def _line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
@@ -83,8 +85,9 @@ def test_wait_ends_when_the_cluster_is_gone(admin: Kubectl, present: Present) ->
     admin("delete", "mcl", name, "--wait=false")
     wait_until_only_held(admin, name)
     with admin.running("wait", f"mcl/{name}", "--for=delete", "--timeout=30s") as waiting:
+        time.sleep(AT_WORK_SECONDS)
         let_go(admin, name)
-        assert waiting.wait(timeout=5) == 0
+        assert waiting.wait(timeout=10) == 0
 
 
 @pytest.mark.parametrize("kubectl", ["recent", "machine"], indirect=True)

@@ -97,7 +97,7 @@ class Statements:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        finished = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        finished = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED} and bool(self.tests)
         if self.is_worker:
             self.config.workeroutput[WHOLE] = self.whole  # type: ignore[attr-defined]  # xdist adds it
         elif finished and self.whole and not self.left_out and not session.shouldfail and not session.shouldstop:
