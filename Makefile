@@ -54,6 +54,11 @@ mutants: $(DEV) $(ASSETS) ## silence each rule and reconciler: a test that carri
 bench: $(DEV) $(ASSETS) ## measure a hub on both databases against its goals (BENCH_QUICK=1 for a coarse answer)
 	$(PY) -m tests.bench
 
+.PHONY: screens
+screens: $(DEV) $(ASSETS) ## pictures of every page into docs/screens
+	$(PY) -m tests.tools
+	$(PY) -m tests.screens
+
 .PHONY: lint
 lint: $(DEV) ## format, lint, types, import rules, migrations, templates; changes nothing
 	$(VENV)/bin/ruff format --check .
