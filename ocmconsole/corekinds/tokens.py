@@ -232,11 +232,9 @@ def _record(
     actor: Actor, verb: str, resource: str, name: str, *, namespace: str = "", uid: str = "", diff: list[Doc]
 ) -> AuditEvent:
     singular = resource.partition("/")[0].removesuffix("s")
-    return AuditEvent(
-        **audit.who(actor),
-        time=timezone.now(),
-        outcome=AuditEvent.Outcome.ALLOWED,
-        act=f"{singular}:{verb}",
+    return audit.allowed(
+        actor,
+        f"{singular}:{verb}",
         verb="create" if verb == "token" else verb,
         resource=resource,
         namespace=namespace,

@@ -41,6 +41,12 @@ def who(actor: Actor) -> dict[str, Any]:
     }
 
 
+def allowed(actor: Actor, act: str, **columns: Any) -> AuditEvent:
+    """The entry of what somebody has done, for the caller to save with it. It happened now unless ``time`` is given."""
+    columns.setdefault("time", timezone.now())
+    return AuditEvent(**who(actor), outcome=AuditEvent.Outcome.ALLOWED, act=act, **columns)
+
+
 def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = ()) -> list[Doc]:
     """What a write changed: ``[{"path": "spec.hubAcceptsClient", "old": false, "new": true}]``.
 

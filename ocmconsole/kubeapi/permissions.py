@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
 from ocmconsole.kubeapi import audit, authz, errors, kinds
@@ -174,11 +173,9 @@ def _entry(actor: Actor, wanted: Change, reason: str) -> AuditEvent:
 
 def entry(actor: Actor, act: str, place: Place, *, diff: list[dict[str, Any]], reason: str = "") -> AuditEvent:
     """An audit entry of something that is no resource and has no revision."""
-    return AuditEvent(
-        **audit.who(actor),
-        time=timezone.now(),
-        outcome=AuditEvent.Outcome.ALLOWED,
-        act=act,
+    return audit.allowed(
+        actor,
+        act,
         verb=act.rpartition(":")[2],
         resource=place.resource,
         name=place.name[:253],

@@ -113,11 +113,10 @@ def _prepare(write: Write, now: datetime) -> None:
     if write.old is not None and write.row is not None and _selection_moved(write):
         write.before = write.row.wire
     if write.kind.audited:
-        write.audit = AuditEvent(
-            **audit.who(write.actor),
+        write.audit = audit.allowed(
+            write.actor,
+            write.act,
             time=now,
-            outcome=AuditEvent.Outcome.ALLOWED,
-            act=write.act,
             verb=write.verb,
             resource=write.kind.resource,
             namespace=write.key.namespace,

@@ -17,7 +17,6 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi import admission, audit, authz, errors, rows, steps, store, times
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
-from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.store import Write
 
 if TYPE_CHECKING:
@@ -210,17 +209,8 @@ class Batch:
 
     def note(self, kind: Kind, key: Key, act: str, reason: str) -> None:
         """An audit entry for an act that changes no resource."""
-        entry = AuditEvent(
-            **audit.who(self.actor),
-            time=timezone.now(),
-            outcome=AuditEvent.Outcome.ALLOWED,
-            act=act,
-            verb="update",
-            resource=kind.resource,
-            namespace=key.namespace,
-            name=key.name,
-            reason=reason,
-        )
+        place = {"resource": kind.resource, "namespace": key.namespace, "name": key.name}
+        entry = audit.allowed(self.actor, act, verb="update", reason=reason, **place)
         self.records.append(lambda: entry)
 
     def commit(self) -> None:
