@@ -6,9 +6,8 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.forms import AdminPasswordChangeForm as OwnPasswordForm
-from django.contrib.admin.utils import unquote
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm
@@ -17,12 +16,12 @@ from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpResponseRedirect
 from django.urls import reverse_lazy
 
-from ocmconsole.kubeapi import accounts, errors, permissions
+from ocmconsole.kubeapi import accounts, errors
 from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.admin import Audited
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
-    from django.db.models import Model
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.actor import Actor
@@ -30,26 +29,8 @@ if TYPE_CHECKING:
 admin.site.unregister([User, Group])
 
 
-class Audited:
-    """Views of Django's admin outside its transaction, so that a refusal is kept; the service has its own."""
-
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        try:
-            return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined] # Django's own, inside its atomic
-        except errors.ApiError as error:
-            return self.refused(request, error)
-
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        try:
-            return self._delete_view(request, object_id, extra_context)  # type: ignore[attr-defined] # as above
-        except errors.ApiError as error:
-            return self.refused(request, error)
-
-    def refused(self, request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-        messages.error(request, f"Nothing was changed: {error.message}")
-        return HttpResponseRedirect(request.path)
+class Holder(Audited):
+    """A person, or a group of them."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
         """Groups and rights were saved with the rest."""
@@ -60,19 +41,6 @@ class Audited:
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:  # noqa: ARG002 - Django's signature
         """Without Django's deletion in bulk, which asks nobody."""
         return {}
-
-    # The audit is the history.
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
-
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any: ...
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:  # noqa: ARG002 - Django's signature
-        holder = self.get_object(request, unquote(object_id))  # type: ignore[attr-defined] # Django's own
-        place = permissions.place_of(holder) if holder else None
-        query = f"?resource={place.plural}&name={place.name}" if place else ""
-        return HttpResponseRedirect(f"../../../../kubeapi/auditevent/{query}")
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users
@@ -90,7 +58,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one mod
 
 
 @admin.register(User)
-class PersonAdmin(Audited, UserAdmin):  # type: ignore[type-arg] # as above
+class PersonAdmin(Holder, UserAdmin):  # type: ignore[type-arg] # as above
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
         given = form.cleaned_data
         actor = actor_of(request, Door.ADMIN)
@@ -122,6 +90,6 @@ class OwnPassword(PasswordChangeView):
 
 
 @admin.register(Group)
-class PeopleAdmin(Audited, GroupAdmin):
+class PeopleAdmin(Holder, GroupAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
         accounts.save_group(actor_of(request, Door.ADMIN), obj, rights=form.cleaned_data.get("permissions"))

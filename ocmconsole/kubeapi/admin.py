@@ -55,7 +55,44 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg] # one form for ev
         return doc
 
 
-class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every kind
+class Audited(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every kind
+    """What services write: outside Django's transaction, so that a refusal is kept; theirs is durable or nothing."""
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        try:
+            return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined] # Django's own, inside its atomic
+        except errors.ApiError as error:
+            return self.refused(request, error)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return self._delete_view(request, object_id, extra_context)  # type: ignore[attr-defined] # as above
+        except errors.ApiError as error:
+            return self.refused(request, error)
+
+    def refused(self, request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+        messages.error(request, f"Nothing was changed: {error.message}")
+        return HttpResponseRedirect(request.path)
+
+    # The audit is the history.
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any: ...
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:  # noqa: ARG002 - Django's signature
+        query = self.audit_query(self.get_object(request, unquote(object_id)))
+        return HttpResponseRedirect(f"../../../../kubeapi/auditevent/{query}")
+
+    def audit_query(self, obj: Any) -> str:
+        """Which entries of the audit are about the object, if it is there."""
+        return f"?resource={self.opts.verbose_name_plural}&name={obj}" if obj else ""
+
+
+class ResourceAdmin(Audited):
     """Shared by all kinds; an app registers its models with a ``kind``."""
 
     kind: Kind
@@ -106,25 +143,6 @@ class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:  # noqa: ARG002 - Django's signature
         return ["document"]
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        """As Django's, outside its transaction: a commit is durable or nothing."""
-        try:
-            return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined] # Django's own, inside its atomic
-        except errors.ApiError as error:
-            return self._refused(request, error)
-
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        try:
-            return self._delete_view(request, object_id, extra_context)  # type: ignore[attr-defined] # as above
-        except errors.ApiError as error:
-            return self._refused(request, error)
-
-    def _refused(self, request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-        messages.error(request, f"Nothing was changed: {error.message}")
-        return HttpResponseRedirect(request.path)
-
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
         result = self.write(request, obj, form.cleaned_data["document"])
         written = result.doc or result.gone or {}
@@ -155,18 +173,8 @@ class ResourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
         denied = [] if all(self.has_delete_permission(request, obj) for obj in objs) else [self.kind.kind]
         return [str(obj) for obj in objs], {self.kind.kind: len(objs)}, set(denied), []
 
-    # The audit is the history.
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
-
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any: ...
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any: ...
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:  # noqa: ARG002 - Django's signature
-        row = self.get_object(request, unquote(object_id))
-        name = row.name if row else ""
-        target = f"../../../../kubeapi/auditevent/?resource={self.kind.resource}&name={name}"
-        return HttpResponseRedirect(target)
+    def audit_query(self, obj: Any) -> str:
+        return f"?resource={self.kind.resource}&name={obj.name if obj else ''}"
 
 
 def register(*registered: Kind) -> None:
