@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters import views
+from clusters.views.detail import cluster_detail
+from clusters.views.list import cluster_list
 
 app_name = "clusters"
 
 urlpatterns = [
-    path("", views.cluster_list, name="list"),
-    path("<str:name>/", views.cluster_detail, name="detail"),
+    path("", cluster_list, name="list"),
+    path("<str:name>/", cluster_detail, name="detail"),
 ]

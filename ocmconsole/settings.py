@@ -223,6 +223,7 @@ INSTALLED_APPS = [
     "clustersets",
     "registration",
     "guardian",
+    "django_htmx",
     "rest_framework",
     "template_partials",
     "django.contrib.admin",
@@ -243,6 +244,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
 ]
 
 TEMPLATES = [

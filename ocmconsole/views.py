@@ -8,7 +8,7 @@ from django.conf import settings
 from django.shortcuts import redirect
 
 from ocmconsole.kubeapi.session import actor_of
-from registration.views import waiting_count
+from registration.queries import waiting_names
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -22,7 +22,7 @@ def home(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view's signa
 def shell(request: HttpRequest) -> dict[str, Any]:
     """Context processor: hub name and counts for the navigation."""
     user = getattr(request, "user", None)
-    waiting = waiting_count(actor_of(request)) if user is not None and user.is_authenticated else 0
+    waiting = len(waiting_names(actor_of(request))) if user is not None and user.is_authenticated else 0
     return {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
         "nav": {"waiting": waiting},

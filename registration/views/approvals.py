@@ -25,7 +25,6 @@ from registration.queries import waiting_names
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from ocmconsole.kubeapi.actor import Actor
 
 DECIDED_SHOWN = 5
 RISK = {Verdict.BLOCKED: 0, Verdict.CHECK: 1, Verdict.SAFE: 2}
@@ -51,7 +50,7 @@ class Row:
 
 @login_required
 @require_GET
-def approvals(request: HttpRequest) -> HttpResponse:
+def inbox(request: HttpRequest) -> HttpResponse:
     """What waits for a decision, worst and oldest first."""
     actor = actor_of(request)
     found = [_row(evidence.of(name)) for name in waiting_names(actor)]
@@ -327,8 +326,3 @@ def _decision(found: Evidence) -> dict[str, Any] | None:
     ):
         return None
     return {"decision": facts.decision, "by": facts.decided_by, "at": facts.decided_at, "reason": facts.decision_reason}
-
-
-def waiting_count(actor: Actor) -> int:
-    """For the badge beside Approvals."""
-    return len(waiting_names(actor))
