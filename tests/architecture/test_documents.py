@@ -18,7 +18,7 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", "THREAT_MODEL.md", "CHANGELOG.md", 
 COMMAND = re.compile(r"^\| `(\w+)", re.MULTILINE)
 FILE = re.compile(r"\S*[./]\S*|Makefile")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
-LONGEST_ARCHITECTURE = 280
+LONGEST_ARCHITECTURE = 320
 
 
 def text(name: str) -> str:
