@@ -18,8 +18,9 @@ from django.utils import timezone
 
 from ocmconsole.corekinds import identity
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
-from ocmconsole.kubeapi import audit, authentication, errors
+from ocmconsole.kubeapi import audit, authentication, authz, errors
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.names import subdomain_flaws
 from ocmconsole.kubeapi.values import shown
@@ -36,6 +37,9 @@ JOINING = "system:bootstrappers:managedcluster"
 BOOTSTRAP = "bootstrap:"
 LONGEST_LIFE = timedelta(days=365)
 LONGEST_NAME = 120
+# The right to mint, and how RBAC spells it: tokens are no resource of the API, so the group is the hub's own.
+MINT = "corekinds.add_bootstraptoken"
+MINTING = Attributes("create", "ocmconsole.io", "bootstraptokens")
 # Requests within a minute of each other are one use.
 ONE_USE = timedelta(minutes=1)
 
@@ -181,6 +185,17 @@ def cluster_of(actor: Actor) -> str:
     return rows.values_list("cluster", flat=True).first() or ""
 
 
+def may_mint(actor: Actor) -> bool:
+    """Whoever may mint tokens may also see them, without their secrets, and revoke them."""
+    return authz.permitted(actor, MINT).allowed
+
+
+def require_mint(actor: Actor) -> None:
+    """As ``may_mint``, but a no is recorded and raised as Forbidden."""
+    if not may_mint(actor):
+        authz.refuse(actor, MINTING, f"the permission {MINT} is missing")
+
+
 def issue_bootstrap_token(actor: Actor, *, name: str = "", ttl: timedelta, cluster: str = "") -> str:
     """Mint a token and return it, this once. The caller has asked for permission. Raises Invalid."""
     _check_wish(name, ttl, cluster)
@@ -244,5 +259,6 @@ def _record(
     )
 
 
+authz.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
 authentication.reads_tokens(service_account_actor)
 authentication.reads_tokens(bootstrap_actor)

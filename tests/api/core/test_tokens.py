@@ -6,14 +6,15 @@ import base64
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from ocmconsole.corekinds import kinds, tokens
 from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import authentication, errors, verbs
+from ocmconsole.kubeapi import authentication, errors, permissions, verbs
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.models import AuditEvent
-from tests.actors import namespace, person
+from tests.actors import ROOT, grant, namespace, person, rule
 
 pytestmark = pytest.mark.django_db
 ANA = person("ana").through(Door.CLI)
@@ -138,3 +139,19 @@ def test_a_secret_that_does_not_fit_opens_nothing(more: dict[str, str]) -> None:
 def test_odd_tokens_are_unauthorized_and_nothing_worse(token: str) -> None:
     with pytest.raises(errors.Unauthorized):
         authentication.actor_of_token(token)
+
+
+@pytest.mark.contract("D2")
+def test_who_may_mint_is_said_by_a_django_permission_or_by_rbac() -> None:
+    for name in ("ana", "li"):
+        User.objects.create_user(name)
+    permissions.grant(ROOT, tokens.MINT, to=User.objects.get(username="ana"))
+    grant(person("raj"), rule("create", "bootstraptokens", groups="ocmconsole.io"))
+    assert {name: tokens.may_mint(person(name)) for name in ("ana", "raj", "li")} == {
+        "ana": True,
+        "raj": True,
+        "li": False,
+    }
+    with pytest.raises(errors.Forbidden, match=r"cannot create resource \"bootstraptokens\".*add_bootstraptoken"):
+        tokens.require_mint(person("li"))
+    assert AuditEvent.objects.get(user="li").act == "bootstraptokens:create"
