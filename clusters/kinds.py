@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 
 from clusters import claims, schemas, wire
-from clusters.models import ClusterClaim, Lease, ManagedCluster, ReportedClaim
+from clusters.models import ClusterClaim, ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.corekinds import protos
 from ocmconsole.kubeapi import conditions, kinds
 from ocmconsole.kubeapi.kinds import Kind, Part, Subresource, Version
@@ -32,6 +33,8 @@ RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
 DEFAULT_LEASE_SECONDS = 60
 GRACE_LEASES = 5  # H16
 SECOND = 1_000_000
+VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)
+LARGEST_PART = 10**6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,12 +79,37 @@ def _project_cluster(row: ManagedCluster, doc: Doc) -> None:
     row.available, row.available_since = _condition(doc, ConditionType.AVAILABLE)
     row.available_message = "" if row.available == "True" else _message(doc, ConditionType.AVAILABLE)
     row.deleting_message = _message(doc, ConditionType.DELETING)
-    row.in_maintenance = any(taint["key"] == MAINTENANCE_TAINT for taint in spec.get("taints") or ())
+    maintenance = [taint for taint in spec.get("taints") or () if taint["key"] == MAINTENANCE_TAINT]
+    row.in_maintenance = bool(maintenance)
+    row.maintenance_since = _moment(maintenance[0].get("timeAdded")) if maintenance else None
     row.clock_synced, row.clock_since = _condition(doc, ConditionType.CLOCK_SYNCED)
     row.ignores_clock = (doc["metadata"].get("annotations") or {}).get(SKIP_CLOCK_CHECK) == "true"
     row.clusterset = label_of(doc, CLUSTERSET_LABEL)
     version = (doc.get("status") or {}).get("version") or {}
     row.kubernetes_version = str(version.get("kubernetes") or "")[:64]
+    row.kubernetes_order = order_of(row.kubernetes_version)
+
+
+def order_of(version: str) -> int:
+    """``v1.34.2`` as a number that orders as versions do; 0 for what is none."""
+    found = VERSION.match(version)
+    total = 0
+    for part in found.groups(default="0") if found else ():
+        total = total * LARGEST_PART + min(int(part), LARGEST_PART - 1)
+    return total
+
+
+def taints_of(doc: Doc) -> list[dict[str, Any]]:
+    """The taints as rows of their own."""
+    return [
+        {
+            "key": taint["key"],
+            "value": taint.get("value") or "",
+            "effect": taint["effect"],
+            "added": _moment(taint.get("timeAdded")),
+        }
+        for taint in spec_of(doc).get("taints") or ()
+    ]
 
 
 def _condition(doc: Doc, type_: str) -> tuple[str, datetime | None]:
@@ -130,7 +158,7 @@ MANAGED_CLUSTER = kinds.register(
         subresources=(Subresource("status"),),
         custom=True,
         project=_project_cluster,
-        parts=(Part(ReportedClaim, "cluster", claims.columns),),
+        parts=(Part(ReportedClaim, "cluster", claims.columns), Part(ClusterTaint, "cluster", taints_of)),
     )
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
@@ -31,13 +32,25 @@ class ManagedCluster(Resource):
     clock_since = models.DateTimeField(null=True)
     deleting_message = models.TextField(blank=True, default="")
     in_maintenance = models.BooleanField(default=False)
+    maintenance_since = models.DateTimeField(null=True)
     ignores_clock = models.BooleanField(default=False)
     clusterset = models.CharField(max_length=63, blank=True, default="", db_index=True)
     kubernetes_version = models.CharField(max_length=64, blank=True, default="")
+    # The version as a number, so that 1.9 comes before 1.33; 0 where it cannot be read.
+    kubernetes_order = models.BigIntegerField(default=0)
+
+    # What the hub knows under this name, for one statement that asks for both; no column and no constraint.
+    facts = models.ForeignObject(
+        "ClusterFacts", models.DO_NOTHING, from_fields=["name"], to_fields=["cluster"], related_name="+", null=True
+    )
 
     class Meta(Resource.Meta):
         permissions = [
             ("accept_managedcluster", "Can let a managed cluster in and send it away"),
+        ]
+        constraints = [
+            *Resource.Meta.constraints,
+            models.UniqueConstraint(fields=["name"], name="clusters_managedcluster_name"),
         ]
         indexes = [models.Index(fields=["accepted", "available"])]
 
@@ -64,6 +77,19 @@ class ReportedClaim(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}={self.value}"
+
+
+class ClusterTaint(models.Model):
+    """One entry of ``spec.taints``, written by the store with the cluster that has it."""
+
+    cluster = models.ForeignKey(ManagedCluster, on_delete=models.CASCADE, related_name="taints")
+    key = models.CharField(max_length=316, db_index=True)
+    value = models.CharField(max_length=1024, blank=True, default="")
+    effect = models.CharField(max_length=16)
+    added = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
 class ClusterClaim(Resource):
@@ -101,6 +127,16 @@ class Lease(Resource):
     # How far the holder's clock was behind the hub's when the renewal was written (K47); null before the first (H18).
     skew = models.BigIntegerField(null=True)
     duration = models.BigIntegerField(null=True)
+
+    # Whose namespace it is in, for one statement that asks for both; no column and no constraint.
+    cluster = models.ForeignObject(
+        ManagedCluster,
+        models.DO_NOTHING,
+        from_fields=["namespace"],
+        to_fields=["name"],
+        related_name="leases",
+        null=True,
+    )
 
     class Meta(Resource.Meta):
         pass
@@ -161,3 +197,87 @@ class Serving(models.Model):
 
     def __str__(self) -> str:
         return f"since {self.since:%Y-%m-%d %H:%M:%S}"
+
+
+# ---------------------------------------------------------------- how people look at the list
+
+
+class SavedView(models.Model):
+    """A filter of the cluster list that somebody wants to come back to; ``query`` is that of its URL."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=60)
+    query = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="clusters_savedview_key")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ListChoice(models.Model):
+    """Which columns somebody wants in the cluster list, and how much room for each row."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", primary_key=True)
+    columns = models.JSONField(default=list)
+    is_comfortable = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return ", ".join(self.columns)
+
+
+class HeartbeatDay(models.Model):
+    """How well a cluster was heard on one day (UTC): 288 cells of two bits, and the clock's difference hour by hour.
+
+    ``history`` reads and writes both columns, ``heartbeats`` stores them. A row may outlive the cluster.
+    """
+
+    cluster = NameField(max_length=253)
+    day = models.DateField(db_index=True)
+    cells = models.BinaryField(max_length=72)
+    skews = models.BinaryField(max_length=48)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "day"], name="clusters_heartbeatday_key")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.day}"
+
+
+class FleetMinute(models.Model):
+    """A look at all heartbeats: how many clusters were heard in time, of how many. No row: the hub did not look."""
+
+    minute = models.DateTimeField(primary_key=True)
+    heard = models.PositiveIntegerField()
+    expected = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.minute:%Y-%m-%d %H:%M} {self.heard}/{self.expected}"
+
+
+class Transition(models.Model):
+    """A cluster became something else, recorded with the write that made it so."""
+
+    class Turn(models.TextChoices):
+        JOINED = "joined"
+        LEFT = "left"
+        CONNECTED = "connected"
+        DISCONNECTED = "disconnected"
+        SILENT = "silent"
+        RECOVERED = "recovered"
+        UNHEALTHY = "unhealthy"
+        CLOCK_OFF = "clock-off"
+        CLOCK_SYNCED = "clock-synced"
+        MAINTENANCE = "maintenance"
+        MAINTENANCE_ENDED = "maintenance-ended"
+
+    cluster = NameField(max_length=253)
+    at = models.DateTimeField(db_index=True)
+    turn = models.CharField(max_length=17, choices=Turn)
+
+    class Meta:
+        indexes = [models.Index(fields=["cluster", "at"])]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.turn} {self.at:%Y-%m-%d %H:%M:%S}"
