@@ -20,7 +20,7 @@ from ocmconsole.corekinds import identity
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
 from ocmconsole.kubeapi import audit, authentication, authz, errors
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.names import subdomain_flaws
 from ocmconsole.kubeapi.values import shown
@@ -185,14 +185,14 @@ def cluster_of(actor: Actor) -> str:
     return rows.values_list("cluster", flat=True).first() or ""
 
 
-def may_mint(actor: Actor) -> bool:
+def may_mint(actor: Actor) -> Decision:
     """Whoever may mint tokens may also see them, without their secrets, and revoke them."""
-    return authz.permitted(actor, MINT).allowed
+    return authz.permitted(actor, MINT)
 
 
 def require_mint(actor: Actor) -> None:
     """As ``may_mint``, but a no is recorded and raised as Forbidden."""
-    if not may_mint(actor):
+    if not may_mint(actor).allowed:
         authz.refuse(actor, MINTING, f"the permission {MINT} is missing")
 
 
