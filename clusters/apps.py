@@ -20,4 +20,5 @@ class ClustersConfig(AppConfig):
             health,  # noqa: F401
             kinds,  # noqa: F401
             removal,  # noqa: F401
+            transitions,  # noqa: F401
         )

@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce
 from django.utils import timezone
 
-from clusters import health
+from clusters import health, heartbeats
 from clusters.kinds import GRACE_LEASES, LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
 from ocmconsole.kubeapi import workqueue
@@ -34,6 +34,14 @@ def sweep_leases() -> None:
     if work:
         workqueue.put(work, now)
         workqueue.poke()
+
+
+@shared_task(ignore_result=True)
+def note_heartbeats() -> None:
+    """D17: each minute in which the hub served, how well each cluster is heard; no other time counts."""
+    now = timezone.now()
+    heartbeats.look(now, health.serving_since(now))
+    heartbeats.forget(now)
 
 
 def fallen_silent(now: datetime, since: datetime) -> list[str]:

@@ -12,6 +12,7 @@ BEAT = {
     "drain": {"task": "ocmconsole.kubeapi.tasks.drain", "schedule": 1.0},
     "expire-events": {"task": "ocmconsole.corekinds.tasks.expire_events", "schedule": 60.0},
     "sweep-leases": {"task": "clusters.tasks.sweep_leases", "schedule": 2.0},
+    "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
     "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
     "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
