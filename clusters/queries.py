@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
-from django.utils.dateparse import parse_datetime
+from django.db.models import F, Q
 
-from clusters import status
+from clusters import status, words
 from clusters.claims import Wanted
 from clusters.grants import CLUSTERS
-from clusters.kinds import LEASE_NAME, MAINTENANCE_TAINT, MANAGED_CLUSTER, instant, spec_of
-from clusters.models import ClusterFacts, Lease, ManagedCluster, ReportedClaim
+from clusters.kinds import MANAGED_CLUSTER, instant
+from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
 from clusters.status import Facts, Status
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
@@ -83,23 +82,14 @@ class Observed:
 
 
 def observe(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
-    """The state of each cluster, with three queries however many they are."""
-    names = clusters.values("name")
-    facts = {each.cluster: each for each in ClusterFacts.objects.filter(cluster__in=names)}
-    leases: Iterable[tuple[str, int | None, int | None]] = Lease.objects.filter(
-        name=LEASE_NAME, namespace__in=names
-    ).values_list("namespace", "renew_time", "skew")
-    heard = {name: (renewed, skew) for name, renewed, skew in leases}
-    return [_observed(row, facts.get(row.name), *heard.get(row.name, (None, None)), now) for row in clusters]
+    """The state of each cluster, with one query however many they are."""
+    rows = words.with_heard(clusters).annotate(skew=F("lease__skew")).select_related("facts")
+    return [_observed(row, now) for row in rows]
 
 
-def _observed(
-    row: ManagedCluster, facts: ClusterFacts | None, renewed: int | None, skew: int | None, now: datetime
-) -> Observed:
-    # The hub makes the lease, an earlier cluster of this name may have left it: no heartbeat of this one (H15, H18).
-    is_heartbeat = renewed is not None and skew is not None and instant(renewed) >= row.created
-    last_heard = instant(renewed) if renewed is not None and is_heartbeat else None
-    return Observed(row, status.word(_facts(row, facts or ClusterFacts(), last_heard, skew), now), last_heard)
+def _observed(row: Any, now: datetime) -> Observed:
+    last_heard = instant(row.heard) if row.heard is not None else None
+    return Observed(row, status.word(_facts(row, row.facts or ClusterFacts(), last_heard, row.skew), now), last_heard)
 
 
 def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None, skew: int | None) -> Facts:
@@ -126,11 +116,5 @@ def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None
         certificate_not_before=facts.certificate_not_before,
         certificate_not_after=facts.certificate_not_after,
         in_maintenance=row.in_maintenance,
-        maintenance_since=_maintenance_since(row) if row.in_maintenance else None,
+        maintenance_since=row.maintenance_since,
     )
-
-
-def _maintenance_since(row: ManagedCluster) -> datetime | None:
-    taints = spec_of(row.doc).get("taints") or ()
-    added = (taint.get("timeAdded") for taint in taints if taint.get("key") == MAINTENANCE_TAINT)
-    return parse_datetime(next(added, None) or "")

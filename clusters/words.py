@@ -71,7 +71,7 @@ class Rule(NamedTuple):
 def with_word(clusters: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     """Each cluster with ``rank`` (see ``RANKS``), ``since`` and ``heard``, the microsecond of its last heartbeat."""
     rules = _rules(now)
-    return _with_heard(clusters).annotate(
+    return with_heard(clusters).annotate(
         rank=Case(
             *(When(rule.applies, then=Value(RANKS[rule.word])) for rule in rules),
             default=Value(RANKS[Word.UNKNOWN]),
@@ -85,7 +85,7 @@ def with_word(clusters: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     )
 
 
-def _with_heard(clusters: QuerySet[Any]) -> QuerySet[Any]:
+def with_heard(clusters: QuerySet[Any]) -> QuerySet[Any]:
     """The hub makes the lease, an earlier cluster of the name may have left it: no heartbeat of this one (H15, H18)."""
     renewed = F("lease__renew_time")
     beaten = Q(lease__skew__isnull=False) & Q(created__lte=Instant(renewed))
