@@ -7,11 +7,12 @@ it, ``controllers`` and ``services`` ask first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -90,7 +91,13 @@ def names_of(doc: Doc) -> tuple[str, ...]:
 
 
 def requested(doc: Doc) -> Request:
-    return ca.parse_request(request_pem(doc))
+    return _parsed(request_pem(doc))
+
+
+@lru_cache(maxsize=2_048)
+def _parsed(pem: bytes) -> Request:
+    """Rules, reconcilers and pages ask for the same few again and again."""
+    return ca.parse_request(pem)
 
 
 def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
@@ -98,15 +105,27 @@ def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
 
 
 def is_stranger(cluster: str, fingerprint: str) -> bool:
+    known = set(keys_of(cluster).values_list("fingerprint", flat=True))
+    return is_strange(fingerprint, known, _revoked_keys(cluster) if known else ())
+
+
+def is_strange(fingerprint: str, known: Collection[str], revoked: Collection[str]) -> bool:
     """Whether the name is known, and not under this key. A key whose certificate was revoked may be in other hands."""
-    known = keys_of(cluster)
-    if not known.exists():
-        return False
-    revoked = IssuedCertificate.objects.filter(cluster=cluster, key_fingerprint=fingerprint, revoked_at__isnull=False)
-    return revoked.exists() or not known.filter(fingerprint=fingerprint).exists()
+    return bool(known) and (fingerprint in revoked or fingerprint not in known)
 
 
-def is_renewal(doc: Doc, asker: Asker, cluster: str) -> bool:
+def _revoked_keys(cluster: str) -> set[str]:
+    revoked = IssuedCertificate.objects.filter(cluster=cluster, revoked_at__isnull=False)
+    return set(revoked.values_list("key_fingerprint", flat=True))
+
+
+def is_revoked(credential: str) -> bool:
+    """Whether the credential is a certificate of the hub's that opens nothing any more."""
+    fingerprint = credential.removeprefix("cert:")
+    return IssuedCertificate.objects.filter(pk=fingerprint, revoked_at__isnull=False).exists()
+
+
+def is_renewal(doc: Doc, asker: Asker, cluster: str, is_revoked: Callable[[str], bool] = is_revoked) -> bool:
     """H36: asked for with a valid certificate of exactly the name that is asked for, that of an agent of the cluster.
 
     It vouches for that cluster alone, whatever else the subject names, and for nothing once it has been revoked.
@@ -115,12 +134,7 @@ def is_renewal(doc: Doc, asker: Asker, cluster: str) -> bool:
     agent = identity.agent_name(common_name)
     if agent is None or agent.cluster != cluster or not asker.certified:
         return False
-    return doc["spec"].get("username") == asker.user == common_name and not _is_revoked(asker.credential)
-
-
-def _is_revoked(credential: str) -> bool:
-    fingerprint = credential.removeprefix("cert:")
-    return IssuedCertificate.objects.filter(pk=fingerprint, revoked_at__isnull=False).exists()
+    return doc["spec"].get("username") == asker.user == common_name and not is_revoked(asker.credential)
 
 
 def is_barred(cluster: str, fingerprint: str) -> bool:
@@ -171,10 +185,15 @@ def declines_of(cluster: str) -> QuerySet[Decline]:
 
 
 def decline_of(cluster: str, fingerprint: str, asker: Asker) -> Decline | None:
-    """D10: the key, whenever it asked, and the credential, when it asked again after the decline."""
-    for decline in declines_of(cluster):
+    return decline_among(declines_of(cluster), fingerprint, asker)
+
+
+def decline_among(declines: Iterable[Decline], fingerprint: str, asker: Asker) -> Decline | None:
+    """D10: the key, whenever it asked; the credential, or anybody if the name was declined, that asked afterwards."""
+    for decline in declines:
         if decline.fingerprint and decline.fingerprint == fingerprint:
             return decline
-        if decline.credential == asker.credential and (asker.at is None or asker.at > decline.declined_at):
+        is_meant = decline.scope == Decline.Scope.NAME or decline.credential == asker.credential
+        if is_meant and (asker.at is None or asker.at > decline.declined_at):
             return decline
     return None

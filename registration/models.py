@@ -71,10 +71,16 @@ class AcceptedKey(models.Model):
 class Decline(models.Model):
     """A refused key and the credential that asked with it; both stay refused for the name until it is lifted (D10).
 
-    ``fingerprint`` is empty when a name was declined before it had asked for a certificate.
+    ``fingerprint`` is empty when a name was declined before it had asked for a certificate. ``scope`` may widen it to
+    everybody who asks for the name.
     """
 
+    class Scope(models.TextChoices):
+        ASKER = "asker"
+        NAME = "name"
+
     cluster = NameField(max_length=63)
+    scope = models.CharField(max_length=5, choices=Scope, default=Scope.ASKER)
     fingerprint = models.CharField(max_length=71, blank=True, default="")
     requester = models.CharField(max_length=320, blank=True, default="")
     credential = models.CharField(max_length=330, blank=True, default="")
@@ -90,6 +96,25 @@ class Decline(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster} {self.fingerprint or self.credential}"
+
+
+class Snooze(models.Model):
+    """A request that one person does not want to see before a time, or before it changes: whichever comes first."""
+
+    user = models.CharField(max_length=320)
+    cluster = NameField(max_length=63)
+    # None is no time: only a change brings it back.
+    until = models.DateTimeField(null=True)
+    # Versions of cluster and requests, as the person saw them.
+    seen = models.CharField(max_length=64)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "cluster"], name="registration_snooze_of_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} {self.cluster}"
 
 
 class IssuedCertificate(models.Model):
