@@ -19,6 +19,7 @@ class ClustersConfig(AppConfig):
             grants,  # noqa: F401
             health,  # noqa: F401
             kinds,  # noqa: F401
+            maintenance,  # noqa: F401
             removal,  # noqa: F401
             transitions,  # noqa: F401
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Q
 
-from clusters import status, words
+from clusters import maintenance, status, words
 from clusters.claims import Wanted
 from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, instant
@@ -93,6 +93,7 @@ def _observed(row: Any, now: datetime) -> Observed:
 
 
 def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None, skew: int | None) -> Facts:
+    notes = maintenance.notes_of(row.doc) if row.in_maintenance else None
     return Facts(
         created=row.created,
         deleted_at=row.deleted_at,
@@ -117,4 +118,7 @@ def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None
         certificate_not_after=facts.certificate_not_after,
         in_maintenance=row.in_maintenance,
         maintenance_since=row.maintenance_since,
+        maintenance_by=notes.by if notes else "",
+        maintenance_reason=notes.reason if notes else "",
+        maintenance_until=notes.until if notes else None,
     )

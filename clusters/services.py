@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters import removal
+from clusters import edits, maintenance, removal, taints
 from clusters.kinds import GROUP, MANAGED_CLUSTER
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
@@ -47,3 +49,130 @@ def _held(name: str) -> list[tuple[Kind, Key]]:
 
 def _let_go(doc: Doc) -> None:
     doc["metadata"].pop("finalizers", None)
+
+
+def remove_cluster(actor: Actor, name: str) -> bool:
+    """W18: mark it for removal; the hub clears up after it (H10, H27). True when it is gone at once.
+
+    Raises Forbidden, NotFound.
+    """
+    return verbs.delete(actor, MANAGED_CLUSTER, Key("", name)).doc is None
+
+
+# ---------------------------------------------------------------- taints
+
+
+def set_taint(actor: Actor, name: str, taint: Doc, *, instead: tuple[str, str] | None = None) -> None:
+    """Add a taint, or put it in the place of another one, which ``instead`` names by key and effect.
+
+    Raises Forbidden, NotFound, Invalid (form), Conflict (it is the hub's, it is there already, it is gone).
+    """
+
+    def change(doc: Doc) -> None:
+        present = taints.taints_of(doc)
+        former = _standing(name, present, *instead) if instead else None
+        other = taints.find(present, taint["key"], taint["effect"])
+        if other is not None and other is not former:
+            raise _conflict(name, f"it already has the taint {taint['key']} with the effect {taint['effect']}")
+        taints.write(doc, taints.put(present, taint, former))
+
+    _refuse_hub_taint(name, taint["key"])
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
+
+
+def remove_taint(actor: Actor, name: str, key: str, effect: str) -> None:
+    """Raises Forbidden, NotFound, Conflict (it is the hub's, it is gone)."""
+
+    def change(doc: Doc) -> None:
+        present = taints.taints_of(doc)
+        _standing(name, present, key, effect)
+        taints.write(doc, taints.without(present, key, effect))
+
+    _refuse_hub_taint(name, key)
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
+
+
+def _standing(name: str, present: list[Doc], key: str, effect: str) -> Doc:
+    found = taints.find(present, key, effect)
+    if found is None:
+        raise _conflict(name, f"it no longer has the taint {key} with the effect {effect}")
+    return found
+
+
+def _refuse_hub_taint(name: str, key: str) -> None:
+    """H21: a person's edit would be undone within a second."""
+    if taints.is_kept_by_hub(key):
+        raise _conflict(name, f"the taint {key} is kept by the hub")
+
+
+def start_maintenance(
+    actor: Actor, name: str, *, reason: str, until: datetime | None = None, effect: str = "NoSelectIfNew"
+) -> None:
+    """Set the maintenance taint, or say anew why and how long. Raises Forbidden, NotFound."""
+    verbs.edit(
+        actor,
+        MANAGED_CLUSTER,
+        Key("", name),
+        lambda doc: maintenance.begin(doc, reason=reason, until=until, effect=effect),
+    )
+
+
+def end_maintenance(actor: Actor, name: str) -> None:
+    """Nothing happens to a cluster that is in none. Raises Forbidden, NotFound."""
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), maintenance.end)
+
+
+# ---------------------------------------------------------------- labels
+
+
+def set_label(actor: Actor, name: str, key: str, value: str, *, instead: str = "") -> None:
+    """Add or change a label; ``instead`` is the one that it replaces. Raises Forbidden, NotFound, Invalid, Conflict."""
+
+    def change(doc: Doc) -> None:
+        labels = dict(doc["metadata"].get("labels") or {})
+        if instead and instead not in labels:
+            raise _conflict(name, f"it no longer has the label {instead}")
+        if key != instead and key in labels:
+            raise _conflict(name, f"it already has the label {key}")
+        doc["metadata"]["labels"] = _replaced(labels, instead, key, value)
+
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
+
+
+def _replaced(labels: dict[str, str], former: str, key: str, value: str) -> dict[str, str]:
+    """At the former's place, so that a list that people read does not jump."""
+    if not former:
+        return {**labels, key: value}
+    return {
+        (key if name == former else name): (value if name == former else present) for name, present in labels.items()
+    }
+
+
+def remove_label(actor: Actor, name: str, key: str) -> None:
+    """Raises Forbidden, NotFound."""
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), lambda doc: (doc["metadata"].get("labels") or {}).pop(key, None))
+
+
+# ---------------------------------------------------------------- taking back
+
+
+def undo(actor: Actor, name: str, entry: int) -> str:
+    """Restore what a change of one's own replaced, while it is still as that change left it. Returns what it was.
+
+    Raises Forbidden, NotFound, Conflict (too late, or somebody has changed it since).
+    """
+    found = edits.own(actor, name, entry)
+    if found is None:
+        raise _conflict(name, "there is nothing of yours to undo, or it is too long ago")
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), lambda doc: _restore(name, doc, found))
+    return found.what
+
+
+def _restore(name: str, doc: Doc, edit: edits.Edit) -> None:
+    if not edit.stands_in(doc):
+        raise _conflict(name, "somebody has changed it since; nothing was undone")
+    edit.take_back(doc)
+
+
+def _conflict(name: str, text: str) -> errors.Conflict:
+    return errors.conflict(GROUP, MANAGED_CLUSTER.plural, name, text)

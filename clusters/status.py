@@ -71,6 +71,9 @@ class Facts:
     certificate_not_after: datetime | None = None
     in_maintenance: bool = False
     maintenance_since: datetime | None = None
+    maintenance_by: str = ""
+    maintenance_reason: str = ""
+    maintenance_until: datetime | None = None
 
     @property
     def grace(self) -> timedelta:
@@ -246,14 +249,7 @@ def _speaking(facts: Facts, now: datetime) -> Status:
             Word.UNHEALTHY, facts.available_since, message, "Reported by the agent.", "Look at its API server."
         )
     if facts.in_maintenance:
-        text = "In maintenance; placements leave it alone."
-        return Status(
-            Word.MAINTENANCE,
-            facts.maintenance_since,
-            text,
-            "The maintenance taint is set.",
-            "Remove the taint when it is over.",
-        )
+        return _maintained(facts, now)
     if facts.available == "True":
         heard = f"Heard {_ago(facts.last_heard, now)}." if facts.last_heard else "The agent reports that it is well."
         return Status(Word.HEALTHY, facts.available_since, heard, "The agent reports that its API server is well.")
@@ -266,7 +262,25 @@ def _speaking(facts: Facts, now: datetime) -> Status:
     )
 
 
-# ---------------------------------------------------------------- lengths of time in words
+def _maintained(facts: Facts, now: datetime) -> Status:
+    until = facts.maintenance_until
+    by = f" by {facts.maintenance_by}" if facts.maintenance_by else ""
+    reason = f": {facts.maintenance_reason.rstrip('.')}." if facts.maintenance_reason else "."
+    return Status(
+        Word.MAINTENANCE,
+        facts.maintenance_since,
+        f"In maintenance{by}{f' until {clock(until, now)}' if until else ''}{reason}",
+        "The maintenance taint is set; placements leave the cluster alone.",
+        f"Nothing; it ends by itself in {span(until - now)}." if until else "End it when the work is done.",
+    )
+
+
+# ---------------------------------------------------------------- times in words
+
+
+def clock(moment: datetime, now: datetime) -> str:
+    """``18:00``, or with its date when that is not today's; UTC."""
+    return moment.strftime("%H:%M") if moment.date() == now.date() else moment.strftime("%d %b %H:%M").lstrip("0")
 
 
 def span(length: timedelta) -> str:

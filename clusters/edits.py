@@ -1,0 +1,169 @@
+"""Edits of taints and labels as the audit tells them: which one somebody may still take back, and how. Reads only.
+
+Invariant: an edit is taken back only while the cluster is still as it left it, so nobody else's work is lost. Callers
+are ``services.undo`` and the pages that offer it or show the history of labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from clusters import taints
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.maintenance import NOTES
+from ocmconsole.kubeapi.models import AuditEvent
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+PATIENCE = timedelta(minutes=10)
+TAINTS = "spec.taints"
+LABELS, ANNOTATIONS = "metadata.labels", "metadata.annotations"
+LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One value that a change replaced; None is absent. A key names an entry of a map, "" the whole map or list."""
+
+    field: str
+    key: str
+    old: Any
+    new: Any
+
+    def now(self, doc: Doc) -> Any:
+        if self.field == TAINTS:
+            return taints.taints_of(doc) or None
+        found = doc["metadata"].get(self.field.rpartition(".")[2]) or None
+        return found.get(self.key) if self.key and found else found
+
+    def restore(self, doc: Doc) -> None:
+        if self.field == TAINTS:
+            taints.write(doc, taints.restored(taints.taints_of(doc), self.old or []))
+            return
+        name = self.field.rpartition(".")[2]
+        kept = dict(doc["metadata"].get(name) or {})
+        if not self.key:
+            kept = dict(self.old or {})
+        elif self.old is None:
+            kept.pop(self.key, None)
+        else:
+            kept[self.key] = self.old
+        doc["metadata"][name] = kept
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One write of somebody's that touched nothing but taints, labels and notes of maintenance."""
+
+    entry: AuditEvent
+    parts: tuple[Part, ...]
+
+    @property
+    def what(self) -> str:
+        fields = {part.field for part in self.parts}
+        if ANNOTATIONS in fields:
+            return "the maintenance"
+        return "the taints" if fields == {TAINTS} else "the labels" if fields == {LABELS} else "taints and labels"
+
+    @property
+    def ends(self) -> datetime:
+        return self.entry.time + PATIENCE
+
+    def stands_in(self, doc: Doc) -> bool:
+        return all(part.now(doc) == part.new for part in self.parts)
+
+    def take_back(self, doc: Doc) -> None:
+        for part in self.parts:
+            part.restore(doc)
+
+
+def newest(actor: Actor, name: str, doc: Doc) -> Edit | None:
+    """What the actor may take back now: the last thing he did to the cluster, if it was such a change and stands."""
+    entry = _own(actor, name).first()
+    change = _read(entry) if entry is not None else None
+    return change if change is not None and change.stands_in(doc) else None
+
+
+def own(actor: Actor, name: str, entry: int) -> Edit | None:
+    found = _own(actor, name).filter(pk=entry).first()
+    return _read(found) if found is not None else None
+
+
+def _own(actor: Actor, name: str) -> QuerySet[AuditEvent]:
+    return _writes(name).filter(user=actor.user, impersonator=actor.impersonator, time__gt=timezone.now() - PATIENCE)
+
+
+def _writes(name: str) -> QuerySet[AuditEvent]:
+    return AuditEvent.objects.filter(
+        resource=MANAGED_CLUSTER.resource, namespace="", name=name, outcome=AuditEvent.Outcome.ALLOWED
+    ).order_by("-time", "-pk")
+
+
+def _read(entry: AuditEvent) -> Edit | None:
+    """None when it did more than can be taken back here."""
+    parts = [_part(each) for each in entry.diff]
+    if entry.verb not in {"patch", "update"} or not parts or None in parts:
+        return None
+    return Edit(entry, tuple(part for part in parts if part is not None))
+
+
+def _part(told: Doc) -> Part | None:
+    path, old, new = told["path"], told.get("old"), told.get("new")
+    for field in (TAINTS, LABELS, ANNOTATIONS):
+        if path != field and not path.startswith(f"{field}."):
+            continue
+        key = path.removeprefix(field).removeprefix(".")
+        touched = [key] if key else [*(old or ()), *(new or ())]
+        if field == ANNOTATIONS and not set(touched) <= set(NOTES):
+            return None
+        if field == TAINTS and (key or not _is_list(old) or not _is_list(new)):
+            return None
+        return Part(field, key, old, new)
+    return None
+
+
+def _is_list(value: Any) -> bool:
+    """The audit shortens what is very long to a text."""
+    return value is None or isinstance(value, list)
+
+
+# ---------------------------------------------------------------- history of labels
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    at: datetime
+    user: str
+    key: str
+    old: str | None
+    new: str | None
+
+
+def of_labels(name: str) -> list[LabelChange]:
+    """What happened to a cluster's labels, newest first, as far as its last writes tell."""
+    found = []
+    for entry in _writes(name).exclude(verb="delete")[:LOOKED_AT]:
+        for told in entry.diff:
+            found += [LabelChange(entry.time, entry.user, *change) for change in _labels_in(told)]
+    return found
+
+
+def _labels_in(told: Doc) -> list[tuple[str, str | None, str | None]]:
+    """A map that came or went whole is told whole; so is the metadata of a new object."""
+    path, old, new = told["path"], told.get("old"), told.get("new")
+    if path.startswith(f"{LABELS}."):
+        return [(path.removeprefix(f"{LABELS}."), old, new)]
+    if path == "metadata":
+        old, new = ((side or {}).get("labels") if isinstance(side, dict) else None for side in (old, new))
+    elif path != LABELS:
+        return []
+    before, after = (side if isinstance(side, dict) else {} for side in (old, new))
+    return [(key, before.get(key), after.get(key)) for key in {**before, **after} if before.get(key) != after.get(key)]

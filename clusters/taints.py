@@ -1,0 +1,73 @@
+"""Taints as people edit them: which ones the hub keeps, what an effect means, a list with one of them changed. Pure.
+
+A taint is told apart by key and effect, as in Kubernetes; its value is more about it. Callers are services and pages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusters.kinds import GROUP, MAINTENANCE_TAINT, spec_of
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+# H21: the hub puts them there and takes them away.
+HUB_TAINTS = {
+    f"{GROUP}/unreachable": "The hub adds it while the agent is not heard or was never heard, and takes it off again.",
+    f"{GROUP}/unavailable": "The hub adds it while the cluster's API server is not well, and takes it off again.",
+}
+EFFECTS = {
+    "NoSelect": "Placements that do not tolerate it cannot choose this cluster, and those that chose it drop it.",
+    "NoSelectIfNew": "Placements skip it when they choose anew; those that chose it already keep it.",
+    "PreferNoSelect": "Placements that do not tolerate it choose it only when too few others are left.",
+}
+
+
+def taints_of(doc: Doc) -> list[Doc]:
+    return list(spec_of(doc).get("taints") or ())
+
+
+def is_kept_by_hub(key: str) -> bool:
+    return key in HUB_TAINTS
+
+
+def owner_of(key: str) -> str:
+    """Who answers for a taint: ``hub``, ``maintenance`` or a ``person``."""
+    if key in HUB_TAINTS:
+        return "hub"
+    return "maintenance" if key == MAINTENANCE_TAINT else "person"
+
+
+def find(present: list[Doc], key: str, effect: str) -> Doc | None:
+    return next((taint for taint in present if (taint["key"], taint["effect"]) == (key, effect)), None)
+
+
+def without(present: list[Doc], key: str, effect: str = "") -> list[Doc]:
+    """All others; no effect is any."""
+    return [taint for taint in present if taint["key"] != key or effect not in {"", taint["effect"]}]
+
+
+def put(present: list[Doc], wanted: Doc, instead: Doc | None = None) -> list[Doc]:
+    """The list with ``wanted`` at the place of ``instead``, or at its end. What stays as it is keeps its time (A1)."""
+    same = instead is not None and (instead.get("value") or "", instead["effect"], instead["key"]) == (
+        wanted.get("value") or "",
+        wanted["effect"],
+        wanted["key"],
+    )
+    if instead is None:
+        return [*present, wanted]
+    return [(taint if same else wanted) if taint is instead else taint for taint in present]
+
+
+def restored(present: list[Doc], former: list[Doc]) -> list[Doc]:
+    """A former list to write again: only what is still there may keep the time when it was added (A1)."""
+    return [taint if taint in present else {**taint, "timeAdded": None} for taint in former]
+
+
+def write(doc: Doc, wanted: list[Doc]) -> None:
+    spec = doc.setdefault("spec", {})
+    if wanted:
+        spec["taints"] = [{name: part for name, part in taint.items() if part is not None} for taint in wanted]
+    else:
+        spec.pop("taints", None)
