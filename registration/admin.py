@@ -82,7 +82,11 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
     """Reads only: tokens are minted and revoked by commands, which record who did."""
 
     list_display = ("id", "name", "cluster", "created_by", "created", "expires", "revoked_at", "uses", "last_used")
+    readonly_fields = ("uses",)
     exclude = ("hash",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BootstrapToken]:  # noqa: ARG002 - Django's signature
+        return BootstrapToken.objects.counted()
 
 
 @admin.register(AcceptedKey)

@@ -17,4 +17,5 @@ class RegistrationConfig(AppConfig):
             credentials,  # noqa: F401
             decisions,  # noqa: F401
             kinds,  # noqa: F401
+            limits,  # noqa: F401
         )

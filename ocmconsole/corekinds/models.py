@@ -89,23 +89,84 @@ class BootstrapTokenQuerySet(models.QuerySet["BootstrapToken"]):
     def usable(self, now: datetime) -> Self:
         return self.filter(expires__gt=now, revoked_at=None)
 
+    def counted(self) -> Self:
+        """With the number of clusters that each brought, in the same query."""
+        return self.annotate(brought_count=models.Count("brought"))
+
 
 class BootstrapToken(models.Model):
-    """A key to the door, minted here and shown once: only its hash is kept. No resource: clients cannot read it."""
+    """A key to the door, minted here and shown once: only its hash is kept. No resource: clients cannot read it.
+
+    ``clusterset`` and ``labels`` are what its minter wishes for the clusters that come with it.
+    """
+
+    class State(models.TextChoices):
+        USABLE = "usable"
+        EXHAUSTED = "exhausted"  # the clusters that it brought may go on joining
+        EXPIRED = "expired"
+        REVOKED = "revoked"
 
     id = models.CharField(max_length=6, primary_key=True)
     hash = models.CharField(max_length=64)
     name = models.CharField(max_length=120, blank=True, default="")
     # The one cluster that may join with it; empty is any.
     cluster = NameField(max_length=253, blank=True, default="")
+    # How many clusters may come with it; None is any number.
+    max_uses = models.PositiveIntegerField(null=True, blank=True)
+    # Networks in CIDR form from which it works; empty is everywhere.
+    addresses = models.JSONField(default=list, blank=True)
+    clusterset = NameField(max_length=253, blank=True, default="")
+    labels = models.JSONField(default=dict, blank=True)
     created_by = models.CharField(max_length=320)
     created = models.DateTimeField()
     expires = models.DateTimeField(db_index=True)
     revoked_at = models.DateTimeField(null=True)
-    uses = models.PositiveIntegerField(default=0)
     last_used = models.DateTimeField(null=True)
 
+    brought: models.Manager[BootstrapTokenUse]
     objects = BootstrapTokenQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"{self.id} {self.name}".rstrip()
+
+    @property
+    def uses(self) -> int:
+        """Clusters that were registered or asked for with it, each counted once."""
+        counted: int | None = getattr(self, "brought_count", None)
+        return self.brought.count() if counted is None else counted
+
+    @property
+    def uses_text(self) -> str:
+        """``12 of 20 uses``, ``1 use``."""
+        most = self.max_uses if self.max_uses is not None else self.uses
+        of = f" of {most}" if self.max_uses is not None else ""
+        return f"{self.uses}{of} use{'' if most == 1 else 's'}"
+
+    def state(self, now: datetime) -> State:
+        """What it is good for at that time; the first that holds."""
+        if self.revoked_at is not None:
+            return self.State.REVOKED
+        if self.expires <= now:
+            return self.State.EXPIRED
+        if self.max_uses is not None and self.uses >= self.max_uses:
+            return self.State.EXHAUSTED
+        return self.State.USABLE
+
+
+class BootstrapTokenUse(models.Model):
+    """One cluster name that somebody registered or asked for with a token: a use, however many requests it took."""
+
+    token = models.ForeignKey(BootstrapToken, on_delete=models.CASCADE, related_name="brought")
+    cluster = NameField(max_length=253)
+    since = models.DateTimeField()
+    # The ManagedCluster that has what the token's minter wished for, or could not get it, and then why.
+    wished_uid = models.CharField(max_length=36, blank=True, default="")
+    wish_failure = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["token", "cluster"], name="corekinds_bootstraptokenuse_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.token_id} {self.cluster}"

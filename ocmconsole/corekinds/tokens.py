@@ -6,6 +6,7 @@ no part of one that could be used, is stored, logged or audited. The readers are
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -13,35 +14,31 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
-from ocmconsole.corekinds import identity
+from ocmconsole.corekinds import bootstrap, identity
+from ocmconsole.corekinds.bootstrap import Terms
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
 from ocmconsole.kubeapi import audit, authentication, authz, errors
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.names import subdomain_flaws
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ocmconsole.corekinds.identity import Claims, SigningKey
-    from ocmconsole.kubeapi.errors import Cause, Doc
+    from ocmconsole.kubeapi.errors import Doc
 
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 JOINING = "system:bootstrappers:managedcluster"
-BOOTSTRAP = "bootstrap:"
-LONGEST_LIFE = timedelta(days=365)
-LONGEST_NAME = 120
 # The right to mint, and how RBAC spells it: tokens are no resource of the API, so the group is the hub's own.
 MINT = "corekinds.add_bootstraptoken"
-MINTING = Attributes("create", "ocmconsole.io", "bootstraptokens")
-# Requests within a minute of each other are one use.
-ONE_USE = timedelta(minutes=1)
+MINTING = Attributes("create", bootstrap.GROUP, bootstrap.PLURAL)
+# How exactly it is known when a token was used last: not each of an agent's requests is a write.
+LAST_USED_WITHIN = timedelta(minutes=1)
 
 
 def ca_certificate() -> str:
@@ -53,7 +50,7 @@ def ca_certificate() -> str:
 # ---------------------------------------------------------------- service accounts
 
 
-def service_account_actor(token: str, *, audience: str = identity.AUDIENCE) -> Actor | None:
+def service_account_actor(token: str, address: str = "", *, audience: str = identity.AUDIENCE) -> Actor | None:  # noqa: ARG001 - a reader's signature
     """The service account of a JWT; None for other tokens. Raises Unauthorized."""
     if token.count(".") != 2:  # noqa: PLR2004 - header, payload, signature
         return None
@@ -148,8 +145,11 @@ def _bound(namespace: str, reference: Doc) -> tuple[str, str, str]:
 # ---------------------------------------------------------------- bootstrap tokens
 
 
-def bootstrap_actor(token: str) -> Actor | None:
-    """The bearer of a bootstrap token, ours or of a Secret; None for other tokens. Raises Unauthorized."""
+def bootstrap_actor(token: str, address: str = "") -> Actor | None:
+    """The bearer of a bootstrap token, ours or of a Secret; None for other tokens.
+
+    Raises Unauthorized, Forbidden when the token is right and does not work from the address (K4).
+    """
     parts = identity.split(token)
     if parts is None:
         return None
@@ -158,18 +158,36 @@ def bootstrap_actor(token: str) -> Actor | None:
     groups = _groups_of_row(row, secret) if row else _groups_of_secret(token_id, secret)
     if groups is None:
         raise errors.Unauthorized
-    return Actor(
-        user=f"system:bootstrap:{token_id}", groups=(*groups, AUTHENTICATED), credential=f"{BOOTSTRAP}{token_id}"
+    actor = Actor(
+        user=f"system:bootstrap:{token_id}", groups=(*groups, AUTHENTICATED), credential=f"{bootstrap.PREFIX}{token_id}"
     )
+    if row is not None:
+        _require_address(replace(actor, address=address), row)
+        _note_use(row)
+    return actor
 
 
 def _groups_of_row(row: BootstrapToken, secret: str) -> tuple[str, ...] | None:
-    now = timezone.now()
-    if not identity.secret_matches(secret, row.hash) or row.revoked_at is not None or row.expires <= now:
+    if not identity.secret_matches(secret, row.hash) or row.revoked_at is not None or row.expires <= timezone.now():
         return None
-    if row.last_used is None or row.last_used < now - ONE_USE:
-        BootstrapToken.objects.filter(pk=row.pk, last_used=row.last_used).update(uses=F("uses") + 1, last_used=now)
     return identity.BOOTSTRAPPERS, JOINING
+
+
+def _require_address(actor: Actor, row: BootstrapToken) -> None:
+    """The refusal is recorded: whoever minted the token sees in the console why nothing joins."""
+    if not row.addresses or bootstrap.is_within(actor.address, row.addresses):
+        return
+    if not actor.address:  # somebody asks whose token it is
+        raise errors.Unauthorized
+    text = f"the bootstrap token {row.pk} works from {', '.join(row.addresses)} only, not from {shown(actor.address)}"
+    audit.denied(actor, Attributes("use", bootstrap.GROUP, bootstrap.PLURAL, name=row.pk), text)
+    raise errors.Forbidden(text)
+
+
+def _note_use(row: BootstrapToken) -> None:
+    now = timezone.now()
+    if row.last_used is None or row.last_used < now - LAST_USED_WITHIN:
+        BootstrapToken.objects.filter(pk=row.pk, last_used=row.last_used).update(last_used=now)
 
 
 def _groups_of_secret(token_id: str, secret: str) -> tuple[str, ...] | None:
@@ -179,10 +197,8 @@ def _groups_of_secret(token_id: str, secret: str) -> tuple[str, ...] | None:
 
 def cluster_of(actor: Actor) -> str:
     """The one cluster that the actor's bootstrap token is for; empty when it is for any, or there is no token."""
-    if not actor.credential.startswith(BOOTSTRAP):
-        return ""
-    rows = BootstrapToken.objects.filter(pk=actor.credential.removeprefix(BOOTSTRAP))
-    return rows.values_list("cluster", flat=True).first() or ""
+    token = bootstrap.token_of(actor)
+    return token.cluster if token else ""
 
 
 def may_mint(actor: Actor) -> Decision:
@@ -196,21 +212,31 @@ def require_mint(actor: Actor) -> None:
         authz.refuse(actor, MINTING, f"the permission {MINT} is missing")
 
 
-def issue_bootstrap_token(actor: Actor, *, name: str = "", ttl: timedelta, cluster: str = "") -> str:
+def issue_bootstrap_token(
+    actor: Actor,
+    *,
+    ttl: timedelta,
+    name: str = "",
+    cluster: str = "",
+    max_uses: int | None = None,
+    addresses: Sequence[str] = (),
+    clusterset: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> str:
     """Mint a token and return it, this once. The caller has asked for permission. Raises Invalid."""
-    _check_wish(name, ttl, cluster)
+    terms = Terms(ttl, name, cluster, max_uses, tuple(addresses), clusterset, labels or {})
+    terms.check()
     token_id, secret = identity.new_bootstrap_token()
     now = timezone.now()
     row = BootstrapToken(
         id=token_id,
         hash=identity.hash_secret(secret),
-        name=name,
-        cluster=cluster,
         created_by=actor.user[:320],
         created=now,
         expires=now + ttl,
+        **terms.columns(),
     )
-    told = {"name": name, "cluster": cluster, "expires": row.expires.isoformat()}
+    told = {**terms.columns(), "expires": row.expires.isoformat()}
     diff = [{"path": path, "new": value} for path, value in told.items() if value]
     with transaction.atomic():
         row.save(force_insert=True)
@@ -229,18 +255,6 @@ def revoke_bootstrap_token(actor: Actor, token_id: str) -> None:
             return
     if not BootstrapToken.objects.filter(pk=token_id).exists():
         raise errors.not_found("", "bootstraptokens", token_id)
-
-
-def _check_wish(name: str, ttl: timedelta, cluster: str) -> None:
-    causes: list[Cause] = []
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        causes.append(errors.invalid("name", shown(name), f"must be at most {LONGEST_NAME} printable characters"))
-    if not timedelta() < ttl <= LONGEST_LIFE:
-        causes.append(errors.invalid("ttl", shown(str(ttl)), f"must be positive and at most {LONGEST_LIFE.days} days"))
-    if cluster:
-        causes += [errors.invalid("cluster", shown(cluster), flaw) for flaw in subdomain_flaws(cluster)]
-    if causes:
-        raise errors.is_invalid("", "BootstrapToken", name, causes)
 
 
 def _record(

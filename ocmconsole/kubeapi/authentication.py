@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 ReadCertificate = Callable[[bytes], Actor]
-ReadToken = Callable[[str], "Actor | None"]
+ReadToken = Callable[[str, str], "Actor | None"]
 
 _certificates: list[ReadCertificate] = []
 _tokens: list[ReadToken] = []
@@ -37,7 +37,10 @@ def reads_certificates(read: ReadCertificate) -> ReadCertificate:
 
 
 def reads_tokens(read: ReadToken) -> ReadToken:
-    """The reader answers None for a token that is not its kind, raises Unauthorized for a bad one of its kind."""
+    """The reader gets a token and the address it comes from, "" when that is not known.
+
+    It answers None for a token that is not its kind, raises Unauthorized for a bad one of its kind.
+    """
     _tokens.append(read)
     return read
 
@@ -74,13 +77,13 @@ def _who(environ: dict[str, object]) -> Actor:
     scheme, _, token = str(authorization).partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise errors.Unauthorized
-    return actor_of_token(token.strip())
+    return actor_of_token(token.strip(), str(environ.get("REMOTE_ADDR", "")))
 
 
-def actor_of_token(token: str) -> Actor:
-    """The identity behind a bearer token. Raises Unauthorized."""
+def actor_of_token(token: str, address: str = "") -> Actor:
+    """The identity behind a bearer token. Raises Unauthorized, Forbidden from an address where it does not work."""
     for read in _tokens:
-        if actor := read(token):
+        if actor := read(token, address):
             return _active(actor)
     raise errors.Unauthorized
 

@@ -29,6 +29,10 @@ class Command(BaseCommand):
         create.add_argument("--name", default="", help="what it is for")
         create.add_argument("--ttl", default="1h", help="how long it works, such as 15m, 1h or 7d")
         create.add_argument("--cluster", default="", help="the one cluster that may join with it")
+        create.add_argument("--uses", type=int, help="how many clusters may come with it; any number unless given")
+        create.add_argument("--from", dest="networks", action="append", default=[], metavar="CIDR",
+                            help="a network from which it works, such as 10.3.0.0/16; may be given again")  # fmt: skip
+        create.add_argument("--set", dest="clusterset", default="", help="the set that its clusters are to join")
         create.add_argument("--kubeconfig", metavar="FILE", help="write a ready bootstrap kubeconfig instead")
         create.add_argument("--as", dest="user", default="admin", metavar="USER")
         acts.add_parser("list", help="show tokens, never their secrets")
@@ -48,7 +52,15 @@ class Command(BaseCommand):
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
         actor = people.actor_named(options["user"])
-        token = tokens.issue_bootstrap_token(actor, name=options["name"], ttl=ttl, cluster=options["cluster"])
+        token = tokens.issue_bootstrap_token(
+            actor,
+            name=options["name"],
+            ttl=ttl,
+            cluster=options["cluster"],
+            max_uses=options["uses"],
+            addresses=options["networks"],
+            clusterset=options["clusterset"],
+        )
         if options["kubeconfig"]:
             home.write(
                 Path(options["kubeconfig"]).absolute(), services.bootstrap_kubeconfig(token).encode(), secret=True
@@ -65,16 +77,10 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         now = timezone.now()
-        for token in BootstrapToken.objects.order_by("created"):
-            state = (
-                "revoked"
-                if token.revoked_at
-                else "expired"
-                if token.expires <= now
-                else f"until {token.expires:%Y-%m-%d %H:%M}"
-            )
+        for token in BootstrapToken.objects.counted().order_by("created"):
+            state = f"until {token.expires:%Y-%m-%d %H:%M}" if token.state(now) == "usable" else token.state(now)
             self.stdout.write(
-                f"{token.pk}  {token.name or '-'}  {token.cluster or 'any cluster'}  {state}  {token.uses} uses"
+                f"{token.pk}  {token.name or '-'}  {token.cluster or 'any cluster'}  {state}  {token.uses_text}"
             )
 
     def _revoke(self, options: dict[str, Any]) -> None:
