@@ -8,6 +8,8 @@ from django.urls import include, path
 
 from ocmconsole import views
 from ocmconsole.admin import OwnPassword
+from ocmconsole.live import live
+from ocmconsole.search import search
 
 admin.site.site_header = admin.site.site_title = "ocmconsole"
 admin.site.index_title = "Django admin"
@@ -20,6 +22,9 @@ urlpatterns = [
         name="login",
     ),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("live", live, name="live"),
+    path("search/", search, name="search"),
+    path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),
     path("clusters/", include("clusters.urls")),
     path("admin/password_change/", admin.site.admin_view(OwnPassword.as_view())),

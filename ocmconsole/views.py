@@ -1,17 +1,25 @@
-"""The console's frame: the first page, and what every page's shell shows."""
+"""The console's frame: what every page's shell shows, and the page that explains its words."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.shortcuts import redirect
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
 
+from clusters.status import Word
+from ocmconsole import navigation
 from ocmconsole.kubeapi.session import actor_of
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+THEMES = frozenset({"light", "dark"})
 
 
 def home(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view's signature
@@ -19,11 +27,29 @@ def home(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view's signa
     return redirect("registration:approvals")
 
 
+@login_required
+@require_GET
+def help_page(request: HttpRequest) -> HttpResponse:
+    return render(request, "help.html", {"words": [(word, rules()[word]) for word in Word]})
+
+
+@cache
+def rules() -> dict[str, str]:
+    """When each state applies, as docs/guide/status.md says it."""
+    text = (settings.ROOT / "docs/guide/status.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \*\*.+?\*\* \(`(.+?)`\) \| (.+?) \|", text, re.MULTILINE)
+    return {value: rule.replace("`", "") for value, rule in rows}
+
+
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """Context processor: hub name and counts for the navigation."""
-    user = getattr(request, "user", None)
-    waiting = len(waiting_names(actor_of(request))) if user is not None and user.is_authenticated else 0
-    return {
+    """Context processor: hub, navigation with its counts, and how the person wants pages to be."""
+    theme = request.COOKIES.get("theme")
+    frame = {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
-        "nav": {"waiting": waiting},
+        "theme": theme if theme in THEMES else "",
     }
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated or "X-Fragment" in request.headers:
+        return frame
+    actor = actor_of(request)
+    return {**frame, "nav": navigation.menu(request, actor, {"waiting": len(waiting_names(actor))})}

@@ -2,6 +2,7 @@
 //
 //   vendor/console.css   fonts + the PatternFly rules our templates use (layer "vendor") + static/css/*.css
 //   vendor/icons.svg     one sprite: the Lucide icons named in static/icons.json and our own static/icons/*.svg
+//   vendor/idiomorph.js  morphs one piece of a page into another
 //   vendor/fonts/        Inter and JetBrains Mono, as shipped by Fontsource
 //
 // Everything third-party sits in a cascade layer, so our unlayered rules win without !important.
@@ -85,3 +86,4 @@ await mkdir(join(vendor, "fonts"), { recursive: true });
 const css = [NOTICE, await fontsCss(), await patternflyCss(), await ownCss()].join("\n");
 await writeFile(join(vendor, "console.css"), css);
 await writeFile(join(vendor, "icons.svg"), await sprite());
+await cp(require.resolve("idiomorph/dist/idiomorph.esm.js"), join(vendor, "idiomorph.js"));

@@ -61,11 +61,13 @@ def span(length: timedelta) -> str:
     return f"{seconds // size} {unit}"
 
 
-def _time(moment: datetime, text: str) -> SafeString:
+def _time(moment: datetime, text: str, counts: str = "") -> SafeString:
+    """``counts`` says how times.js goes on counting: ``data-age`` or ``data-ago``."""
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
+        '<time datetime="{}" title="{}"{}>{}</time>',
         moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         moment.strftime("%d %b %Y, %H:%M:%S UTC").lstrip("0"),
+        format_html(" {}", counts) if counts else "",
         text,
     )
 
@@ -74,7 +76,7 @@ def _time(moment: datetime, text: str) -> SafeString:
 def age(value: object) -> SafeString | str:
     """How long ago, without "ago": the form for columns."""
     found = _moment(value)
-    return NOTHING if found is None else _time(found, span(timezone.now() - found))
+    return NOTHING if found is None else _time(found, span(timezone.now() - found), "data-age")
 
 
 @register.filter
@@ -85,8 +87,8 @@ def ago(value: object) -> SafeString | str:
         return NOTHING
     passed = timezone.now() - found
     if abs(passed) < timedelta(seconds=1):
-        return _time(found, "just now")
-    return _time(found, f"{span(passed)} ago" if passed > timedelta() else f"in {span(-passed)}")
+        return _time(found, "just now", "data-ago")
+    return _time(found, f"{span(passed)} ago" if passed > timedelta() else f"in {span(-passed)}", "data-ago")
 
 
 @register.filter

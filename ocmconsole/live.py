@@ -1,0 +1,246 @@
+"""/live: tells an open page that what it shows has changed, never what (console 4.12).
+
+One event stream a visible tab. Everything that is written leaves an audit entry, heartbeats excepted, so the audit's
+newest entries are the notices: each process reads them once a second while anybody listens. A stream names resources
+only, and only for entries about something that its person may see; the page then asks for itself anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from importlib import import_module
+from time import monotonic
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
+
+import orjson
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
+from clustersets import queries as clustersets
+from clustersets.kinds import MANAGED_CLUSTER_SET
+from ocmconsole.kubeapi import changes
+from ocmconsole.kubeapi.handoff import HandOff
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.session import actor_of
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST
+from registration.models import CertificateSigningRequest
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.actor import Actor
+
+BEAT_SECONDS = 10.0
+SESSION_SECONDS = 60.0
+MOST_SCOPES = 20
+BATCH = 1_000
+QUEUE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An entry of the audit, as far as a stream needs it."""
+
+    number: int
+    user: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def plural(self) -> str:
+        """``managedclusters`` of ``managedclusters/status.cluster.open-cluster-management.io``."""
+        return self.resource.partition(".")[0].partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a page shows: a resource, or one object of it."""
+
+    plural: str
+    name: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        plural, _, name = text.partition(":")
+        return cls(plural, name)
+
+    def covers(self, notice: Notice) -> bool:
+        return self.plural == notice.plural and self.name in {"", notice.name}
+
+
+# ---------------------------------------------------------------- the audit's newest entries
+
+
+class Follower:
+    """Reads what the audit has got since the last look, for all streams of one event loop."""
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._queues: set[asyncio.Queue[list[Notice]]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self) -> asyncio.Queue[list[Notice]]:
+        """A queue of everything from now on; the first to come starts the reading."""
+        queue: asyncio.Queue[list[Notice]] = asyncio.Queue(QUEUE)
+        if self._task is None or self._task.done():
+            self.newest = await changes.in_thread(newest)
+            self._task = asyncio.get_running_loop().create_task(self._read())
+        self._queues.add(queue)
+        return queue
+
+    def leave(self, queue: asyncio.Queue[list[Notice]]) -> None:
+        """The last to go ends the reading."""
+        self._queues.discard(queue)
+        if not self._queues and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _read(self) -> None:
+        while True:
+            await asyncio.sleep(changes.POLL_SECONDS)
+            found = await changes.in_thread(entries_after, self.newest)
+            if found:
+                self.newest = found[-1].number
+            for queue in self._queues:
+                if found and not queue.full():  # who has a hundred unread will ask for everything anyway
+                    queue.put_nowait(found)
+
+
+_followers: WeakKeyDictionary[asyncio.AbstractEventLoop, Follower] = WeakKeyDictionary()
+
+
+def follower() -> Follower:
+    return _followers.setdefault(asyncio.get_running_loop(), Follower())
+
+
+def newest() -> int:
+    return AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def entries_after(number: int) -> list[Notice]:
+    rows = AuditEvent.objects.filter(pk__gt=number).order_by("pk")
+    return [Notice(*row) for row in rows.values_list("pk", "user", "resource", "namespace", "name")[:BATCH]]
+
+
+# ---------------------------------------------------------------- who hears of what
+
+
+@dataclass
+class Sight:
+    """What a person may see, as far as notices go. Remembers names, so that a deletion reaches who saw the object."""
+
+    actor: Actor
+    sees_all: bool = False
+    names: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, actor: Actor) -> Self:
+        sees_all = clusters.sees_all(actor)
+        names = set() if sees_all else set(clusters.clusters_for(actor).values_list("name", flat=True))
+        return cls(actor, sees_all, names)
+
+    def of_interest(self, notices: Iterable[Notice]) -> set[str]:
+        """Plurals of what changed among what the person may see."""
+        if self.sees_all:
+            return {notice.plural for notice in notices}
+        notices = list(notices)
+        self._look_again(notices)
+        return {notice.plural for notice in notices if notice.user == self.actor.user or self._sees(notice)}
+
+    def _look_again(self, notices: list[Notice]) -> None:
+        named = {notice.name for notice in notices if notice.plural == MANAGED_CLUSTER.plural} - self.names
+        if named:
+            self.names.update(clusters.clusters_for(self.actor).filter(name__in=named).values_list("name", flat=True))
+
+    def _sees(self, notice: Notice) -> bool:
+        if notice.plural == MANAGED_CLUSTER.plural:
+            return notice.name in self.names
+        if notice.plural == MANAGED_CLUSTER_SET.plural:
+            return clustersets.sets_for(self.actor).filter(name=notice.name).exists()
+        if notice.plural == CERTIFICATE_SIGNING_REQUEST.plural:
+            asked = CertificateSigningRequest.objects.filter(name=notice.name)
+            return asked.values_list("cluster", flat=True).first() in self.names
+        return notice.namespace in self.names
+
+
+# ---------------------------------------------------------------- the stream
+
+
+@login_required
+@require_GET
+def live(request: HttpRequest) -> HttpResponse | HandOff:
+    """Server-sent events for ``?scope=managedclusters&scope=managedclustersets:web``."""
+    scopes = [Scope.read(text) for text in request.GET.getlist("scope")[:MOST_SCOPES]]
+    if not scopes:
+        return HttpResponse("Say what to listen for: ?scope=managedclusters", status=400, content_type="text/plain")
+    last = request.headers.get("Last-Event-ID", "")
+    seen = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else None  # noqa: PLR2004 - 64 bits
+    sight = Sight.of(actor_of(request))
+    stream = _events(sight, scopes, seen, request.session.session_key or "")
+    return HandOff(
+        stream, content_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+async def _events(sight: Sight, scopes: list[Scope], seen: int | None, session: str) -> AsyncIterator[bytes]:
+    """Until the session ends. What happened since ``seen`` comes first."""
+    queue = await follower().join()
+    try:
+        missed = await changes.in_thread(entries_after, seen) if seen is not None else []
+        yield event("hello", follower().newest)
+        if text := await _changed(sight, scopes, missed):
+            yield text
+        checked = monotonic()
+        while True:
+            text = await _next(queue, sight, scopes)
+            if monotonic() - checked > SESSION_SECONDS:
+                checked = monotonic()
+                if not await changes.in_thread(is_signed_in, session, sight.actor.user):
+                    yield event("signed-out", follower().newest)
+                    return
+            yield text or event("beat", follower().newest)
+    finally:
+        follower().leave(queue)
+
+
+async def _next(queue: asyncio.Queue[list[Notice]], sight: Sight, scopes: list[Scope]) -> bytes:
+    """The next notice that concerns the page; empty when there was none for as long as a beat."""
+    try:
+        async with asyncio.timeout(BEAT_SECONDS):
+            while True:
+                if text := await _changed(sight, scopes, await queue.get()):
+                    return text
+    except TimeoutError:
+        return b""
+
+
+async def _changed(sight: Sight, scopes: list[Scope], notices: list[Notice]) -> bytes:
+    concerning = [notice for notice in notices if any(scope.covers(notice) for scope in scopes)]
+    if not concerning:
+        return b""
+    resources = await changes.in_thread(sight.of_interest, concerning)
+    return event("changed", notices[-1].number, resources=sorted(resources)) if resources else b""
+
+
+def event(name: str, number: int, **data: Any) -> bytes:
+    """One server-sent event. Its id is where a stream that is opened again goes on."""
+    body = orjson.dumps({"at": timezone.now(), **data})
+    return b"event: %b\nid: %d\ndata: %b\n\n" % (name.encode(), number, body)
+
+
+def is_signed_in(session: str, user: str) -> bool:
+    """Whether the session still belongs to that person, who may have been deactivated or given a new password."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session)
+    found = get_user(SimpleNamespace(session=store))  # type: ignore[arg-type] # reads nothing but the session
+    return bool(found.is_authenticated and found.is_active and found.get_username() == user)

@@ -1,0 +1,126 @@
+"""The console's pages as its navigation shows them (console 4.1): groups, and who sees which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.urls import NoReverseMatch, reverse
+
+from ocmconsole.corekinds import tokens
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.actor import Actor
+
+May = Callable[[Any, "Actor"], bool]
+
+
+def everybody(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return True
+
+
+def admins(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return bool(user.is_superuser)
+
+
+def operators(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return bool(user.is_staff)
+
+
+def minters(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return tokens.may_mint(actor).allowed
+
+
+def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return bool(user.has_perm("registration.view_approvalpolicy"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page of the navigation. ``count`` names what the shell counts for it."""
+
+    label: str
+    icon: str
+    route: str
+    may: May = everybody
+    count: str = ""
+
+
+GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+    ("Home", (Entry("Overview", "layout-dashboard", "home"),)),
+    (
+        "Fleet",
+        (
+            Entry("Approvals", "inbox", "registration:approvals", count="waiting"),
+            Entry("Clusters", "server", "clusters:list"),
+            Entry("Add cluster", "plus", "registration:add", minters),
+            Entry("Certificates", "file-key", "registration:certificates"),
+        ),
+    ),
+    (
+        "Organize",
+        (
+            Entry("Sets", "boxes", "clustersets:list"),
+            Entry("Namespaces & bindings", "link-2", "clustersets:namespaces"),
+            Entry("Claims & labels", "tags", "clusters:claims"),
+        ),
+    ),
+    (
+        "Trust",
+        (
+            Entry("Access", "users", "access:list"),
+            Entry("Bootstrap tokens", "ticket", "registration:tokens", minters),
+            Entry("Approval policies", "scroll-text", "registration:policies", keepers_of_policies),
+            Entry("Hub CA", "stamp", "registration:ca", admins),
+        ),
+    ),
+    (
+        "Operate",
+        (
+            Entry("Activity", "activity", "activity"),
+            Entry("Hub health", "heart-pulse", "hub", admins),
+            Entry("Django admin", "settings", "admin:index", operators),
+        ),
+    ),
+)
+THUMBS = ("home", "registration:approvals", "clusters:list", "clustersets:list")
+
+
+def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> dict[str, Any]:
+    """Groups of links for the person; the current page is the one whose address begins that of the request longest."""
+    groups = [
+        {"label": label, "pages": [page for entry in entries if (page := _page(entry, request, actor, counts))]}
+        for label, entries in GROUPS
+    ]
+    pages = [page for group in groups for page in group["pages"]]
+    fitting = [page for page in pages if _leads_to(page["url"], request.path)]
+    if fitting:
+        max(fitting, key=lambda page: len(page["url"]))["current"] = True
+    return {
+        "groups": [group for group in groups if group["pages"]],
+        "thumbs": [page for page in pages if page["route"] in THUMBS],
+    }
+
+
+def _page(entry: Entry, request: HttpRequest, actor: Actor, counts: dict[str, int]) -> dict[str, Any] | None:
+    if not entry.may(request.user, actor):
+        return None
+    try:
+        url = reverse(entry.route)
+    except NoReverseMatch:
+        return None
+    return {
+        "label": entry.label,
+        "icon": entry.icon,
+        "route": entry.route,
+        "url": url,
+        "count": counts.get(entry.count, 0),
+        "current": False,
+    }
+
+
+def _leads_to(url: str, path: str) -> bool:
+    return path == url or (url != "/" and path.startswith(url))

@@ -1,0 +1,169 @@
+"""Search over everything a person may see and do (console 4.11): the palette asks, and without scripts it is a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.db.models import Case, IntegerField, Q, Value, When
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clustersets import queries as clustersets
+from ocmconsole import navigation
+from ocmconsole.corekinds import tokens
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi.links import EXPLAIN
+from ocmconsole.kubeapi.session import actor_of
+from registration.models import IssuedCertificate
+from registration.queries import waiting_names
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+
+MOST = 6
+LONGEST = 200
+SHORTEST_PRINT = 6  # of a serial number or fingerprint
+HELP = (
+    ("What the states of a cluster mean", "/help/#states"),
+    ("What Safe, Check and Blocked mean", "/help/#verdicts"),
+    ("Keys of the keyboard", "/help/#keys"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing that was found. ``detail`` stands beside it."""
+
+    text: str
+    url: str
+    icon: str
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Group:
+    label: str
+    hits: list[Hit] = field(default_factory=list)
+
+    @property
+    def slug(self) -> str:
+        return self.label.lower()
+
+
+@login_required
+@require_GET
+def search(request: HttpRequest) -> HttpResponse:
+    """A page, or with the header ``X-Fragment`` its list alone."""
+    query = request.GET.get("q", "").strip()[:LONGEST]
+    groups = found(request, query)
+    context = {"query": query, "groups": groups, "total": sum(len(group.hits) for group in groups)}
+    return render(request, "search.html#found" if "X-Fragment" in request.headers else "search.html", context)
+
+
+def found(request: HttpRequest, query: str) -> list[Group]:
+    """Groups that hold something, in the order of 4.11; everything filtered by what the person may see."""
+    actor = actor_of(request)
+    pages = _pages(request, actor)
+    if not query:
+        return [Group("Pages", pages)]
+    groups = [
+        Group("Actions", _actions(actor, query)),
+        Group("Clusters", _clusters(actor, query)),
+        Group("Sets", _sets(actor, query)),
+        Group("Tokens", _tokens(request.user, actor, query)),
+        Group("Certificates", _certificates(actor, query)),
+        Group("People", _people(request.user, query)),
+        Group("Pages", [hit for hit in pages if query.lower() in hit.text.lower()]),
+        Group("Help", [Hit(text, url, "circle-question-mark") for text, url in HELP if query.lower() in text.lower()]),
+    ]
+    return [group for group in groups if group.hits]
+
+
+def _best(rows: QuerySet[Any], query: str) -> list[str]:
+    """Names that hold the text: the name itself first, then what begins with it."""
+    rank = Case(
+        When(name=query, then=Value(0)),
+        When(name__startswith=query, then=Value(1)),
+        default=Value(2),
+        output_field=IntegerField(),
+    )
+    fitting = rows.filter(name__contains=query.lower()).order_by(rank, "name")
+    return list(fitting.values_list("name", flat=True)[:MOST])
+
+
+def _actions(actor: Actor, query: str) -> list[Hit]:
+    hits = [
+        Hit(f"Decide about {name}", reverse("registration:request", args=[name]), "user-check", "waits for a decision")
+        for name in waiting_names(actor)
+        if query.lower() in name
+    ][:MOST]
+    if len(query) > 1 and "mint token".startswith(query.lower()) and tokens.may_mint(actor).allowed:
+        hits.append(Hit("Mint a bootstrap token", reverse("registration:tokens"), "ticket"))
+    asked = f"{EXPLAIN}?name={quote(query)}"
+    return [*hits, Hit(f"Explain who may do what with {query}", asked, "circle-question-mark")]
+
+
+def _clusters(actor: Actor, query: str) -> list[Hit]:
+    names = _best(clusters.clusters_for(actor), query)
+    return [Hit(name, reverse("clusters:detail", args=[name]), "server") for name in names]
+
+
+def _sets(actor: Actor, query: str) -> list[Hit]:
+    return [
+        Hit(name, reverse("clustersets:set", args=[name]), "boxes")
+        for name in _best(clustersets.sets_for(actor), query)
+    ]
+
+
+def _tokens(user: Any, actor: Actor, query: str) -> list[Hit]:
+    if not tokens.may_mint(actor).allowed:
+        return []
+    rows = BootstrapToken.objects.filter(Q(name__icontains=query) | Q(pk__startswith=query)).order_by("-created")
+    rows = rows if user.is_superuser else rows.filter(created_by=actor.user)
+    listed = reverse("registration:tokens")
+    return [
+        Hit(row.name or row.pk, f"{listed}#{row.pk}", "ticket", f"minted by {row.created_by}") for row in rows[:MOST]
+    ]
+
+
+def _certificates(actor: Actor, query: str) -> list[Hit]:
+    """By the beginning of a fingerprint or a serial number; of the clusters that the person sees."""
+    wanted = query.lower().replace(":", "").removeprefix("sha256")
+    if len(wanted) < SHORTEST_PRINT or not wanted.isalnum():
+        return []
+    begins = (
+        Q(fingerprint__startswith=wanted) | Q(serial__istartswith=wanted) | Q(serial__istartswith=wanted.lstrip("0"))
+    )
+    rows = IssuedCertificate.objects.filter(begins)
+    if not clusters.sees_all(actor):
+        rows = rows.filter(cluster__in=clusters.clusters_for(actor).values("name"))
+    return [
+        Hit(row.common_name, reverse("clusters:tab", args=[row.cluster, "identity"]), "file-key", row.fingerprint[:16])
+        for row in rows.exclude(cluster="").order_by("-not_before")[:MOST]
+    ]
+
+
+def _people(user: Any, query: str) -> list[Hit]:
+    """Admins look anybody up; others find themselves."""
+    rows = User.objects.filter(username__icontains=query).order_by("username")
+    rows = rows if user.is_superuser else rows.filter(pk=user.pk)
+    listed = reverse("access:list")
+    return [
+        Hit(row.username, f"{listed}?user={quote(row.username)}", "user", row.get_full_name()) for row in rows[:MOST]
+    ]
+
+
+def _pages(request: HttpRequest, actor: Actor) -> list[Hit]:
+    groups = navigation.menu(request, actor, {})["groups"]
+    return [
+        Hit(page["label"], page["url"], page["icon"], group["label"]) for group in groups for page in group["pages"]
+    ]

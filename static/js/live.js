@@ -1,0 +1,187 @@
+// Live pages (console 4.12). The server says that something changed; the page asks for itself anew and every element with
+// an id and data-live is morphed in place, so that focus, selection and scroll stay. Before a child with an id is added,
+// its region gets the event live:before-add, which may be cancelled; after all, the document gets live:refreshed.
+import { Idiomorph } from "../vendor/idiomorph.js";
+import { tell } from "./tell.js";
+
+const FALLBACK = 30_000;
+const SOONEST = 1_000;
+const LONGEST_WAIT = 30_000;
+const stamp = document.querySelector("#live");
+const scopes = (stamp?.dataset.scope ?? "").trim().split(/\s+/).filter(Boolean);
+
+const live = { source: null, state: "connecting", heard: Date.now(), attempts: 0, due: 0, busy: false, cost: 0 };
+
+function isPaused() {
+  return sessionStorage.getItem("paused") === "yes" || document.documentElement.dataset.liveUpdates === "off";
+}
+
+// ------------------------------------------------------------ the page, anew
+
+function carry(old, fresh) {
+  if (old instanceof HTMLInputElement && (old.type === "checkbox" || old.type === "radio")) {
+    fresh.toggleAttribute("checked", old.checked && !fresh.disabled);
+  } else if ((old instanceof HTMLInputElement && old.type !== "hidden") || old instanceof HTMLTextAreaElement) {
+    fresh.value = old.value;
+    if (old instanceof HTMLInputElement) fresh.setAttribute("value", old.value);
+  } else if (old instanceof HTMLSelectElement && fresh instanceof HTMLSelectElement) {
+    fresh.value = old.value;
+  } else if (old instanceof HTMLDetailsElement) {
+    fresh.toggleAttribute("open", old.open);
+  }
+}
+
+function morph(region, fresh) {
+  const may = (node) =>
+    !(node instanceof Element && node.id) ||
+    region.dispatchEvent(new CustomEvent("live:before-add", { bubbles: true, cancelable: true, detail: node }));
+  Idiomorph.morph(region, fresh, {
+    morphStyle: "outerHTML",
+    restoreFocus: true,
+    callbacks: {
+      beforeNodeAdded: may,
+      beforeNodeMorphed(old, next) {
+        if (old instanceof Element && old.hasAttribute("data-live-keep")) return false;
+        if (old instanceof Element) carry(old, next);
+        return true;
+      },
+    },
+  });
+}
+
+async function refresh() {
+  if (live.busy || document.hidden || isPaused()) return;
+  live.busy = true;
+  live.due = 0;
+  const began = performance.now();
+  try {
+    const answer = await fetch(location.href, { headers: { "X-Live": "refresh" }, redirect: "manual" });
+    if (answer.type === "opaqueredirect" || answer.status === 401) return signedOut();
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!answer.ok) return void (answer.status === 404 && location.reload());
+    for (const region of document.querySelectorAll("[data-live][id]")) {
+      const fresh = page.getElementById(region.id);
+      if (!fresh) continue;
+      const before = region.dataset.liveSay;
+      morph(region, fresh);
+      const after = document.getElementById(region.id);
+      if (after) window.htmx?.process(after);
+      if (after?.dataset.liveSay && after.dataset.liveSay !== before) tell(after.dataset.liveSay);
+    }
+    live.heard = Date.now();
+    document.dispatchEvent(new CustomEvent("live:refreshed"));
+  } catch {
+    // Away for a moment: the stream's own state says so, and the next notice or the clock tries again.
+  } finally {
+    live.cost = performance.now() - began;
+    live.busy = false;
+    show();
+  }
+}
+
+// A page that is slow to make is not asked for all the time.
+function soon(after = Math.max(SOONEST, 3 * live.cost) * Math.random()) {
+  if (!live.due) live.due = Date.now() + after;
+}
+
+// ------------------------------------------------------------ the stream
+
+function open() {
+  if (live.source || document.hidden || isPaused() || live.state === "signed out") return;
+  const query = new URLSearchParams(scopes.map((scope) => ["scope", scope]));
+  const source = new EventSource(`${stamp.dataset.url}?${query}`);
+  live.source = source;
+  source.addEventListener("hello", () => {
+    live.attempts = 0;
+    turn("live");
+  });
+  source.addEventListener("beat", () => turn("live"));
+  source.addEventListener("changed", () => {
+    turn("live");
+    soon(0);
+  });
+  source.addEventListener("signed-out", signedOut);
+  source.addEventListener("error", () => {
+    close();
+    live.attempts += 1;
+    turn(live.attempts > 3 ? "offline" : "reconnecting");
+    const wait = Math.min(LONGEST_WAIT, SOONEST * 2 ** live.attempts);
+    setTimeout(open, wait * (0.5 + Math.random() / 2));
+  });
+}
+
+function close() {
+  live.source?.close();
+  live.source = null;
+}
+
+function signedOut() {
+  close();
+  turn("signed out");
+  tell("Your session has ended. Sign in again.");
+}
+
+// ------------------------------------------------------------ what the masthead says of it
+
+function turn(state) {
+  if (state === "live") live.heard = Date.now();
+  live.state = state;
+  show();
+}
+
+function since() {
+  const seconds = Math.round((Date.now() - live.heard) / 1000);
+  return seconds < 60 ? `${seconds} s ago` : `${Math.floor(seconds / 60)} min ago`;
+}
+
+function show() {
+  const paused = isPaused();
+  const at = new Date(live.heard).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const words = {
+    live: ["Live", since()],
+    connecting: ["Connecting…", ""],
+    reconnecting: ["Reconnecting…", ""],
+    offline: ["Offline", `showing ${at}`],
+    "signed out": ["Signed out", `showing ${at}`],
+  };
+  const [word, detail] = paused ? ["Paused", `showing ${at}`] : words[live.state];
+  stamp.dataset.state = paused ? "paused" : live.state;
+  stamp.querySelector(".oc-live__text").innerHTML = `<b>${word}</b>${detail ? ` · ${detail}` : ""}`;
+  const label = paused ? "Live updates are paused. Resume" : `${word}. Pause live updates`;
+  if (stamp.getAttribute("aria-label") !== label) {
+    stamp.setAttribute("aria-label", label);
+    stamp.title = label;
+  }
+}
+
+if (stamp && scopes.length) {
+  stamp.hidden = false;
+  stamp.addEventListener("click", () => {
+    const paused = !isPaused();
+    sessionStorage.setItem("paused", paused ? "yes" : "no");
+    tell(paused ? "Live updates are paused." : "Live updates are on.");
+    if (paused) close();
+    else {
+      open();
+      soon(0);
+    }
+    show();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) close();
+    else {
+      open();
+      soon(0);
+    }
+  });
+  addEventListener("pagehide", close);
+  setInterval(() => {
+    if (!live.due && Date.now() - live.heard > FALLBACK && live.state !== "live") live.due = Date.now();
+    if (live.due && Date.now() >= live.due) refresh();
+    show();
+  }, 250);
+  // What only time changes, such as Late, no notice says.
+  setInterval(() => soon(), FALLBACK);
+  open();
+  show();
+}

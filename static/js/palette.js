@@ -1,0 +1,150 @@
+// The search palette (console 4.11): Ctrl+K or a click on the field opens it; arrows choose, Enter goes there.
+const WAIT = 120;
+const MOST_RECENT = 5;
+const field = document.querySelector("#search");
+const form = document.querySelector("[data-palette]");
+
+let dialog;
+let timer;
+let asked = 0;
+
+function recent() {
+  try {
+    return JSON.parse(localStorage.getItem("recent") ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+// What was looked at lately comes first; kept in this browser only.
+function remember() {
+  const title = document.querySelector("h1")?.textContent.trim();
+  if (!title || location.pathname.startsWith("/search")) return;
+  const others = recent().filter((page) => page.url !== location.pathname);
+  const newest = [{ title, url: location.pathname }, ...others].slice(0, MOST_RECENT + 1);
+  localStorage.setItem("recent", JSON.stringify(newest));
+}
+
+function build() {
+  dialog = document.createElement("dialog");
+  dialog.className = "oc-palette";
+  dialog.setAttribute("aria-label", "Search everything");
+  const copy = form.cloneNode(true);
+  const input = copy.querySelector("input");
+  input.id = "palette";
+  for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "true", "aria-controls": "palette-found", "aria-autocomplete": "list" })) input.setAttribute(name, value);
+  copy.querySelector("kbd")?.remove();
+  const found = document.createElement("div");
+  found.id = "palette-found";
+  found.setAttribute("role", "listbox");
+  found.setAttribute("aria-label", "Results");
+  const count = Object.assign(document.createElement("p"), { className: "oc-sr" });
+  count.setAttribute("role", "status");
+  dialog.append(copy, found, count);
+  document.body.append(dialog);
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, WAIT);
+  });
+  input.addEventListener("keydown", steer);
+  copy.addEventListener("submit", (event) => {
+    const chosen = dialog.querySelector(".is-active");
+    if (!chosen) return;
+    event.preventDefault();
+    location.href = chosen.href;
+  });
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+}
+
+function open() {
+  if (!dialog) build();
+  if (dialog.open) return;
+  dialog.showModal();
+  dialog.querySelector("input").select();
+  ask();
+}
+
+async function ask() {
+  const query = dialog.querySelector("input").value.trim();
+  const number = ++asked;
+  const answer = await fetch(`${form.action}?q=${encodeURIComponent(query)}`, { headers: { "X-Fragment": "found" } });
+  if (number !== asked || !answer.ok) return;
+  const list = dialog.querySelector("#palette-found");
+  list.innerHTML = await answer.text();
+  if (!query) prepend(list.querySelector(".oc-found"));
+  for (const section of list.querySelectorAll("section")) section.setAttribute("role", "group");
+  for (const [index, hit] of [...list.querySelectorAll("a")].entries()) {
+    hit.id = `palette-${index}`;
+    hit.tabIndex = -1;
+    hit.setAttribute("role", "option");
+    hit.setAttribute("aria-selected", "false");
+  }
+  choose(list.querySelector("a"));
+  const total = list.querySelectorAll("a").length;
+  dialog.querySelector("[role=status]").textContent = query ? `${total} result${total === 1 ? "" : "s"}` : "";
+}
+
+function prepend(found) {
+  const pages = recent().filter((page) => page.url !== location.pathname);
+  if (!found || !pages.length) return;
+  const section = document.createElement("section");
+  const title = document.createElement("h2");
+  title.textContent = "Recent";
+  title.id = "palette-recent";
+  section.setAttribute("aria-labelledby", title.id);
+  section.append(title, ...pages.map(({ title: text, url }) => Object.assign(document.createElement("a"), { href: url, textContent: text })));
+  found.prepend(section);
+}
+
+function choose(hit) {
+  for (const other of dialog.querySelectorAll(".is-active")) {
+    other.classList.remove("is-active");
+    other.setAttribute("aria-selected", "false");
+  }
+  const input = dialog.querySelector("input");
+  if (!hit) return input.removeAttribute("aria-activedescendant");
+  hit.classList.add("is-active");
+  hit.setAttribute("aria-selected", "true");
+  hit.scrollIntoView({ block: "nearest" });
+  input.setAttribute("aria-activedescendant", hit.id);
+}
+
+function steer(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const hits = [...dialog.querySelectorAll("#palette-found a")];
+  const now = hits.findIndex((hit) => hit.classList.contains("is-active"));
+  choose(hits[(now + step + hits.length) % hits.length]);
+}
+
+function isTyping(target) {
+  return target.closest?.("input, textarea, select, [contenteditable]");
+}
+
+if (form) {
+  remember();
+  field.addEventListener("mousedown", (event) => {
+    event.preventDefault();
+    open();
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) open();
+  });
+  document.querySelector("[data-palette-open]")?.addEventListener("click", (event) => {
+    event.preventDefault();
+    open();
+  });
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      open();
+    } else if (event.key === "/" && document.documentElement.dataset.shortcuts === "on" && !isTyping(event.target)) {
+      const filter = document.querySelector(".oc-main input[type=search]");
+      if (filter) {
+        event.preventDefault();
+        filter.focus();
+      }
+    }
+  });
+}
