@@ -1,0 +1,214 @@
+"""What happened, as one stream: Events that components tell and entries of the audit, newest first, page by page.
+
+Whoever calls says what may be seen, with the two querysets that he hands in; nothing here asks for a permission. Used
+by the page of a cluster and by Activity.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.models import AuditEvent
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.corekinds.models import Event
+    from ocmconsole.kubeapi.errors import Doc
+
+PAGE = 30
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+CURSOR = re.compile(r"(?P<at>[0-9]{1,17})\.(?P<source>audit|event)\.(?P<id>[0-9a-zA-Z-]{1,36})", re.ASCII)
+LONGEST_ID = 18  # digits of a row's number
+PAST = {
+    "create": "created",
+    "update": "changed",
+    "patch": "changed",
+    "delete": "deleted",
+    "deletecollection": "deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened. ``id`` is a row's key; ``audit`` and ``event`` are what it expands to, one of them."""
+
+    source: str
+    id: str
+    at: datetime
+    kind: str
+    name: str
+    namespace: str
+    actor: str
+    verb: str
+    title: str
+    text: str
+    tone: str
+    count: int = 1
+    audit: AuditEvent | None = None
+    event: Doc | None = None
+
+    @property
+    def cursor(self) -> str:
+        return f"{(self.at - EPOCH) // MICROSECOND}.{self.source}.{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody looks for; empty is anything. Events have no actor and no verb of the API: such filters drop them."""
+
+    source: str = ""
+    kind: str = ""
+    actor: str = ""
+    verb: str = ""
+    outcome: str = ""
+
+    @property
+    def takes_events(self) -> bool:
+        return self.source in {"", "event"} and not (self.actor or self.verb or self.outcome)
+
+    @property
+    def takes_audit(self) -> bool:
+        return self.source in {"", "audit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    entries: list[Entry] = field(default_factory=list)
+    next: str = ""
+
+
+def page(
+    events: QuerySet[Event], audit: QuerySet[AuditEvent], wanted: Wanted, *, before: str = "", size: int = PAGE
+) -> Page:
+    """``before`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
+    found: list[Entry] = []
+    if wanted.takes_audit:
+        found += [_told_by_audit(row) for row in _after(_audit(audit, wanted), "audit", "time", before)[: size + 1]]
+    if wanted.takes_events:
+        found += [
+            _told_by_event(row) for row in _after(_events(events, wanted), "event", "last_seen", before)[: size + 1]
+        ]
+    found.sort(key=lambda entry: (entry.at, entry.source), reverse=True)
+    return Page(found[:size], found[size - 1].cursor if len(found) > size else "")
+
+
+def _audit(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEvent]:
+    if wanted.kind:
+        rows = rows.filter(_is_of(wanted.kind))
+    if wanted.actor:
+        rows = rows.filter(user=wanted.actor)
+    if wanted.verb:
+        rows = rows.filter(verb=wanted.verb)
+    return rows.filter(outcome=wanted.outcome) if wanted.outcome else rows
+
+
+def _events(rows: QuerySet[Event], wanted: Wanted) -> QuerySet[Event]:
+    return rows.filter(regarding_kind=wanted.kind) if wanted.kind else rows
+
+
+def _after(rows: QuerySet[Any], source: str, moment: str, before: str) -> QuerySet[Any]:
+    """Rows that come after the cursor in (time, source, key), all descending."""
+    rows = rows.order_by(f"-{moment}", "-pk")
+    found = CURSOR.fullmatch(before)
+    if found is None:
+        return rows
+    try:
+        at = EPOCH + int(found["at"]) * MICROSECOND
+    except OverflowError:
+        return rows
+    if source != found["source"]:
+        return rows.filter(**{f"{moment}__lte" if source < found["source"] else f"{moment}__lt": at})
+    key = found["id"]
+    if source == "audit" and not (key.isdigit() and len(key) <= LONGEST_ID):
+        return rows
+    return rows.filter(Q(**{f"{moment}__lt": at}) | Q(**{moment: at, "pk__lt": key}))
+
+
+# ---------------------------------------------------------------- in words
+
+
+def _told_by_audit(row: AuditEvent) -> Entry:
+    denied = row.outcome == AuditEvent.Outcome.DENIED
+    return Entry(
+        source="audit",
+        id=str(row.pk),
+        at=row.time,
+        kind=kind_of(row.resource) or row.resource,
+        name=row.name,
+        namespace=row.namespace,
+        actor=row.user,
+        verb=row.verb,
+        title=_title(row, denied=denied),
+        text=row.reason if denied else _summary(row.diff),
+        tone="danger" if denied else "warn" if row.verb == "delete" else "quiet",
+        count=row.count,
+        audit=row,
+    )
+
+
+def _title(row: AuditEvent, *, denied: bool) -> str:
+    """An act that has a name of its own is told by it; the others by their verb."""
+    if denied:
+        return f"Denied: {row.verb}"
+    act = row.act.partition(":")[2]
+    if act and act not in PAST:
+        return act.replace("-", " ").capitalize()
+    return PAST.get(row.verb, row.verb).capitalize()
+
+
+def _summary(diff: list[Doc]) -> str:
+    """Which fields moved; the values are in the details."""
+    paths = list(dict.fromkeys(_short_path(str(each.get("path", ""))) for each in diff))
+    shown, more = paths[:3], len(paths) - 3
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _short_path(path: str) -> str:
+    """Of maps with qualified names the whole; of a status its first two parts."""
+    if path.startswith(("metadata.labels.", "metadata.annotations.")):
+        return path.partition(".")[2]
+    return ".".join(path.split(".")[:2])
+
+
+def kind_of(resource: str) -> str:
+    """``ManagedCluster`` of ``managedclusters/accept.register.open-cluster-management.io``; empty for no kind's."""
+    plural = re.split("[./]", resource, maxsplit=1)[0]
+    return next((kind.kind for kind in kinds.all_kinds() if kind.plural == plural), "")
+
+
+def _is_of(kind: str) -> Q:
+    """As the audit may write it: with its group, and denials with a subresource, perhaps in another group."""
+    plural = next((each.plural for each in kinds.all_kinds() if each.kind == kind), None)
+    if plural is None:
+        return Q(pk__in=())
+    return Q(resource=plural) | Q(resource__startswith=f"{plural}.") | Q(resource__startswith=f"{plural}/")
+
+
+def _told_by_event(row: Event) -> Entry:
+    doc = row.doc
+    series = doc.get("series") or {}
+    component = doc.get("reportingComponent") or (doc.get("source") or {}).get("component") or ""
+    warns = doc.get("type") == "Warning"
+    return Entry(
+        source="event",
+        id=row.pk,
+        at=row.last_seen,
+        kind=row.regarding_kind,
+        name=row.regarding_name,
+        namespace=row.regarding_namespace,
+        actor=component,
+        verb="",
+        title=doc.get("reason") or "Event",
+        text=doc.get("message") or "",
+        tone="warn" if warns else "info",
+        count=series.get("count") or doc.get("count") or 1,
+        event=doc,
+    )
