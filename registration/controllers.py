@@ -132,7 +132,7 @@ def _renews(doc: Doc, asker: Asker, cluster: str) -> bool:
 
 def _is_given(row: CertificateSigningRequest, cluster: str) -> bool:
     """H37; D9: a name that has an identity already is no policy's to give, its agent renews instead."""
-    return _is_listed(row.username) and _may_be_given(cluster) and not _is_strange(cluster, row.key_fingerprint)
+    return _is_listed(row.username) and may_be_given(cluster) and not _is_strange(cluster, row.key_fingerprint)
 
 
 def _is_listed(user: str) -> bool:
@@ -146,7 +146,7 @@ def _is_strange(cluster: str, fingerprint: str) -> bool:
     return bool(queries.facts_of(cluster).certificate_fingerprint)
 
 
-def _may_be_given(cluster: str) -> bool:
+def may_be_given(cluster: str) -> bool:
     """D10, D18: a policy gives no name that a person has declined or sent away, and none that means something else."""
     sent_away = {ClusterFacts.Decision.DECLINED, ClusterFacts.Decision.DISCONNECTED}
     return (
@@ -174,7 +174,7 @@ def reconcile_auto_acceptance(key: Key) -> None:
     if row is None or row.deleted_at is not None or not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
         return
     annotations = row.doc["metadata"].get("annotations") or {}
-    if AUTO_ACCEPTED in annotations or not _may_be_given(row.name) or not _is_asked_by_listed(row):
+    if AUTO_ACCEPTED in annotations or not may_be_given(row.name) or not _is_asked_by_listed(row):
         return
     try:
         verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _accept)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.db import models
 
 from ocmconsole.kubeapi.models import NameField, Resource
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from registration.certificates import Certificate
 
 
@@ -151,3 +153,78 @@ class IssuedCertificate(models.Model):
             not_after=certificate.not_after,
             request=request,
         )
+
+
+# ---------------------------------------------------------------- what people decide beforehand
+
+
+class ApprovalPolicyQuerySet(models.QuerySet["ApprovalPolicy"]):
+    def counted(self) -> Self:
+        """With the number of clusters that each let in, in the same query."""
+        return self.annotate(use_count=models.Count("uses"))
+
+
+class ApprovalPolicy(models.Model):
+    """Lets in what fits and is Safe, as the person who answers for it, until its end.
+
+    ``tokens``, ``pattern`` and ``addresses`` must all fit; an empty one fits everything.
+    """
+
+    class State(models.TextChoices):
+        WORKING = "working"
+        FAILING = "failing"  # it could not do what it is for, and says why
+        USED_UP = "used up"
+        EXPIRED = "expired"
+        DISABLED = "disabled"
+
+    name = NameField(max_length=63, unique=True)
+    enabled = models.BooleanField(default=True)
+    tokens = models.JSONField(default=list)  # ids
+    pattern = models.CharField(max_length=253, blank=True, default="")
+    addresses = models.JSONField(default=list)  # networks in CIDR form
+    clusterset = NameField(max_length=253, blank=True, default="")
+    max_accepts = models.PositiveIntegerField(null=True)
+    expires = models.DateTimeField()
+    reason = models.TextField()
+    created_by = models.CharField(max_length=320)
+    created = models.DateTimeField()
+    # Whoever changed or enabled it last: it does nothing that this person may not do.
+    acts_as = models.CharField(max_length=320)
+    failure = models.TextField(blank=True, default="")
+    failed_at = models.DateTimeField(null=True)
+
+    uses: models.Manager[ApprovalPolicyUse]
+    objects = ApprovalPolicyQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def accepts(self) -> int:
+        """How many clusters it has let in."""
+        counted: int | None = getattr(self, "use_count", None)
+        return self.uses.count() if counted is None else counted
+
+    def state(self, now: datetime) -> State:
+        """The first that holds."""
+        if not self.enabled:
+            return self.State.DISABLED
+        if self.expires <= now:
+            return self.State.EXPIRED
+        if self.max_accepts is not None and self.accepts >= self.max_accepts:
+            return self.State.USED_UP
+        return self.State.FAILING if self.failure else self.State.WORKING
+
+
+class ApprovalPolicyUse(models.Model):
+    """A cluster that a policy let in."""
+
+    policy = models.ForeignKey(ApprovalPolicy, on_delete=models.CASCADE, related_name="uses")
+    cluster = NameField(max_length=63)
+    time = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-time"]
+
+    def __str__(self) -> str:
+        return f"{self.policy_id} {self.cluster}"

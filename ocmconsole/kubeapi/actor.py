@@ -19,6 +19,7 @@ class Door(StrEnum):
     WEB = "web"
     ADMIN = "admin"
     CLI = "cli"
+    STANDING = "standing"  # what a person decided beforehand: a policy, the wish that came with a token
     CONTROLLER = "controller"
 
 
