@@ -1,257 +1,115 @@
 """What the hub knows about a request to join, and what it makes of it: Safe, Check or Blocked (console.md 4.4).
 
-Three kinds of facts, never mixed: checked by the hub, recorded by the hub, reported by the agent. What could not be
-computed counts as Check, never as Safe.
+Invariant: what could not be computed counts as Check, never as Safe, and one name that breaks does not break a list.
+The number of queries does not grow with the names. Called by pages, bulk decisions and their audit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from enum import StrEnum
+import logging
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-from django.utils import timezone
-
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedCluster
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi.models import AuditEvent
-from registration import identity, memory, queries
-from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from clusters.models import ClusterFacts
+from registration import gathering, identity, memory, weighing
+from registration.facts import Asked, Evidence, Fact, KeyHistory, Recorded, Verdict
 from registration.kinds import conditions, state_of
-from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clusters.models import ClusterFacts
     from ocmconsole.kubeapi.errors import Doc
+    from registration.gathering import Gathered
     from registration.memory import Asker
-    from registration.models import Decline
+    from registration.models import CertificateSigningRequest
 
-State = CertificateSigningRequest.State
-MOST_REQUESTS = 10  # G22: with so many an agent makes no more
-SUPERSEDED_SHOWN = timedelta(hours=24)
+__all__ = ["Asked", "Evidence", "Fact", "KeyHistory", "Recorded", "Verdict", "lifetime_text", "of", "of_all"]
 
-
-class Verdict(StrEnum):
-    SAFE = "safe"
-    CHECK = "check"
-    BLOCKED = "blocked"
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something the hub checked itself. ``weight`` says what it means when it does not hold."""
-
-    ok: bool
-    title: str
-    text: str = ""
-    weight: Verdict = Verdict.BLOCKED
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Where a request came from, as the hub saw it."""
-
-    requester: str = ""
-    credential: str = ""
-    minter: str = ""
-    source: str = ""
-    client: str = ""
-    asked: datetime | None = None
-
-
-class KeyHistory(StrEnum):
-    """What the hub remembers of a key under the name that it asks for (D9)."""
-
-    FIRST = "first key of this name"
-    KNOWN = "accepted before"
-    RENEWAL = "new, vouched for by the agent's own certificate"
-    UNKNOWN = "never accepted for this name"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One certificate request in words."""
-
-    name: str
-    resource_version: int
-    asked: datetime
-    requester: str
-    groups: tuple[str, ...]
-    cn: str
-    organizations: tuple[str, ...]
-    key: str
-    fingerprint: str
-    signer: str
-    usages: tuple[str, ...]
-    expires: str
-    state: str
-    problems: tuple[str, ...]
-    recorded: Recorded
-    asker: Asker
-    history: KeyHistory
-    reason: str = ""
-    decline: Decline | None = None
-
-    @property
-    def credential(self) -> str:
-        return self.recorded.credential
-
-    @property
-    def source(self) -> str:
-        return self.recorded.source
-
-    @property
-    def client(self) -> str:
-        return self.recorded.client
-
-    @property
-    def is_waiting(self) -> bool:
-        return self.state == State.PENDING
-
-
-@dataclass(slots=True)
-class Evidence:
-    """Everything about one name that wants to join."""
-
-    name: str
-    cluster: ManagedCluster | None
-    asked: list[Asked]
-    recorded: Recorded
-    facts: ClusterFacts
-    checked: list[Fact] = field(default_factory=list)
-
-    @property
-    def waiting(self) -> list[Asked]:
-        return [asked for asked in self.asked if asked.is_waiting]
-
-    @property
-    def verdict(self) -> Verdict:
-        weights = {fact.weight for fact in self.checked if not fact.ok}
-        for verdict in (Verdict.BLOCKED, Verdict.CHECK):
-            if verdict in weights:
-                return verdict
-        return Verdict.SAFE
-
-    @property
-    def fitting(self) -> list[Asked]:
-        """Those that a person could choose by their key, newest first."""
-        return [asked for asked in self.waiting if not asked.problems and asked.decline is None]
-
-    @property
-    def declines(self) -> list[Decline]:
-        return list(memory.declines_of(self.name))
-
-    @property
-    def why(self) -> str:
-        """The worst fact in one sentence."""
-        failed = [fact for fact in self.checked if not fact.ok]
-        failed.sort(key=lambda fact: fact.weight is not Verdict.BLOCKED)
-        if failed:
-            return failed[0].title
-        return f"All {len(self.checked)} hub-checked facts hold"
+log = logging.getLogger(__name__)
 
 
 def of(name: str) -> Evidence:
     """Evidence about one name; the cluster or the requests may be missing."""
-    cluster = ManagedCluster.objects.filter(name=name).first()
-    rows = list(queries.requests_of(name))
-    facts = queries.facts_of(name)
-    created = _creations([*rows, *([cluster] if cluster else [])])
-    return _weighed(
-        Evidence(
-            name,
-            cluster,
-            [_asked(row, created.get(row.uid)) for row in rows],
-            _newest(cluster, rows, created),
-            facts,
-        )
-    )
+    return of_all([name])[name]
 
 
-def _creations(rows: list[Any]) -> dict[str, AuditEvent]:
-    """Who created each object: the audit remembers credential, address and client."""
-    found = AuditEvent.objects.filter(
-        resource__in=(CSR.resource, MANAGED_CLUSTER.resource),
-        namespace="",
-        name__in={row.name for row in rows},
-        uid__in={row.uid for row in rows},
-        verb="create",
-        outcome=AuditEvent.Outcome.ALLOWED,
-    )
-    return {event.uid: event for event in found}
+def of_all(names: Iterable[str]) -> dict[str, Evidence]:
+    """The same about many, in their order."""
+    wanted = list(dict.fromkeys(names))
+    gathered = gathering.of(wanted)
+    return {name: _of(name, gathered) for name in wanted}
 
 
-def _newest(cluster: Any, rows: list[Any], created: dict[str, AuditEvent]) -> Recorded:
-    newest = next((created[row.uid] for row in rows if row.uid in created), None)
-    return _recorded(newest or (created.get(cluster.uid) if cluster else None))
+def _of(name: str, gathered: Gathered) -> Evidence:
+    cluster = gathered.clusters.get(name)
+    found = Evidence(name, cluster, [], Recorded(), gathered.facts.get(name) or ClusterFacts(cluster=name))
+    try:
+        _fill(found, gathered)
+    except Exception:
+        log.exception("the evidence about %s cannot be computed", name)
+        text = "The hub could not read all that it has about this name. Its log says why."
+        found.checked = [Fact(ok=False, title="The evidence could not be computed", text=text, weight=Verdict.CHECK)]
+    return found
 
 
-def _recorded(event: AuditEvent | None) -> Recorded:
-    if event is None:
-        return Recorded()
-    credential, minter = credential_text(event)
-    return Recorded(event.user, credential, minter, event.address, event.user_agent, event.time)
+def _fill(found: Evidence, gathered: Gathered) -> None:
+    rows = gathered.requests.get(found.name, [])
+    found.recorded = gathered.recorded(_newest(found.cluster, rows, gathered))
+    found.declines = gathered.declines.get(found.name, [])
+    found.keys = gathered.keys.get(found.name, [])
+    found.earlier = gathered.lives.get(found.name, [])
+    found.superseded = gathered.superseded[found.name]
+    found.asked = [_asked(row, gathered) for row in rows]
+    found.checked = weighing.checked(found, gathered)
 
 
-def credential_text(event: AuditEvent) -> tuple[str, str]:
-    """The credential in words, and who minted it."""
-    kind, _, value = event.credential.partition(":")
-    if kind == "bootstrap":
-        token = BootstrapToken.objects.filter(pk=value).first()
-        return (f"token {token.name or token.pk}", token.created_by) if token else (f"bootstrap token {value}", "")
-    if kind == "jwt":
-        return f"service account {event.user.removeprefix('system:serviceaccount:').replace(':', '/')}", ""
-    return {"cert": "client certificate", "session": "console session"}.get(kind, "unknown credential"), ""
+def _newest(cluster: Any, rows: list[CertificateSigningRequest], gathered: Gathered) -> Any:
+    created = (gathered.creation_of(row) for row in rows)
+    return next((event for event in created if event is not None), None) or gathered.creation_of(cluster)
 
 
-def _asked(row: CertificateSigningRequest, event: AuditEvent | None) -> Asked:
+def _asked(row: CertificateSigningRequest, gathered: Gathered) -> Asked:
     doc = row.doc
     spec = doc["spec"]
+    event = gathered.creation_of(row)
     request, asker = memory.requested(doc), memory.asker_of(event, user=spec.get("username", ""))
+    usages = spec.get("usages") or []
     return Asked(
         name=row.name,
+        uid=row.uid,
         resource_version=row.resource_version,
         asked=row.created,
+        doc=doc,
+        request=request,
         requester=spec.get("username", ""),
         groups=tuple(spec.get("groups") or ()),
-        cn=request.common_name,
-        organizations=tuple(request.organizations),
-        key=request.key_text,
-        fingerprint=request.key_fingerprint,
         signer=row.signer,
-        usages=tuple(spec.get("usages") or ()),
+        usages=tuple(usages),
         expires=lifetime_text(spec.get("expirationSeconds")),
         state=str(state_of(doc)),
-        problems=tuple(
-            identity.problems(request, cluster=row.cluster, signer=row.signer, usages=spec.get("usages") or [])
-        ),
-        recorded=_recorded(event),
+        problems=tuple(identity.problems(request, cluster=row.cluster, signer=row.signer, usages=usages)),
+        recorded=gathered.recorded(event),
         asker=asker,
-        history=_history(row.cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker, row.cluster)),
+        history=_history(row, doc, asker, gathered),
         reason=_decision_text(doc),
-        decline=memory.decline_of(row.cluster, request.key_fingerprint, asker),
+        decline=memory.decline_among(gathered.declines.get(row.cluster, ()), request.key_fingerprint, asker),
     )
 
 
-def _history(cluster: str, fingerprint: str, *, is_renewal: bool) -> KeyHistory:
-    is_known_name = memory.keys_of(cluster).exists()
-    if is_known_name and not memory.is_stranger(cluster, fingerprint):
+def _history(row: CertificateSigningRequest, doc: Doc, asker: Asker, gathered: Gathered) -> KeyHistory:
+    known = {key.fingerprint for key in gathered.keys.get(row.cluster, ())}
+    revoked = gathered.revoked_keys.get(row.cluster, set())
+    if known and not memory.is_strange(memory.requested(doc).key_fingerprint, known, revoked):
         return KeyHistory.KNOWN
-    if is_renewal:
+    if memory.is_renewal(doc, asker, row.cluster, gathered.revoked.__contains__):
         return KeyHistory.RENEWAL
-    return KeyHistory.UNKNOWN if is_known_name else KeyHistory.FIRST
+    return KeyHistory.UNKNOWN if known else KeyHistory.FIRST
 
 
 def _decision_text(doc: Doc) -> str:
     return next((condition.get("message", "") for condition in conditions(doc)), "")
 
 
-def lifetime_text(seconds: int | None) -> str:
+def lifetime_text(seconds: float | None) -> str:
     """``365 days``, ``12 hours``; the hub's default when nothing was asked."""
     if not seconds:
         return "the hub's default lifetime"
@@ -259,85 +117,4 @@ def lifetime_text(seconds: int | None) -> str:
         if seconds >= size:
             count = round(seconds / size)
             return f"{count} {word}{'s' if count != 1 else ''}"
-    return f"{seconds} seconds"
-
-
-# ---------------------------------------------------------------- weighing
-
-
-def _weighed(evidence: Evidence) -> Evidence:
-    evidence.checked = [*_request_facts(evidence), *_memory_facts(evidence), *_name_facts(evidence)]
-    return evidence
-
-
-def _request_facts(evidence: Evidence) -> Iterable[Fact]:
-    waiting = evidence.waiting
-    if not waiting:
-        yield Fact(ok=False, title="No certificate request is waiting", weight=Verdict.CHECK,
-                   text="Accepting lets the cluster in; its certificate follows when it asks for one.")  # fmt: skip
-        return
-    problems = [problem for asked in waiting for problem in asked.problems]
-    if problems:
-        for problem in dict.fromkeys(problems):
-            yield Fact(ok=False, title=f"A request does not fit: {problem}")
-    else:
-        yield Fact(ok=True, title=f"Common name and organization name exactly “{evidence.name}”")
-        yield Fact(ok=True, title="Signer and usages are the ones for cluster agents")
-        yield Fact(ok=True, title=f"The request is signed by its own key, {waiting[0].key}")
-    keys = {asked.fingerprint for asked in waiting}
-    older = queries.superseded_since(evidence.name, timezone.now() - SUPERSEDED_SHOWN)
-    if len({asked.asker.same for asked in waiting}) > 1:
-        yield Fact(ok=False, title="Different askers use this name right now",
-                   text="Different credentials or addresses mean two askers, not one restarted agent.")  # fmt: skip
-    elif len(keys) + older > 1:
-        yield Fact(ok=False, title=f"The newest of {len(keys) + older} keys counts", weight=Verdict.CHECK,
-                   text="One requester from one address: an agent that was restarted makes a new key.")  # fmt: skip
-    else:
-        yield Fact(ok=True, title="One key asks for this name")
-
-
-def _memory_facts(evidence: Evidence) -> Iterable[Fact]:
-    """D9, D10: what was decided before about these keys and those who show them."""
-    for asked in evidence.waiting:
-        if asked.decline is not None:
-            what = "key" if asked.decline.fingerprint == asked.fingerprint else "credential"
-            yield Fact(ok=False, title=f"This {what} was declined by {asked.decline.declined_by}",
-                       text=asked.decline.reason)  # fmt: skip
-    declines = [] if evidence.waiting else evidence.declines
-    if declines:
-        yield Fact(ok=False, title=f"It was declined by {declines[0].declined_by}", text=declines[0].reason)
-    histories = {asked.history for asked in evidence.waiting}
-    if KeyHistory.UNKNOWN in histories:
-        weight = Verdict.CHECK if settings.OCMCONSOLE_ALLOW_REKEY else Verdict.BLOCKED
-        yield Fact(
-            ok=False,
-            title=f"“{evidence.name}” is known, and not under this key",
-            text="Its agent would renew with its certificate. Whoever asks now has lost that, or never had it.",
-            weight=weight,
-        )
-    if KeyHistory.RENEWAL in histories:
-        yield Fact(ok=True, title="The agent's own certificate vouches for the new key")
-    if KeyHistory.KNOWN in histories:
-        yield Fact(ok=True, title="The key was accepted for this name before")
-
-
-def _name_facts(evidence: Evidence) -> Iterable[Fact]:
-    if evidence.cluster is None:
-        yield Fact(ok=False, title="There is no ManagedCluster of this name yet", weight=Verdict.CHECK)
-    if not memory.keys_of(evidence.name).exists():
-        yield _first_certificate(evidence)
-    count = queries.request_count(evidence.name)
-    if count >= MOST_REQUESTS:
-        yield Fact(ok=False, title=f"There are {count} requests for this name", weight=Verdict.CHECK,
-                   text="With ten, an agent makes no more; decided ones go after an hour.")  # fmt: skip
-    if queries.is_foreign_namespace(evidence.name):
-        yield Fact(ok=False, title=f"The namespace “{evidence.name}” is not this cluster's", weight=Verdict.CHECK,
-                   text="The agent would get rights inside it.")  # fmt: skip
-
-
-def _first_certificate(evidence: Evidence) -> Fact:
-    """A certificate from before the hub remembered keys still says that the name is taken."""
-    if evidence.facts.certificate_fingerprint:
-        return Fact(ok=False, title=f"A certificate was issued for “{evidence.name}” before", weight=Verdict.CHECK,
-                    text="An agent that still holds it would renew it instead of asking again.")  # fmt: skip
-    return Fact(ok=True, title="No certificate was ever issued for this name")
+    return f"{seconds:.0f} seconds"

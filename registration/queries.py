@@ -13,6 +13,7 @@ from registration import identity
 from registration.models import CertificateSigningRequest, Decline
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -26,9 +27,12 @@ SUPERSEDED = "certificatesigningrequest:supersede"
 
 def requests_of(cluster: str) -> QuerySet[Any]:
     """Every request that carries the cluster's label and no add-on's, newest first."""
-    return CertificateSigningRequest.objects.filter(cluster=cluster, addon="", signer=identity.SIGNER).order_by(
-        "-created", "-resource_version"
-    )
+    return requests_of_all([cluster])
+
+
+def requests_of_all(clusters: Collection[str]) -> QuerySet[Any]:
+    found = CertificateSigningRequest.objects.filter(cluster__in=clusters, addon="", signer=identity.SIGNER)
+    return found.order_by("-created", "-resource_version")
 
 
 def request_at(key: Key) -> CertificateSigningRequest | None:
@@ -41,15 +45,9 @@ def waiting_requests(cluster: str) -> list[CertificateSigningRequest]:
     return list(requests_of(cluster).filter(state=State.PENDING))
 
 
-def request_count(cluster: str) -> int:
-    """Of any state; from ten on an agent makes no more (G22)."""
-    return CertificateSigningRequest.objects.filter(cluster=cluster).count()
-
-
-def superseded_since(cluster: str, since: datetime) -> int:
-    """How many requests gave way to a newer one of the same asker (K11)."""
-    found = AuditEvent.objects.filter(resource=MANAGED_CLUSTER.resource, namespace="", name=cluster, time__gte=since)
-    return found.filter(act=SUPERSEDED).count()
+def superseded(since: datetime) -> QuerySet[AuditEvent]:
+    """Notes of requests that gave way to a newer one of the same asker, by the name of the cluster (K11)."""
+    return AuditEvent.objects.filter(resource=MANAGED_CLUSTER.resource, namespace="", time__gte=since, act=SUPERSEDED)
 
 
 def is_foreign_namespace(name: str) -> bool:

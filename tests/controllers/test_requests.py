@@ -20,7 +20,7 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, controllers, evidence, foundation, identity, queries
+from registration import ca, controllers, evidence, foundation, identity
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
 from registration.models import AcceptedKey, CertificateSigningRequest
@@ -408,7 +408,7 @@ def test_of_what_one_asker_wants_for_one_name_the_newest_waits() -> None:
     assert AuditEvent.objects.filter(act="certificatesigningrequest:supersede", name="c1").count() == 11
     created = AuditEvent.objects.filter(act="certificatesigningrequest:create", name__startswith="c1-")
     assert created.count() == 12  # their evidence stays
-    assert queries.request_count("c1") == 1
+    assert CertificateSigningRequest.objects.filter(cluster="c1").count() == 1
     assert "The newest of 12 keys counts" in [fact.title for fact in evidence.of("c1").checked]
 
 
