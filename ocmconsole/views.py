@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from clusters.status import Word
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 THEMES = frozenset({"light", "dark"})
-
-
-def home(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view's signature
-    """Until the overview exists, the inbox is what needs a person."""
-    return redirect("registration:approvals")
 
 
 @login_required

@@ -1,0 +1,107 @@
+"""What needs a person (console 4.2, 4.9): the overview's first row, the bell and its page. Each has a way to act.
+
+An item that somebody has put away stays away until it changes: its ``state`` is remembered for the person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, Min, Q
+from django.urls import reverse
+
+from clusters import queries as clusters
+from clusters import words
+from clusters.status import Word, span
+from registration.queries import waiting_names
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+
+SOON = timedelta(days=7)
+STUCK = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that needs a person. ``state`` changes when it should be looked at again."""
+
+    key: str
+    count: int
+    label: str
+    icon: str
+    tone: str
+    text: str
+    act: str
+    url: str
+    state: str
+
+
+def items(actor: Actor, now: datetime) -> list[Item]:
+    """All that there is for the person to see to, in the order of the overview."""
+    visible = clusters.clusters_for(actor)
+    found = (_approvals(actor, now), _silent(visible, now), _credentials(visible, now), _removals(visible, now))
+    return [item for item in found if item]
+
+
+def _approvals(actor: Actor, now: datetime) -> Item | None:
+    names = waiting_names(actor)
+    if not names:
+        return None
+    asked = clusters.clusters_for(actor).filter(name__in=names).aggregate(first=Min("created"))["first"]
+    oldest = f"Oldest has waited {span(now - asked)}." if asked else ""
+    url = reverse("registration:approvals")
+    state = f"{len(names)} {names[-1]}"
+    return Item(
+        "approvals", len(names), "Approvals waiting", "user-check", "accent", oldest, "Review approvals", url, state
+    )
+
+
+def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
+    """Those of one set that fell silent together are likely to have one cause."""
+    rows = words.with_word(visible, now).filter(rank=words.RANKS[Word.SILENT]).order_by()
+    sets = sorted(rows.values("clusterset").annotate(n=Count("pk"), at=Min("since")), key=lambda row: -row["n"])
+    if not sets:
+        return None
+    total, worst = sum(row["n"] for row in sets), sets[0]
+    asked = {"status": Word.SILENT.value}
+    text, act = f"The first fell silent {span(now - worst['at'])} ago.", "See them"
+    if worst["clusterset"] and worst["n"] > 1:
+        text = f"{worst['n']} are in set {worst['clusterset']}, since {worst['at']:%H:%M}."
+        asked, act = asked | {"set": worst["clusterset"]}, f"See the {worst['n']} together"
+    url = f"{reverse('clusters:list')}?{urlencode(asked)}"
+    return Item(Word.SILENT.value, total, "Silent", Word.SILENT.icon, "danger", text, act, url, str(total))
+
+
+def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
+    ends = "facts__certificate_not_after"
+    accepted = visible.filter(hub_accepts_client=True, deleted_at=None).order_by()
+    counts = accepted.aggregate(
+        over=Count("pk", filter=Q(**{f"{ends}__lte": now})),
+        soon=Count("pk", filter=Q(**{f"{ends}__gt": now, f"{ends}__lte": now + SOON})),
+    )
+    over, soon = counts["over"], counts["soon"]
+    if not over + soon:
+        return None
+    parts = [f"{over} ended and cannot speak."] * bool(over) + [f"{soon} end within 7 days."] * bool(soon)
+    url = reverse("registration:certificates")
+    text = " ".join(parts)
+    tone = "danger" if over else "caution"
+    return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, text)
+
+
+def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
+    stuck = visible.filter(deleted_at__lt=now - STUCK).order_by("deleted_at")
+    count, longest = stuck.count(), stuck.first()
+    if longest is None:
+        return None
+    text = f"Longest: {longest.name}, {span(now - longest.deleted_at)}."
+    url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value})}"
+    return Item(
+        "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {longest.name}"
+    )

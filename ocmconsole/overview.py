@@ -1,0 +1,247 @@
+"""The first page (console 4.9): what needs a person, what changed in a day, and how the fleet is.
+
+Everything is counted among the clusters that the person may see, in one statement; what is known of the fleet as a
+whole only (heartbeats by the minute) is shown to who sees it whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Case, Count, Min, SmallIntegerField, Sum, Value, When
+from django.db.models.functions import TruncDate
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clusters import words
+from clusters.models import ClusterFacts, FleetMinute, Transition
+from clusters.status import Word
+from ocmconsole import attention
+from ocmconsole.corekinds import tokens
+from ocmconsole.corekinds.models import Event
+from ocmconsole.kubeapi.session import actor_of
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+
+RECENT = 6
+VERSIONS = 6
+HOURS = 24
+HEARTBEATS = timedelta(hours=2)
+MONTH = timedelta(days=30)
+# Upper limits in days of the bars of the histogram; the last bar has none, the first is what has ended.
+LIMITS = (0, 7, 30, 60, 90, 120, 180, 240, 300)
+LANE_TONES = ("danger", "warn", "caution")
+TURNS = (
+    (Transition.Turn.JOINED, "joined"),
+    (Transition.Turn.LEFT, "left"),
+    (Transition.Turn.SILENT, "went silent"),
+    (Transition.Turn.RECOVERED, "recovered"),
+)
+
+
+@login_required
+@require_GET
+def overview(request: HttpRequest) -> HttpResponse:
+    actor, now = actor_of(request), timezone.now()
+    fleet = Fleet.of(actor, now)
+    needs = attention.items(actor, now)
+    context: dict[str, Any] = {
+        "fleet": fleet,
+        "needs": needs,
+        "news": _news(fleet, needs),
+        "changes": _changes(fleet.visible, now),
+        "certificates": fleet.by_lane(),
+        "overdue": sum(bar["count"] for bar in fleet.by_lane()[:3]),
+        "versions": fleet.by_version(),
+        "decisions": _decisions(fleet.visible),
+        "events": _events(fleet.visible),
+        "joins": _joins(fleet.visible, now),
+        "may_mint": tokens.may_mint(actor).allowed,
+    }
+    if clusters.sees_all(actor):
+        context |= {"heartbeats": heartbeats(now), "availability": availability(now)}
+    return render(request, "overview.html", context)
+
+
+# ---------------------------------------------------------------- the fleet in one statement
+
+
+@dataclass
+class Fleet:
+    """Counts of the clusters that the person may see, by state, set, version and days left of the certificate."""
+
+    visible: QuerySet[Any]
+    states: Counter[Word] = field(default_factory=Counter)
+    lanes: Counter[int] = field(default_factory=Counter)
+    versions: Counter[str] = field(default_factory=Counter)
+    silent: Counter[str] = field(default_factory=Counter)
+    silent_since: dict[str, datetime] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, actor: Actor, now: datetime) -> Fleet:
+        found = cls(clusters.clusters_for(actor))
+        ends = "facts__certificate_not_after__lt"
+        lane = Case(
+            When(facts__certificate_not_after=None, then=Value(-1)),
+            *(When(**{ends: now + timedelta(days=limit)}, then=Value(index)) for index, limit in enumerate(LIMITS)),
+            default=Value(len(LIMITS)),
+            output_field=SmallIntegerField(),
+        )
+        rows = words.with_word(found.visible, now).annotate(lane=lane).order_by()
+        grouped = rows.values("rank", "lane", "kubernetes_version", "clusterset").annotate(
+            n=Count("pk"), at=Min("since")
+        )
+        for row in grouped:
+            found.add(row)
+        return found
+
+    def add(self, row: dict[str, Any]) -> None:
+        count, word = row["n"], words.WORST_FIRST[row["rank"]]
+        self.states[word] += count
+        self.versions[row["kubernetes_version"]] += count
+        if row["lane"] >= 0:
+            self.lanes[row["lane"]] += count
+        if word is Word.SILENT:
+            self.silent[row["clusterset"]] += count
+            known = self.silent_since.get(row["clusterset"], row["at"])
+            self.silent_since[row["clusterset"]] = min(known, row["at"])
+
+    @property
+    def total(self) -> int:
+        return self.states.total()
+
+    @property
+    def healthy(self) -> int:
+        return self.states[Word.HEALTHY]
+
+    @property
+    def others(self) -> int:
+        return self.total - self.healthy
+
+    @property
+    def share(self) -> float:
+        """Of the healthy, in per cent."""
+        return 100 * self.healthy / self.total if self.total else 0.0
+
+    def by_state(self) -> list[dict[str, Any]]:
+        """What is not healthy, worst first."""
+        listed = reverse("clusters:list")
+        return [
+            {"word": word, "count": self.states[word], "url": f"{listed}?{urlencode({'status': word.value})}"}
+            for word in words.WORST_FIRST
+            if self.states[word] and word is not Word.HEALTHY
+        ]
+
+    def by_lane(self) -> list[dict[str, Any]]:
+        """Clusters by days that their certificate has left."""
+        edges = [f"{low}\N{EN DASH}{high - 1}" for low, high in pairwise(LIMITS)]
+        labels = ["ended", *edges, f"{LIMITS[-1]} +"]
+        tones = [*LANE_TONES, *["accent"] * len(labels)]
+        return [
+            {"label": label, "count": self.lanes[index], "tone": tones[index]} for index, label in enumerate(labels)
+        ]
+
+    def by_version(self) -> list[dict[str, Any]]:
+        """Minor versions, the most frequent first; the rest together."""
+        minors: Counter[str] = Counter()
+        for version, count in self.versions.items():
+            minors[".".join(version.removeprefix("v").split(".")[:2]) or "not reported"] += count
+        rows = [{"label": label, "count": count} for label, count in minors.most_common(VERSIONS)]
+        rest = minors.total() - sum(int(str(row["count"])) for row in rows)
+        return [*rows, {"label": "others", "count": rest}] if rest else rows
+
+
+def _news(fleet: Fleet, needs: list[attention.Item]) -> str:
+    """The page's first sentence after the share of the healthy."""
+    if not fleet.total:
+        return ""
+    parts = []
+    if fleet.silent:
+        clusterset, count = fleet.silent.most_common(1)[0]
+        at = fleet.silent_since[clusterset]
+        where = f" of set {clusterset}" if clusterset else ""
+        parts.append(f"{count:,} cluster{'s' * (count != 1)}{where} fell silent, the first at {at:%H:%M}.")
+    waiting = next((item for item in needs if item.key == "approvals"), None)
+    if waiting:
+        parts.append(f"{waiting.count} approval{'s wait' if waiting.count != 1 else ' waits'}.")
+    return " ".join(parts) or "Nothing needs you."
+
+
+# ---------------------------------------------------------------- time
+
+
+def _changes(visible: QuerySet[Any], now: datetime) -> list[dict[str, Any]]:
+    """How many turned in a day, and when: a count for each of 24 hours, the present one last."""
+    found = _turns(visible).filter(at__gt=now - timedelta(hours=HOURS))
+    series: dict[str, list[int]] = {turn: [0] * HOURS for turn, _ in TURNS}
+    for turn, at in found.filter(turn__in=series).values_list("turn", "at"):
+        ago = int((now - at) / timedelta(hours=1))
+        series[turn][HOURS - 1 - min(max(ago, 0), HOURS - 1)] += 1
+    return [{"label": label, "count": sum(series[turn]), "series": series[turn]} for turn, label in TURNS]
+
+
+def _turns(visible: QuerySet[Any]) -> QuerySet[Any]:
+    """Of whoever sees every cluster also those that are gone."""
+    if not visible.query.where:
+        return Transition.objects.all()
+    return Transition.objects.filter(cluster__in=visible.order_by().values("name"))
+
+
+def _joins(visible: QuerySet[Any], now: datetime) -> list[dict[str, Any]]:
+    """Clusters that joined, a bar for each of 30 days."""
+    found = _turns(visible).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
+    counts = dict(found.annotate(day=TruncDate("at")).order_by().values_list("day").annotate(n=Count("pk")))
+    return [{"label": f"{day.day} {day:%b}", "count": counts.get(day, 0)} for day in _month(now)]
+
+
+def _month(now: datetime) -> list[Any]:
+    return [(now - timedelta(days=days)).date() for days in range(MONTH.days - 1, -1, -1)]
+
+
+def heartbeats(now: datetime) -> list[dict[str, Any]]:
+    """Clusters heard and expected, minute by minute; the present minute is not over."""
+    rows = FleetMinute.objects.filter(minute__gt=now - HEARTBEATS).order_by("minute")
+    return [{"at": row.minute, "heard": row.heard, "expected": row.expected} for row in rows]
+
+
+def availability(now: datetime) -> list[dict[str, Any]]:
+    """The share of expected heartbeats that came, in per cent for each of 30 days; None for a day without a look."""
+    rows = FleetMinute.objects.filter(minute__gt=now - MONTH).annotate(day=TruncDate("minute")).order_by()
+    sums = rows.values("day").annotate(came=Sum("heard"), due=Sum("expected"))
+    shares = {row["day"]: 100 * row["came"] / row["due"] for row in sums if row["due"]}
+    return [{"label": f"{day.day} {day:%b}", "share": shares.get(day)} for day in _month(now)]
+
+
+# ---------------------------------------------------------------- what happened last
+
+
+def _decisions(visible: QuerySet[Any]) -> QuerySet[Any]:
+    decided = ClusterFacts.objects.exclude(decision="").exclude(decided_at=None).order_by("-decided_at")
+    return decided.filter(cluster__in=visible.order_by().values("name"))[:RECENT]
+
+
+def _events(visible: QuerySet[Any]) -> list[dict[str, Any]]:
+    names = visible.order_by().values("name")
+    rows = Event.objects.filter(regarding_kind="ManagedCluster", regarding_name__in=names).order_by("-created")
+    return [
+        {"cluster": row.regarding_name, "at": row.created, "reason": doc.get("reason", ""), "text": _text(doc)}
+        for row in rows[:RECENT]
+        if (doc := row.doc)
+    ]
+
+
+def _text(doc: dict[str, Any]) -> str:
+    return str(doc.get("message") or doc.get("note") or "")
