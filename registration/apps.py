@@ -18,4 +18,5 @@ class RegistrationConfig(AppConfig):
             decisions,  # noqa: F401
             kinds,  # noqa: F401
             limits,  # noqa: F401
+            standing,  # noqa: F401
         )

@@ -1,0 +1,118 @@
+"""What a policy would have done: every cluster that asked to join lately and fits it, and what people decided (4.4).
+
+Reads only. Whoever asks sees the clusters he may see, and no others. Of a decided request it says that it fits; the
+verdict of that day is not kept, so only of a waiting one it says whether it would be let in now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi.models import AuditEvent
+from registration import evidence, memory, policies, standing
+from registration.evidence import Verdict
+from registration.models import Decline
+from registration.policies import Arrival
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
+    from registration.models import ApprovalPolicy
+
+SHOWN_SINCE = timedelta(days=30)
+MOST = 500
+ACCEPTED = "managedcluster:accept"
+
+
+class Outcome(StrEnum):
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    WAITING = "waiting"
+    NONE = "no decision"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One request to join that fits. ``verdict`` is today's, of one that waits."""
+
+    name: str
+    asked: datetime
+    address: str
+    outcome: Outcome
+    by: str = ""
+    reason: str = ""
+    verdict: str = ""
+
+    @property
+    def is_warning(self) -> bool:
+        """A person said no where the policy might have said yes."""
+        return self.outcome is Outcome.DECLINED
+
+    @property
+    def is_let_in_now(self) -> bool:
+        return self.outcome is Outcome.WAITING and self.verdict == Verdict.SAFE
+
+
+def dry_run(actor: Actor, policy: ApprovalPolicy) -> list[Past]:
+    """Newest first; a policy that is not stored yet can be asked too."""
+    events = [event for event in _registrations(actor) if not policies.misfit(policy, _arrival(event))]
+    names = {event.name for event in events}
+    accepted = _newest(AuditEvent.objects.filter(act=ACCEPTED, name__in=names, outcome="allowed").order_by("time"))
+    declined = {each.cluster: each for each in Decline.objects.filter(cluster__in=names).order_by("declined_at")}
+    rows = {row.uid: row for row in ManagedCluster.objects.filter(name__in=names, deleted_at=None)}
+    waiting = {uid: row for uid, row in rows.items() if _waits(row, declined)}
+    fits_still = {uid for uid, row in waiting.items() if not policies.misfit(policy, standing.arrival_of(row))}
+    found = evidence.of_all([rows[uid].name for uid in fits_still])
+    made = []
+    for event in events:
+        if event.uid in waiting:
+            if event.uid in fits_still:
+                made.append(_past(event, Outcome.WAITING, verdict=str(found[event.name].verdict)))
+            continue
+        made.append(_decided(event, accepted.get(event.uid), declined.get(event.name)))
+    return made
+
+
+def _registrations(actor: Actor) -> list[AuditEvent]:
+    created = AuditEvent.objects.filter(
+        resource=MANAGED_CLUSTER.resource,
+        verb="create",
+        outcome=AuditEvent.Outcome.ALLOWED,
+        time__gte=timezone.now() - SHOWN_SINCE,
+    ).order_by("-time")
+    if not clusters.sees_all(actor):
+        created = created.filter(name__in=clusters.clusters_for(actor).values("name"))
+    return list(created[:MOST])
+
+
+def _arrival(event: AuditEvent) -> Arrival:
+    asker = memory.asker_of(event)
+    return Arrival(event.name, frozenset({asker.credential}), frozenset({asker.address}))
+
+
+def _newest(events: Any) -> dict[str, AuditEvent]:
+    return {event.uid: event for event in events}
+
+
+def _waits(row: ManagedCluster, declined: dict[str, Decline]) -> bool:
+    decline = declined.get(row.name)
+    return not row.hub_accepts_client and (decline is None or decline.lifted_at is not None)
+
+
+def _decided(event: AuditEvent, accepted: AuditEvent | None, decline: Decline | None) -> Past:
+    if decline is not None and decline.declined_at >= event.time and decline.lifted_at is None:
+        return _past(event, Outcome.DECLINED, by=decline.declined_by, reason=decline.reason)
+    if accepted is not None:
+        return _past(event, Outcome.ACCEPTED, by=accepted.user)
+    return _past(event, Outcome.NONE)
+
+
+def _past(event: AuditEvent, outcome: Outcome, **told: str) -> Past:
+    return Past(name=event.name, asked=event.time, address=event.address, outcome=outcome, **told)

@@ -1,0 +1,224 @@
+"""Keeping approval policies: who may, what is written, and what one would have done (K9, D11).
+
+Invariant: a policy acts as the person who changed or enabled it last, so that changing another's policy borrows no
+rights. Every write leaves an audit entry in its transaction. Called by the pages of policies and the wizard.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi import audit, authz, errors, rows, workqueue
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.kinds import Key
+from registration import identity
+from registration.admission import ACCEPT
+from registration.models import ApprovalPolicy, CertificateSigningRequest
+from registration.policies import Rule
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+
+GROUP, PLURAL = "ocmconsole.io", "approvalpolicies"
+VERBS = {"view": "list", "add": "create", "change": "update", "delete": "delete"}
+ACCEPTANCE = "policy_acceptance"
+State = ApprovalPolicy.State
+
+
+# ---------------------------------------------------------------- who may
+
+
+def _label(right: str) -> str:
+    return f"registration.{right}_approvalpolicy"
+
+
+def _asked(right: str, name: str) -> Attributes:
+    return Attributes(VERBS[right], GROUP, PLURAL, name=name)
+
+
+for _right in VERBS:
+    authz.spell(_label(_right), lambda name, right=_right: [_asked(right, name)])  # type: ignore[misc] # a default pins the loop variable
+
+
+def may(actor: Actor, right: str, name: str = "") -> bool:
+    """``right`` is Django's: view, add, change or delete."""
+    return authz.permitted(actor, _label(right), name=name).allowed
+
+
+def missing(right: str) -> str:
+    """What a page says beside a disabled button."""
+    return f"you need the permission {_label(right)} (in RBAC: {VERBS[right]} {PLURAL} in {GROUP})"
+
+
+def require(actor: Actor, right: str, name: str = "") -> None:
+    if not may(actor, right, name):
+        authz.refuse(actor, _asked(right, name), missing(right))
+
+
+def may_keep(actor: Actor, rule: Rule) -> bool:
+    """Whoever may make policies; for one cluster with one token, whoever may accept that cluster by hand."""
+    if may(actor, "add"):
+        return True
+    if not rule.is_exact:
+        return False
+    row = rows.read(MANAGED_CLUSTER, Key("", rule.pattern))
+    return authz.permitted(actor, ACCEPT, obj=row, name=rule.pattern).allowed
+
+
+def rule_of(policy: ApprovalPolicy) -> Rule:
+    return Rule(
+        name=policy.name,
+        expires=policy.expires,
+        reason=policy.reason,
+        tokens=policy.tokens,
+        pattern=policy.pattern,
+        addresses=policy.addresses,
+        clusterset=policy.clusterset,
+        max_accepts=policy.max_accepts,
+    )
+
+
+# ---------------------------------------------------------------- reads
+
+
+def policies_for(actor: Actor) -> QuerySet[ApprovalPolicy]:
+    """All of them for whoever may see policies, else those that act as the person."""
+    found = ApprovalPolicy.objects.counted().order_by("name")
+    return found if may(actor, "view") else found.filter(acts_as=actor.user)
+
+
+def ready(now: datetime) -> list[ApprovalPolicy]:
+    """Those that may let something in, oldest first. One that failed is tried again: the rights may be back."""
+    found = ApprovalPolicy.objects.counted().filter(enabled=True, expires__gt=now).order_by("created", "pk")
+    return [policy for policy in found if policy.state(now) in {State.WORKING, State.FAILING}]
+
+
+def failing(actor: Actor) -> list[ApprovalPolicy]:
+    """What needs a person: policies that could not do what they are for."""
+    now = timezone.now()
+    return [policy for policy in policies_for(actor).exclude(failure="") if policy.state(now) is State.FAILING]
+
+
+# ---------------------------------------------------------------- acts
+
+
+def create_policy(actor: Actor, rule: Rule) -> ApprovalPolicy:
+    """Raises Forbidden, Invalid, AlreadyExists."""
+    if not may_keep(actor, rule):
+        require(actor, "add", rule.name)
+    now = timezone.now()
+    rule.check(now)
+    made = ApprovalPolicy(
+        name=rule.name, created_by=actor.user[:320], created=now, acts_as=actor.user[:320], **rule.columns()
+    )
+    try:
+        _write(actor, "create", made, _told(rule))
+    except IntegrityError as error:
+        raise errors.already_exists("", PLURAL, rule.name) from error
+    return made
+
+
+def change_policy(actor: Actor, name: str, rule: Rule) -> ApprovalPolicy:
+    """From now on it acts as whoever changed it. Raises Forbidden, NotFound, Invalid."""
+    require(actor, "change", name)
+    policy = _existing(name)
+    rule.check(timezone.now())
+    before = rule_of(policy).columns()
+    for column, value in rule.columns().items():
+        setattr(policy, column, value)
+    policy.acts_as, policy.failure, policy.failed_at = actor.user[:320], "", None
+    changed = [
+        {"path": path, "old": _plain(before[path]), "new": _plain(value)}
+        for path, value in rule.columns().items()
+        if before[path] != value
+    ]
+    _write(actor, "update", policy, changed)
+    return policy
+
+
+def enable_policy(actor: Actor, name: str) -> None:
+    """It acts as whoever enabled it. Enabling again changes nothing but that."""
+    require(actor, "change", name)
+    policy = _existing(name)
+    policy.enabled, policy.acts_as, policy.failure, policy.failed_at = True, actor.user[:320], "", None
+    _write(actor, "enable", policy, [{"path": "enabled", "new": True}])
+
+
+def disable_policy(actor: Actor, name: str) -> None:
+    """Nothing more is let in by it. Whoever it acts as may always stop it."""
+    policy = _existing(name)
+    if policy.acts_as != actor.user:
+        require(actor, "change", name)
+    policy.enabled = False
+    _write(actor, "disable", policy, [{"path": "enabled", "old": True, "new": False}])
+
+
+def delete_policy(actor: Actor, name: str) -> None:
+    """What it let in stays; the audit keeps what it did."""
+    require(actor, "delete", name)
+    policy = _existing(name)
+    with transaction.atomic():
+        _entry(
+            actor,
+            "delete",
+            name,
+            [{"path": path, "old": _plain(value)} for path, value in rule_of(policy).columns().items()],
+        )
+        policy.delete()
+
+
+def note_failure(policy: ApprovalPolicy, problem: str) -> None:
+    """Kept with the policy until it works again, for the page and for whoever must look."""
+    if problem != policy.failure:
+        failed_at = timezone.now() if problem else None
+        ApprovalPolicy.objects.filter(pk=policy.pk).update(failure=problem, failed_at=failed_at)
+
+
+def _existing(name: str) -> ApprovalPolicy:
+    found = ApprovalPolicy.objects.filter(name=name).first()
+    if found is None:
+        raise errors.not_found("", PLURAL, name)
+    return found
+
+
+def _write(actor: Actor, act: str, policy: ApprovalPolicy, diff: list[dict[str, Any]]) -> None:
+    """The row, its audit entry, and another look at what waits already."""
+    with transaction.atomic():
+        policy.save()
+        _entry(actor, act, policy.name, diff)
+        if policy.enabled:
+            workqueue.put({(ACCEPTANCE, Key("", name)) for name in _waiting(policy.pattern)}, timezone.now())
+            transaction.on_commit(workqueue.poke)
+
+
+def _entry(actor: Actor, act: str, name: str, diff: list[dict[str, Any]]) -> None:
+    verb = act if act in VERBS.values() else "update"
+    audit.allowed(actor, f"approvalpolicy:{act}", verb=verb, resource=PLURAL, name=name, diff=diff).save()
+
+
+def _told(rule: Rule) -> list[dict[str, Any]]:
+    return [{"path": path, "new": _plain(value)} for path, value in rule.columns().items() if value]
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _waiting(pattern: str) -> list[str]:
+    """Names that ask to join and that the pattern fits."""
+    pending = CertificateSigningRequest.objects.filter(
+        state=CertificateSigningRequest.State.PENDING, addon="", signer=identity.SIGNER
+    )
+    undecided = ManagedCluster.objects.filter(
+        hub_accepts_client=False, deleted_at=None, name__in=pending.values("cluster")
+    )
+    return [name for name in undecided.values_list("name", flat=True) if not pattern or fnmatchcase(name, pattern)]

@@ -1,0 +1,188 @@
+"""Standing orders: what people decided beforehand, done when a cluster comes (K9).
+
+Invariant: each is done as the person who gave the order, through the services and rules of every door, with the rights
+that this person has now; what he may not do himself is not done, and why is kept where he looks. Nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from clustersets import queries as sets
+from ocmconsole.corekinds import bootstrap
+from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.kubeapi import admission, audit, errors, verbs
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.controllers import reconciler
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.session import stand_in
+from registration import evidence, identity, memory, policies, policy_services, queries, services
+from registration.controllers import may_be_given
+from registration.evidence import Verdict
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import ApprovalPolicy, ApprovalPolicyUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.db.models import Model
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from registration.policies import Arrival
+
+log = logging.getLogger(__name__)
+
+POLICY = "policy:"
+State = ApprovalPolicy.State
+
+
+# ---------------------------------------------------------------- wishes that came with a token
+
+
+def _came(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (key,) if old is None else ()
+
+
+@reconciler(MANAGED_CLUSTER, keys=_came)
+def reconcile_token_wish(key: Key) -> None:
+    """K4, A6: set and labels that the minter of a token wished for its clusters, once, and as far as he may."""
+    row = ManagedCluster.objects.at(key).first()
+    if row is None or row.deleted_at is not None:
+        return
+    use = _use_that_brought(row)
+    if use is None or use.wished_uid == row.uid or not (use.token.clusterset or use.token.labels):
+        return
+    use.wished_uid, use.wish_failure = row.uid, _label_as_minter(use.token, key)
+    use.save(update_fields=["wished_uid", "wish_failure"])
+
+
+def _use_that_brought(row: ManagedCluster) -> BootstrapTokenUse | None:
+    """Only of the token with which this very cluster was registered: asking for a name again changes no cluster."""
+    creation = memory.creation_of(MANAGED_CLUSTER, row.name, row.uid)
+    if creation is None or not creation.credential.startswith(bootstrap.PREFIX):
+        return None
+    token = creation.credential.removeprefix(bootstrap.PREFIX)
+    return BootstrapTokenUse.objects.filter(token=token, cluster=row.name).select_related("token").first()
+
+
+def _label_as_minter(token: BootstrapToken, key: Key) -> str:
+    """What stood against it, or ""."""
+    person = stand_in(token.created_by, f"wish:{token.pk}")
+    if person is None:
+        return f"{token.created_by}, who minted the token, is no active user of this hub"
+    try:
+        verbs.edit(person, MANAGED_CLUSTER, key, _labelled(wished_labels(token)))
+    except (errors.Forbidden, errors.Invalid) as error:
+        return error.message
+    return ""
+
+
+def wished_labels(token: BootstrapToken) -> dict[str, str]:
+    return {**token.labels, **({CLUSTERSET_LABEL: token.clusterset} if token.clusterset else {})}
+
+
+def _labelled(labels: dict[str, str]) -> verbs.Edit:
+    def label(doc: Doc) -> None:
+        doc["metadata"]["labels"] = {**(doc["metadata"].get("labels") or {}), **labels}
+
+    return label
+
+
+# ---------------------------------------------------------------- policies
+
+
+def _concerned(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """A request that comes, changes or goes concerns the cluster in its label."""
+    labels = ((new or old or {}).get("metadata") or {}).get("labels") or {}
+    cluster = labels.get(identity.CLUSTER_LABEL)
+    return (Key("", cluster),) if cluster else ()
+
+
+@reconciler(MANAGED_CLUSTER, also={CSR: _concerned})
+def reconcile_policy_acceptance(key: Key) -> None:
+    """K9, D9, D10: a policy lets in what fits it and is Safe, as the person who answers for it, and nothing else."""
+    row = ManagedCluster.objects.at(key).first()
+    if row is None or row.deleted_at is not None or row.hub_accepts_client:
+        return
+    ready = policy_services.ready(timezone.now())
+    if not ready:
+        return
+    arrival = arrival_of(row)
+    fitting = [policy for policy in ready if not policies.misfit(policy, arrival)]
+    if not fitting or not may_be_given(row.name):
+        return
+    found = evidence.of(row.name)
+    if found.verdict is Verdict.SAFE:
+        _first_that_may(fitting, found)
+
+
+def arrival_of(row: ManagedCluster) -> Arrival:
+    """Everybody who had a hand in it: who registered the cluster, and who asks for its certificates."""
+    askers = [memory.asker_of(memory.creation_of(MANAGED_CLUSTER, row.name, row.uid))]
+    askers += [memory.asker_of_request(request.doc) for request in queries.waiting_requests(row.name)]
+    use = _use_that_brought(row)
+    wished = wished_labels(use.token) if use else {}
+    own = {key: value for key, value in row.labels.items() if wished.get(key) != value}
+    return policies.Arrival(
+        name=row.name,
+        credentials=frozenset(asker.credential for asker in askers),
+        addresses=frozenset(asker.address for asker in askers),
+        sets=frozenset(sets.sets_of(own)),
+    )
+
+
+def _first_that_may(fitting: list[ApprovalPolicy], found: evidence.Evidence) -> None:
+    for policy in fitting:
+        problem = _accept(policy, found)
+        policy_services.note_failure(policy, problem)
+        if not problem:
+            return
+
+
+def _accept(policy: ApprovalPolicy, found: evidence.Evidence) -> str:
+    """What stood against it, or "". Set first: the write brings this reconciler back, which then accepts."""
+    person = stand_in(policy.acts_as, f"{POLICY}{policy.name}")
+    if person is None:
+        return f"{policy.acts_as} is no active user of this hub"
+    if not policy_services.may_keep(person, policy_services.rule_of(policy)):
+        return f"{policy.acts_as} may not keep policies any more"
+    assert found.cluster is not None
+    try:
+        if policy.clusterset and found.cluster.clusterset != policy.clusterset:
+            verbs.edit(person, MANAGED_CLUSTER, found.cluster.key, _labelled({CLUSTERSET_LABEL: policy.clusterset}))
+        else:
+            services.accept_cluster(person, found.name, seen=_seen(found))
+    except (errors.Forbidden, errors.Invalid) as error:
+        return error.message
+    return ""
+
+
+def _seen(found: evidence.Evidence) -> services.Seen:
+    """What was weighed is what is accepted: anything newer is a Conflict, and weighed again."""
+    assert found.cluster is not None
+    requests = {asked.name: str(asked.resource_version) for asked in found.waiting}
+    return services.Seen(str(found.cluster.resource_version), requests)
+
+
+@admission.records(MANAGED_CLUSTER)
+def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
+    """K9: asked once more under the counter's lock, so that a policy lets in no more than it was made for."""
+    if new is None or old is None or actor.door is not Door.STANDING or not actor.credential.startswith(POLICY):
+        return []
+    if old["spec"].get("hubAcceptsClient") or not new["spec"].get("hubAcceptsClient"):
+        return []
+    now, cluster = timezone.now(), new["metadata"]["name"]
+    policy = ApprovalPolicy.objects.filter(name=actor.credential.removeprefix(POLICY)).first()
+    if policy is None or policy.state(now) not in {State.WORKING, State.FAILING}:
+        raise errors.Conflict(f"the policy {actor.credential.removeprefix(POLICY)} has ended; {cluster} waits")
+    note = audit.allowed(
+        actor, "approvalpolicy:use", time=now, verb="update", resource=policy_services.PLURAL, name=policy.name,
+        diff=[{"path": "accepted", "new": cluster}],
+    )  # fmt: skip
+    return [ApprovalPolicyUse(policy=policy, cluster=cluster, time=now), note]
