@@ -9,13 +9,14 @@ from django.urls import include, path
 from ocmconsole import views
 from ocmconsole.admin import OwnPassword
 from ocmconsole.live import live
+from ocmconsole.overview import overview
 from ocmconsole.search import search
 
 admin.site.site_header = admin.site.site_title = "ocmconsole"
 admin.site.index_title = "Django admin"
 
 urlpatterns = [
-    path("", views.home, name="home"),
+    path("", overview, name="home"),
     path(
         "login/",
         LoginView.as_view(template_name="registration/login.html", redirect_authenticated_user=True),
