@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db.models import F, Q
 
@@ -34,6 +34,38 @@ def sight(rule: Sight) -> Sight:
     """Add a reason to see clusters; sets use it for their members (D16)."""
     _sights.append(rule)
     return rule
+
+
+class NamedSet(Protocol):
+    """A set of clusters, as far as a list of clusters needs to know one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_exclusive(self) -> bool: ...
+
+    @property
+    def takes_everything(self) -> bool: ...
+
+    def includes(self, present: Mapping[str, str]) -> bool: ...
+
+    def condition(self) -> Q: ...
+
+
+SetReader = Callable[["Actor"], "Iterable[NamedSet]"]
+_set_readers: list[SetReader] = []
+
+
+def names_sets(reader: SetReader) -> SetReader:
+    """Say which sets an actor may see; sets do so for themselves."""
+    _set_readers.append(reader)
+    return reader
+
+
+def named_sets(actor: Actor) -> list[NamedSet]:
+    """The sets that a list may name and filter by, in the order of their names."""
+    return [each for reader in _set_readers for each in reader(actor)]
 
 
 def clusters_for(actor: Actor) -> QuerySet[Any]:
@@ -82,8 +114,8 @@ class Observed:
 
 
 def observe(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
-    """The state of each cluster, with one query however many they are."""
-    rows = words.with_heard(clusters).annotate(skew=F("lease__skew")).select_related("facts")
+    """The state of each cluster, with two queries however many they are."""
+    rows = words.with_heard(clusters).annotate(skew=F("lease__skew")).prefetch_related("facts")
     return [_observed(row, now) for row in rows]
 
 

@@ -55,9 +55,10 @@ class Instant(Func):
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:  # noqa: ARG002 - Django's signature
         """As Django writes times there: text, with a fraction only where there is one."""
         sql, parameters = compiler.compile(self.get_source_expressions()[0])
-        seconds = f"strftime('%%Y-%%m-%%d %%H:%%M:%%S', ({sql}) / {SECOND}, 'unixepoch')"
-        fraction = f"CASE WHEN ({sql}) %% {SECOND} = 0 THEN '' ELSE printf('.%%06d', ({sql}) %% {SECOND}) END"
-        return f"({seconds} || {fraction})", [*parameters] * 3
+        rest = f"((({sql}) %% {SECOND} + {SECOND}) %% {SECOND})"  # SQLite divides towards zero, also before 1970
+        seconds = f"strftime('%%Y-%%m-%%d %%H:%%M:%%S', (({sql}) - {rest}) / {SECOND}, 'unixepoch')"
+        fraction = f"CASE WHEN {rest} = 0 THEN '' ELSE printf('.%%06d', {rest}) END"
+        return f"({seconds} || {fraction})", [*parameters] * 4
 
 
 class Rule(NamedTuple):

@@ -32,6 +32,10 @@ class Membership:
     problem: str = ""
     is_exclusive: bool = False
 
+    @property
+    def takes_everything(self) -> bool:
+        return not self.problem and self.selector.is_empty
+
     def includes(self, present: Mapping[str, str]) -> bool:
         return not self.problem and self.selector.matches(present)
 

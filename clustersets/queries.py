@@ -7,7 +7,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import GROUP
-from clusters.queries import sight
+from clusters.queries import names_sets, sight
 from clustersets import membership
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 def sets_for(actor: Actor) -> QuerySet[Any]:
     """Sets the actor may see, in the order of their names."""
     return ManagedClusterSet.objects.filter(SETS.visible(actor)).order_by("name")
+
+
+@names_sets
+def memberships_for(actor: Actor) -> list[Membership]:
+    """Sets the actor may see; those that are being deleted have no members."""
+    return [membership.of(row.doc) for row in sets_for(actor).filter(deleted_at=None)]
 
 
 def memberships() -> list[Membership]:
