@@ -1,0 +1,92 @@
+"""Fills a hub with a believable fleet: through the hub's own verbs and services, each act at its time.
+
+Called by ``manage.py demo``. What is in no resource, the history of heartbeats, is written by ``past``.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+from random import Random
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from clusters.kinds import LEASE_NAME, instant
+from clusters.models import Lease, ManagedCluster, Serving
+from ocmconsole.demo import past, people
+from ocmconsole.demo.agents import BEATS, KLUSTERLET, WELL, renew, say
+from ocmconsole.demo.families import Names
+from ocmconsole.demo.states import DAY, Fleet, populate
+from ocmconsole.demo.story import Story, happens
+from ocmconsole.kubeapi import changes, errors
+from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor, Door
+from ocmconsole.kubeapi.session import actor_for
+from registration import ca, foundation, identity
+
+log = logging.getLogger(__name__)
+
+HISTORY = 120 * DAY
+
+
+def build(clusters: int, *, seed: int, password: str) -> int:
+    """Fill the hub with so many clusters; returns how many acts that took."""
+    now = timezone.now()
+    random = Random(seed)  # noqa: S311 - it makes up a fleet, no secrets
+    begin = _earliest(now)
+    happens(begin, foundation.ensure)
+    story = Story(now, begin + timedelta(minutes=1), random)
+    admin = _admin()
+    fleet = Fleet(story, Names(random))
+    story.at(story.begin, partial(people.introduce, admin, password))
+    story.at(story.begin, lambda: fleet.tokens.update(people.mint(admin)))
+    story.at(now - 3 * DAY, partial(people.mint_others, admin))
+    story.at(now - 9 * DAY, partial(people.mint_and_revoke, admin))
+    populate(fleet, clusters)
+    count = story.tell()
+    past.write(fleet.agents, now, random)
+    Serving.objects.update_or_create(pk=1, defaults={"since": now - 9 * DAY, "seen": timezone.now()})
+    changes.compact()
+    return count
+
+
+def _earliest(now: datetime) -> datetime:
+    """As long ago as the hub's authority can sign; a new home has none yet."""
+    if not (settings.OCMCONSOLE_HOME / "ca.crt").exists():
+        return now - HISTORY
+    made = ca.load(settings.OCMCONSOLE_HOME).certificate.not_valid_before_utc
+    return max(made + timedelta(minutes=1), now - HISTORY)
+
+
+def _admin() -> Actor:
+    user = User.objects.filter(is_superuser=True, is_active=True).order_by("pk")[0]
+    return actor_for(user, door=Door.CLI, credential="cli")
+
+
+# ---------------------------------------------------------------- and then it goes on
+
+
+def beat() -> int:
+    """A heartbeat of each agent whose turn it is; who was called silent meanwhile says that he is well."""
+    now = timezone.now()
+    done = 0
+    for lease in Lease.objects.filter(name=LEASE_NAME, labels__has_key=BEATS):
+        every, skew = (timedelta(seconds=int(part)) for part in lease.labels[BEATS].split("."))
+        if lease.renew_time is not None and instant(lease.renew_time) + skew + every > now:
+            continue
+        try:
+            done += _go_on(lease.namespace, now - skew)
+        except errors.ApiError as error:  # somebody sends it away or deletes it, which a demonstration is for
+            log.info("%s does not beat: %s", lease.namespace, error.message)
+    return done
+
+
+def _go_on(cluster: str, shown: datetime) -> int:
+    group = identity.group_of(cluster)
+    agent = Actor(user=f"{group}:demo", groups=(group, identity.MANAGED_CLUSTERS, AUTHENTICATED), user_agent=KLUSTERLET)
+    renew(agent, cluster, shown)
+    if ManagedCluster.objects.filter(name=cluster, available="Unknown").exists():
+        say(agent, cluster, WELL)
+    return 1

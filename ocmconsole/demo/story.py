@@ -1,0 +1,66 @@
+"""What happened when: acts with their moments, told from the oldest on, each at its time by the clock it sees.
+
+The hub's own code runs in each moment: rules, reconcilers and audit see that time. What is left behind is what a hub
+leaves that has lived through it, and the audit is in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import time_machine
+from django.utils import timezone
+
+from clusters.models import Serving
+from ocmconsole.kubeapi import workqueue
+from ocmconsole.kubeapi.kinds import Key
+
+Act = Callable[[], object]
+SETTLED = timedelta(milliseconds=1)
+
+
+@dataclass
+class Story:
+    """``begin`` is the earliest moment that can be told: what lies before happens then."""
+
+    now: datetime
+    begin: datetime
+    random: Random
+    acts: list[tuple[datetime, int, Act, bool]] = field(default_factory=list)
+
+    def at(self, moment: datetime, act: Act, *, settle: bool = True) -> None:
+        """What reconcilers make of it may wait for the next act, which is cheaper."""
+        self.acts.append((max(moment, self.begin), len(self.acts), act, settle))
+
+    def ago(self, low: timedelta, high: timedelta) -> datetime:
+        return self.now - low - self.random.random() * (high - low)
+
+    def tell(self) -> int:
+        """Let everything happen; returns how many acts there were."""
+        earliest = self.begin
+        for moment, _, act, settle in sorted(self.acts, key=lambda entry: entry[:2]):
+            earliest = happens(max(moment, earliest), act, settle=settle)
+        return len(self.acts)
+
+
+def happens(moment: datetime, act: Act, *, settle: bool = True) -> datetime:
+    """Do it then, with what the reconcilers make of it; returns when that was over."""
+    with time_machine.travel(moment.astimezone(UTC)):
+        act()
+        if settle:
+            workqueue.drain()
+        return timezone.now() + SETTLED
+
+
+def look_at(reconciler: str, cluster: str) -> Act:
+    """What the sweep would ask for about one cluster, by a hub that has served all the time."""
+
+    def look() -> None:
+        now = timezone.now()
+        Serving.objects.update_or_create(pk=1, defaults={"since": now - timedelta(days=1), "seen": now})
+        workqueue.put({(reconciler, Key("", cluster))}, now)
+
+    return look
