@@ -27,6 +27,7 @@ urlpatterns = [
     path("search/", search, name="search"),
     path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),
+    path("", include("clustersets.urls")),
     path("clusters/", include("clusters.urls")),
     path("admin/password_change/", admin.site.admin_view(OwnPassword.as_view())),
     path("admin/", admin.site.urls),

@@ -24,7 +24,7 @@ const PATTERNFLY = [
     "Nav/nav", "SkipToContent/skip-to-content", "ToggleGroup/toggle-group"].map((path) => `components/${path}.css`),
 ];
 // Order matters: later files refine earlier ones.
-const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "overview", "evidence", "tables", "media"];
+const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "overview", "evidence", "sets", "tables", "media"];
 const FONTS = ["inter", "jetbrains-mono"];
 const NOTICE = "/*! Contains PatternFly 6 (MIT), Inter and JetBrains Mono (SIL OFL 1.1). */\n";
 

@@ -1,0 +1,72 @@
+"""Where sets are bound, and which namespaces a person may see: by RBAC, in the namespace or on the whole hub (D16).
+
+A binding tells a namespace of a set and the other way round, so each is shown only to who may see it: the namespace
+must let the person list its bindings, and whoever shows a name of a set asks ``queries.sets_for``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from clusters.kinds import CLUSTER_LABEL, conditions_of
+from clustersets import rights
+from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSetBinding
+from ocmconsole.corekinds import rbac
+from ocmconsole.corekinds.kinds import NAMESPACE
+from ocmconsole.corekinds.models import Namespace
+from ocmconsole.kubeapi import conditions
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.labels import EVERYTHING
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+
+def bindings_for(actor: Actor) -> QuerySet[Any]:
+    """Bindings that the actor may list where they are, by namespace and name."""
+    return ManagedClusterSetBinding.objects.filter(_listable(actor)).order_by("namespace", "name")
+
+
+def _listable(actor: Actor) -> Q:
+    if rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING):
+        return EVERYTHING
+    return Q(namespace__in=_where_listable(actor))
+
+
+def _where_listable(actor: Actor) -> set[str]:
+    return {
+        namespace
+        for namespace in rbac.index.namespaces_of(actor)
+        if rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
+    }
+
+
+def namespaces_for(actor: Actor) -> QuerySet[Any]:
+    """Namespaces that the actor may get, or whose bindings he may list."""
+    if rights.may(actor, "get", NAMESPACE):
+        return Namespace.objects.order_by("name")
+    mine = rbac.index.namespaces_of(actor)
+    names = {name for name in mine if rights.may(actor, "get", NAMESPACE, name=name, namespace=name)}
+    rules = rbac.index.rules_for(actor)
+    asked = Attributes("get", NAMESPACE.group, NAMESPACE.plural)
+    for name in {name for rule in rules for name in rule.names}:
+        if any(rule.allows(Attributes("get", asked.group, asked.resource, name=name)) for rule in rules):
+            names.add(name)
+    bound = bindings_for(actor).values("namespace")
+    return Namespace.objects.filter(Q(name__in=names | _where_listable(actor)) | Q(name__in=bound)).order_by("name")
+
+
+def of_clusters() -> Q:
+    """Namespaces that belong to the agents of a cluster: no set can be bound there (D4)."""
+    return Q(labels__has_key=CLUSTER_LABEL)
+
+
+def bound(doc: Doc) -> Doc:
+    """The condition Bound of a binding; empty while the hub has not looked at it."""
+    return conditions.find(conditions_of(doc), "Bound") or {}

@@ -1,0 +1,222 @@
+"""One set: its members, where it is bound, whom it reaches, how it chooses; and which clusters could be added."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clusters.models import ManagedCluster
+from clusters.status import Word
+from clusters.words import RANKS, with_word
+from clustersets import bindings, composition, explained, membership, moves, queries, reach, rights, services
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSet
+from ocmconsole.corekinds.models import ClusterRoleBinding
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.links import audit_url, explain_url
+from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.kubeapi.shown import as_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from clustersets.membership import Membership
+    from ocmconsole.kubeapi.actor import Actor
+
+PAGE = 50
+TABS = (("members", "Members"), ("bindings", "Bindings"), ("people", "People"), ("definition", "Definition"))
+
+
+@login_required
+@require_GET
+def set_page(request: HttpRequest, name: str, tab: str = "members") -> HttpResponse:
+    """Head and tabs, and what the tab shows."""
+    actor, now = actor_of(request), timezone.now()
+    row = visible_set(actor, name)
+    found = membership.of(row.doc)
+    members = clusters.clusters_for(actor).filter(found.condition())
+    if tab not in PANELS:
+        raise Http404(f"A set has no tab {tab}.")
+    context = head(actor, row, found, composition.of_clusters(members, now)) | {
+        "tab": tab,
+        "tabs": [
+            {"key": key, "label": label, "url": reverse("clustersets:set", args=_arguments(name, key))}
+            for key, label in TABS
+        ],
+    }
+    return render(request, f"clustersets/{tab}.html", context | PANELS[tab](request, actor, row, members))
+
+
+def visible_set(actor: Actor, name: str) -> ManagedClusterSet:
+    """Raises Http404, the same for what is not there and what one may not see."""
+    row: ManagedClusterSet | None = queries.sets_for(actor).filter(name=name).first()
+    if row is None:
+        raise Http404(f"There is no set {name}, or you may not see it.")
+    return row
+
+
+def _arguments(name: str, tab: str) -> list[str]:
+    return [name] if tab == TABS[0][0] else [name, tab]
+
+
+def head(actor: Actor, row: ManagedClusterSet, found: Membership, counted: composition.Composition) -> dict[str, Any]:
+    name = row.name
+    return {
+        "set": row,
+        "membership": found,
+        "kind": explained.kind(found),
+        "sentence": explained.sentence(found),
+        "conditions": explained.conditions(found),
+        "implied": explained.IMPLIED.get(name, ""),
+        "composition": counted,
+        "owners": reach.owners([name])[name],
+        "can_join": name in rights.joinable(actor, [name]),
+        "join_explain": explain_url("create", rights.JOIN_RESOURCE, name=name),
+        "can_bind": name in rights.bindable(actor, [name]),
+        "bind_explain": explain_url("create", rights.BIND_RESOURCE, name=name),
+        "audit_url": audit_url(MANAGED_CLUSTER_SET.resource, name),
+    }
+
+
+# ---------------------------------------------------------------- tabs
+
+
+def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:
+    now = timezone.now()
+    query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    wanted = request.GET.get("status", "")
+    matching = members.filter(name__contains=query, name__gt=after)
+    if wanted in RANKS:
+        matching = matching.filter(pk__in=with_word(members, now).filter(rank=RANKS[Word(wanted)]).values("pk"))
+    names = list(matching.values_list("name", flat=True)[: PAGE + 1])
+    shown = clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
+    sets = _exclusive(actor)
+    return {
+        "query": query,
+        "status": wanted,
+        "after": after,
+        "members": [_member(each) for each in shown],
+        "next_after": names[PAGE - 1] if len(names) > PAGE else "",
+        "targets": [name for name in sets if name != row.name],
+        "nobody_seen": not members.exists() and _has_members(row),
+        "most": moves.MOST,
+    }
+
+
+def _has_members(row: ManagedClusterSet) -> bool:
+    """Whether there is something that one may not see; never how much."""
+    return ManagedCluster.objects.filter(membership.of(row.doc).condition()).exists()
+
+
+def _exclusive(actor: Actor) -> list[str]:
+    """Sets that one can move clusters into, among those the actor sees."""
+    return [row.name for row in queries.sets_for(actor) if membership.of(row.doc).is_exclusive]
+
+
+def _member(found: clusters.Observed) -> dict[str, Any]:
+    return {
+        "name": found.row.name,
+        "url": reverse("clusters:detail", args=[found.row.name]),
+        "word": found.status.word,
+        "since": found.status.since,
+        "sentence": found.status.sentence,
+        "last_heard": found.last_heard,
+        "version": found.row.kubernetes_version,
+        "clusterset": found.row.clusterset,
+    }
+
+
+def _bindings(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:  # noqa: ARG001 - the signature of panels
+    rows = bindings.bindings_for(actor).filter(cluster_set=row.name)
+    return {
+        "bindings": [
+            {
+                "namespace": each.namespace,
+                "url": reverse("clustersets:namespace", args=[each.namespace]),
+                "unbind_url": reverse("clustersets:unbind", args=[each.namespace, row.name]),
+                "condition": bindings.bound(each.doc),
+                "created": each.created,
+            }
+            for each in rows
+        ],
+        "sees_all": rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING),
+    }
+
+
+def _people(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:  # noqa: ARG001 - the signature of panels
+    sees_rules = rights.may(actor, "list", _kind_of(ClusterRoleBinding))
+    return {
+        "sees_rules": sees_rules,
+        "rules_explain": explain_url("list", _kind_of(ClusterRoleBinding).resource),
+        "rights": [
+            {
+                "key": key,
+                "sentence": sentence,
+                "holders": reach.holders(permission, row.name),
+                "rules": reach.holders_by_rules(permission, row.name) if sees_rules else [],
+                "explain_url": explain_url(*_asked(key), name=row.name),
+            }
+            for key, permission, sentence in reach.RIGHTS
+        ],
+    }
+
+
+def _asked(key: str) -> tuple[str, str]:
+    resources = {"join": rights.JOIN_RESOURCE, "bind": rights.BIND_RESOURCE}
+    return ("create", resources[key]) if key in resources else ("get", MANAGED_CLUSTER_SET.resource)
+
+
+def _kind_of(model: type[Any]) -> kinds.Kind:
+    return next(kind for kind in kinds.all_kinds() if kind.model is model)
+
+
+def _definition(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:  # noqa: ARG001 - the signature of panels
+    return {
+        "yaml": as_yaml(row.doc),
+        "standing": services.standing_reason(row.name),
+        "can_delete": rights.may(actor, "delete", MANAGED_CLUSTER_SET, name=row.name),
+        "delete_explain": explain_url("delete", MANAGED_CLUSTER_SET.resource, name=row.name),
+        "commands": [f"kubectl get managedclusterset {row.name} -o yaml", f"clusteradm get clustersets {row.name}"],
+    }
+
+
+PANELS: dict[str, Callable[[HttpRequest, Actor, ManagedClusterSet, QuerySet[Any]], dict[str, Any]]] = {
+    "members": _members,
+    "bindings": _bindings,
+    "people": _people,
+    "definition": _definition,
+}
+
+
+# ---------------------------------------------------------------- clusters to add
+
+
+@login_required
+@require_GET
+def candidates(request: HttpRequest, name: str) -> HttpResponse:
+    """Clusters that the person sees outside an exclusive set, to choose from."""
+    actor, now = actor_of(request), timezone.now()
+    row = visible_set(actor, name)
+    found = membership.of(row.doc)
+    query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    outside = clusters.clusters_for(actor).exclude(clusterset=name)
+    names = list(outside.filter(name__contains=query, name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    context = head(actor, row, found, composition.of_clusters(outside.none(), now)) | {
+        "query": query,
+        "after": after,
+        "clusters": [
+            _member(each) for each in clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
+        ],
+        "next_after": names[PAGE - 1] if len(names) > PAGE else "",
+    }
+    return render(request, "clustersets/candidates.html", context)
