@@ -18,7 +18,7 @@ from clusters import roles, webhooks
 from clusters.kinds import API_RESOURCE_CLEANUP, GROUP, LEASE, MANAGED_CLUSTER, REGISTER, RESOURCE_CLEANUP, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
-from ocmconsole.corekinds import tokens
+from ocmconsole.corekinds import rights, tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
 from ocmconsole.corekinds.models import Namespace
 from ocmconsole.kubeapi import admission, authz, errors, names, times
@@ -56,6 +56,9 @@ def _accept_spellings(name: str) -> list[Attributes]:
 
 
 authz.spell(ACCEPT, _accept_spellings)
+rights.register(
+    rights.spelled("accept", ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster")
+)
 
 
 # ---------------------------------------------------------------- defaults

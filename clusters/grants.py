@@ -16,13 +16,16 @@ from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedClusterGroupPermission, ManagedClusterUserPermission
-from ocmconsole.corekinds import rbac
+from ocmconsole.corekinds import rbac, rights
+from ocmconsole.corekinds.rights import Right
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.kinds import Kind
 from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
 
+WORDS = (("see", "get"), ("change", "update"), ("remove", "delete"))
+CODENAMES = {"see": "view", "change": "change", "remove": "delete"}
 READ = frozenset({"get", "list", "watch"})
 CHANGE = READ | {"update", "patch"}
 DELETE = READ | {"delete"}
@@ -70,6 +73,25 @@ class Grants:
             return EVERYTHING
         own, shared = self._granted(person, permission__codename__in=codenames)
         return Q(pk__in=own.values("content_object")) | Q(pk__in=shared.values("content_object"))
+
+    def labels_for(self, asked: Attributes) -> frozenset[str]:
+        """The permissions of which any one, held for all objects or for that one, answers the question with yes."""
+        if (asked.group, asked.resource, asked.subresource) != (self.kind.group, self.kind.plural, ""):
+            return frozenset()
+        return frozenset(self._label(codename) for codename, verbs in self.verbs.items() if asked.verb in verbs)
+
+    def words(self, noun: str) -> list[Right]:
+        """The rights to see, change and remove an object. Who may change some fields only is not said to change it."""
+        return [self._right(word, verb, noun) for word, verb in WORDS]
+
+    def _right(self, word: str, verb: str, noun: str) -> Right:
+        def asked(name: str) -> list[Attributes]:
+            return [Attributes(verb, self.kind.group, self.kind.plural, name=name)]
+
+        narrow = frozenset(self._label(codename) for codename in self.limits) if verb not in READ else frozenset()
+        label = self._label(f"{CODENAMES[word]}_{self.kind.model._meta.model_name}")  # noqa: SLF001 - Django's documented name
+        labels = self.labels_for(asked("")[0]) - narrow
+        return Right(word, self.kind.group, self.kind.plural, f"{word} {{}}", noun, label, asked, labels)
 
     def _named_in_rules(self, actor: Actor) -> set[str]:
         return {
@@ -122,3 +144,5 @@ CLUSTERS = Grants(
     },
 )
 authz.authorizer(CLUSTERS.decide)
+rights.carries(CLUSTERS.labels_for)
+rights.register(*CLUSTERS.words("cluster"))

@@ -16,6 +16,7 @@ from clusters.models import ManagedCluster
 from clusters.webhooks import BINDING_WEBHOOK, CLUSTER_WEBHOOK
 from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
+from ocmconsole.corekinds import rights
 from ocmconsole.kubeapi import admission, authz, errors
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
@@ -43,6 +44,10 @@ def _spelled(subresource: str) -> Spelling:
 
 authz.spell(JOIN, _spelled("join"))
 authz.spell(BIND, _spelled("bind"))
+for _word, _permission, _phrase in (("join", JOIN, "add clusters to {}"), ("bind", BIND, "bind {}")):
+    rights.register(
+        rights.spelled(_word, _permission, group=GROUP, plural="managedclustersets", phrase=_phrase, noun="set")
+    )
 
 
 def _set(name: str) -> ManagedClusterSet | None:

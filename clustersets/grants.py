@@ -5,6 +5,7 @@ from __future__ import annotations
 from clusters.grants import CHANGE, DELETE, READ, Grants
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
+from ocmconsole.corekinds import rights
 from ocmconsole.kubeapi import authz
 
 SETS = Grants(
@@ -21,3 +22,5 @@ SETS = Grants(
     },
 )
 authz.authorizer(SETS.decide)
+rights.carries(SETS.labels_for)
+rights.register(*SETS.words("set"))

@@ -6,22 +6,25 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from clusters.kinds import GROUP
+from clusters.kinds import GROUP, MANAGED_CLUSTER
+from clusters.models import ManagedCluster
 from clusters.queries import names_sets, sight
 from clustersets import membership
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
+from ocmconsole.corekinds import whocan
 from ocmconsole.kubeapi import authz, labels
 from ocmconsole.kubeapi.authz import Attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from django.db.models import Q, QuerySet
 
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.models import Resource
 
 
 def sets_for(actor: Actor) -> QuerySet[Any]:
@@ -52,6 +55,15 @@ def by_set(actor: Actor) -> Q:
     granted = ManagedClusterSet.objects.filter(SETS.holding(actor, "view_managedclusterset"))
     shown = (membership.of(row.doc) for row in granted)
     return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), labels.NOTHING)
+
+
+@whocan.reaches("see", MANAGED_CLUSTER.resource)
+def through_sets(name: str) -> Iterator[tuple[str, Resource, str]]:
+    """D16, for who asks who sees a cluster: through which sets, leaving out what each says of himself."""
+    cluster = ManagedCluster.objects.filter(name=name).first()
+    names = sets_of(cluster.labels) if cluster else ()
+    for row in ManagedClusterSet.objects.filter(name__in=names).order_by("name"):
+        yield "clustersets.view_managedclusterset", row, f"as a member of set {row.name}"
 
 
 def _chooses(actor: Actor, shown: Membership) -> bool:

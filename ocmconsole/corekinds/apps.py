@@ -6,7 +6,10 @@ from importlib import import_module
 
 from django.apps import AppConfig
 
-REGISTERING = ("kinds", "definitions", "rbac", "admission", "escalation", "controllers", "garbage", "tokens", "reviews")
+REGISTERING = (
+    *("kinds", "definitions", "rbac", "backends", "admission", "escalation", "controllers", "garbage"),
+    *("tokens", "reviews"),
+)
 
 
 class CoreKindsConfig(AppConfig):

@@ -1,6 +1,7 @@
-"""Django permissions spelled as RBAC: the same right whether a page, guardian or a rule asks (D2).
+"""Django permissions spelled as RBAC: the same right whether a page, guardian, a rule or a review asks (D2).
 
-``authz.spell`` says which questions stand for a permission. Django calls this backend after its own and guardian's.
+``authz.spell`` says which questions stand for a permission. Django calls the backend after its own and guardian's; the
+chain of authorizers calls ``by_permission``, so that a SubjectAccessReview knows what a page knows.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from typing import Any
 
 from django.contrib.auth.backends import BaseBackend
 
-from ocmconsole.corekinds import rbac
+from ocmconsole.corekinds import rbac, rights
 from ocmconsole.kubeapi import authz, session
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.authz import Attributes, Decision
 
 
 class RbacBackend(BaseBackend):
@@ -24,3 +27,17 @@ class RbacBackend(BaseBackend):
             return False
         actor = session.actor_for(user_obj)
         return any(rbac.index.decide(actor, attributes) is not None for attributes in asked)
+
+
+@authz.authorizer
+def by_permission(actor: Actor, asked: Attributes) -> Decision | None:
+    """D2: a question that spells a permission is answered by whoever gave the permission, for all or for one object."""
+    permission = authz.permission_for(asked) if asked.verb in {"create", "update"} else ""
+    person = authz.person_of(actor) if permission else None
+    if person is None or person.is_superuser:
+        return None
+    if not person.has_perm(permission):
+        obj = rights.meant_by(permission, asked.name)
+        if obj is None or not person.has_perm(permission, obj):
+            return None
+    return Decision(allowed=True, reason=f"{permission} granted to {actor.user}")

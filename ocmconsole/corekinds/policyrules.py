@@ -46,11 +46,12 @@ class PolicyRule(NamedTuple):
             return False
         if asked.path:
             return any(_path_matches(pattern, asked.path) for pattern in self.paths)
-        return (
-            (asked.group in self.groups or ANY in self.groups)
-            and (not self.names or asked.name in self.names)
-            and _resource_matches(self.resources, asked.resource, asked.subresource)
-        )
+        return (not self.names or asked.name in self.names) and self.speaks_of(asked)
+
+    def speaks_of(self, asked: Attributes) -> bool:
+        """Whether it is about that resource or subresource at all, whatever the verb and the name."""
+        is_group = asked.group in self.groups or ANY in self.groups
+        return is_group and _resource_matches(self.resources, asked.resource, asked.subresource)
 
     def covers(self, other: PolicyRule) -> bool:
         """Whether this rule alone allows everything that the other does."""

@@ -56,6 +56,10 @@ class Subject(NamedTuple):
         return f'{self.kind} "{self.name}"'
 
 
+def subjects_of(actor: Actor) -> list[Subject]:
+    return [Subject("User", actor.user), *(Subject("Group", group) for group in actor.groups)]
+
+
 class Binding(NamedTuple):
     """``role`` is None when the reference cannot name a role."""
 
@@ -79,6 +83,14 @@ class Binding(NamedTuple):
         shown = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
         role = self.role[1] if self.role else ""
         return f'RBAC: allowed by {shown} of {self.role_kind} "{role}" to {subject}'
+
+
+class Granted(NamedTuple):
+    """One rule that a binding gives to a subject; None stands for a role that does not exist."""
+
+    subject: Subject
+    binding: Binding
+    rule: PolicyRule | None
 
 
 def _subjects(docs: Iterable[Doc], namespace: str) -> Iterator[Subject]:
@@ -160,9 +172,16 @@ class Tables:
         subjects = {("User", actor.user), *(("Group", group) for group in actor.groups)}
         return {namespace for kind, name, namespace in self._bound if namespace and (kind, name) in subjects}
 
+    def granted(self) -> Iterator[Granted]:
+        """Everything that anybody is given, anywhere."""
+        for binding in list(self._bindings.values()):
+            for rule in (self._rules.get(binding.role) if binding.role else None) or (None,):
+                for subject in binding.subjects:
+                    yield Granted(subject, binding, rule)
+
     def _bindings_of(self, actor: Actor, namespace: str) -> Iterator[tuple[Subject, Binding]]:
         """Those of the whole hub, then those of the namespace."""
-        subjects = [Subject("User", actor.user), *(Subject("Group", group) for group in actor.groups)]
+        subjects = subjects_of(actor)
         for scope in ("", namespace) if namespace else ("",):
             for subject in subjects:
                 for binding in self._bound.get((*subject, scope), ()):
@@ -191,6 +210,10 @@ class RuleIndex:
     def rules_for(self, actor: Actor, namespace: str = "") -> list[PolicyRule]:
         """Every rule that the actor holds on the whole hub and in that namespace."""
         return self.catch_up().rules_for(actor, namespace)
+
+    def granted(self) -> Iterator[Granted]:
+        """Everything that RBAC gives to anybody, for pages that show it."""
+        return self.catch_up().granted()
 
     def lacking(self, actor: Actor, rules: Iterable[PolicyRule], namespace: str = "") -> list[PolicyRule]:
         """What the actor would need in addition, to hand out these rules there."""

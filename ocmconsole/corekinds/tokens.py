@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from ocmconsole.corekinds import bootstrap, identity
+from ocmconsole.corekinds import bootstrap, identity, rights
 from ocmconsole.corekinds.bootstrap import Terms
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
 from ocmconsole.kubeapi import audit, authentication, authz, errors
@@ -274,5 +274,10 @@ def _record(
 
 
 authz.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
+rights.register(
+    rights.spelled(
+        "mint", MINT, group=MINTING.group, plural=MINTING.resource, phrase="mint bootstrap tokens", noun="token"
+    )
+)
 authentication.reads_tokens(service_account_actor)
 authentication.reads_tokens(bootstrap_actor)

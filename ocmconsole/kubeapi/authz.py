@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.contrib.auth import get_user_model
@@ -67,6 +67,12 @@ def spell(permission: str, spelling: Spelling) -> None:
 
 def spellings(permission: str, name: str) -> list[Attributes]:
     return _spellings[permission](name) if permission in _spellings else []
+
+
+def permission_for(asked: Attributes) -> str:
+    """The Django permission that the question spells, or nothing."""
+    asked = replace(asked, version="*")
+    return next((label for label, spelling in _spellings.items() if asked in spelling(asked.name)), "")
 
 
 def authorize(actor: Actor, attributes: Attributes) -> Decision:
