@@ -32,7 +32,7 @@ class RbacBackend(BaseBackend):
 @authz.authorizer
 def by_permission(actor: Actor, asked: Attributes) -> Decision | None:
     """D2: a question that spells a permission is answered by whoever gave the permission, for all or for one object."""
-    permission = authz.permission_for(asked) if asked.verb in {"create", "update"} else ""
+    permission = authz.permission_for(asked)
     person = authz.person_of(actor) if permission else None
     if person is None or person.is_superuser:
         return None

@@ -170,3 +170,36 @@ class BootstrapTokenUse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.token_id} {self.cluster}"
+
+
+class AccessRequest(models.Model):
+    """Somebody was told no, and asks those who can for it. Answered once; a no may be asked again."""
+
+    class Answer(models.TextChoices):
+        GRANTED = "granted"
+        DISMISSED = "dismissed"
+
+    user = models.CharField(max_length=320, db_index=True)
+    verb = models.CharField(max_length=20)
+    # As links spell it: plural[/subresource][.group].
+    resource = models.CharField(max_length=253)
+    namespace = NameField(max_length=253, blank=True, default="")
+    name = NameField(max_length=253, blank=True, default="")
+    reason = models.TextField()
+    at = models.DateTimeField()
+    answer = models.CharField(max_length=9, choices=Answer, blank=True, default="")
+    answered_by = models.CharField(max_length=320, blank=True, default="")
+    answered_at = models.DateTimeField(null=True)
+    answer_reason = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["user", "verb", "resource", "namespace", "name"],
+                condition=models.Q(answer=""),
+                name="corekinds_accessrequest_open_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.verb} {self.resource} {self.name}".rstrip()

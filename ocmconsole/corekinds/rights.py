@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
+# As sentences tell them: what decides before what looks.
+ORDER = ("accept", "join", "bind", "mint", "change", "remove", "see")
 ALL = "*"  # in a sentence: every object there is
 RESOURCE = re.compile(r"[a-z0-9*][a-z0-9.*-]*(/[a-z0-9*][a-z0-9.*-]*)?", re.ASCII)
 VERB = re.compile(r"[a-z]{1,20}|\*", re.ASCII)
@@ -78,7 +80,8 @@ def carries(carrier: Carrier) -> Carrier:
 
 
 def all_rights() -> list[Right]:
-    return list(_rights.values())
+    """The widest first."""
+    return sorted(_rights.values(), key=lambda right: (ORDER.index(right.word), right.plural))
 
 
 def find(word: str, group: str, plural: str) -> Right | None:
@@ -86,7 +89,7 @@ def find(word: str, group: str, plural: str) -> Right | None:
 
 
 def on(group: str, plural: str) -> list[Right]:
-    return [right for right in _rights.values() if (right.group, right.plural) == (group, plural)]
+    return [right for right in all_rights() if (right.group, right.plural) == (group, plural)]
 
 
 def spelled(word: str, permission: str, *, group: str, plural: str, phrase: str, noun: str) -> Right:

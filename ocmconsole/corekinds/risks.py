@@ -77,7 +77,7 @@ def _changes_every_object(source: Source) -> Iterator[Risk]:
 def _names_a_pattern(source: Source) -> Iterator[Risk]:
     if patterns := [name for name in source.rule.names if ANY in name]:
         why = f"RBAC takes {', '.join(patterns)} as a name, which no object can have."
-        yield Risk(PATTERN, source, why, "List the names; for names to come, give the right on all objects or on a set.")
+        yield Risk(PATTERN, source, why, "List the names, or give the right on all objects or on a set.")
 
 
 def _accepts_blindly(own: Iterable[Source], usable: Iterable[Source]) -> Iterator[Risk]:

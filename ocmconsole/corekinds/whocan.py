@@ -171,7 +171,7 @@ def permitting(asked: Question, *, only: User | None = None) -> list[Source]:
     """Django's permissions that answer with yes, of everybody or of one person and his groups."""
     found = list(_superusers(only)) + list(_everywhere(asked.labels, only))
     obj = rights.object_of(asked.group, asked.plural, asked.name)
-    if obj is not None:
+    if obj is not None and type(obj) in governed():
         found += _on_objects(type(obj), Q(permission__codename__in=_codenames(asked.labels), content_object=obj), only)
     word = asked.right.word if asked.right else asked.verb
     for reach in _reaches.get((word, asked.resource), ()) if asked.name else ():

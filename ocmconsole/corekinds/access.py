@@ -1,0 +1,243 @@
+"""Acts of the access pages: give a preset, take a source away, ask for access and answer such requests.
+
+Everything is written by ``permissions`` or through the verbs as the person who acts, whose own rights bound what he can
+hand out; what has no audit of its own gets an entry here. Called by the access pages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from ocmconsole.corekinds import kinds, presets, rights, whocan
+from ocmconsole.corekinds.models import AccessRequest
+from ocmconsole.corekinds.presets import Permitted, Plan
+from ocmconsole.corekinds.rbac import SERVICE_ACCOUNT, Subject
+from ocmconsole.corekinds.rights import ALL, Question
+from ocmconsole.corekinds.whocan import Door, Source
+from ocmconsole.kubeapi import authz, errors, permissions, verbs
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.permissions import MAY_CHANGE, Act, Change, Holder, Place
+from ocmconsole.kubeapi.values import shown
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+MOST_OPEN = 20
+ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectaccessreviews")
+
+
+def administers(actor: Actor) -> bool:
+    """Whether he may change permissions at all; which, his own rights say."""
+    return authz.permitted(actor, MAY_CHANGE).allowed
+
+
+def sees_everyone(actor: Actor) -> bool:
+    """Whoever changes permissions, or may ask the API about others; all others see themselves only."""
+    return administers(actor) or authz.authorize(actor, ASKING_ABOUT_OTHERS).allowed
+
+
+# ---------------------------------------------------------------- give
+
+
+def give(actor: Actor, plan: Plan) -> int:
+    """All of the plan or nothing; how much of it was new. Raises Forbidden, NotFound, AlreadyExists."""
+    if plan.permissions:
+        holder = holder_of(plan.subject)
+        return permissions.change(actor, [_change(Act.GRANT, each, holder) for each in plan.permissions])
+    for each in plan.documents:
+        authz.require(actor, verbs.attributes(each.kind, "create", Key(each.namespace, "")))
+    made: list[tuple[Any, Key]] = []
+    try:
+        for each in plan.documents:
+            verbs.create(actor, each.kind, each.doc, namespace=each.namespace)
+            made.append((each.kind, Key(each.namespace, each.doc["metadata"]["name"])))
+    except errors.ApiError:
+        for kind, key in reversed(made):  # a role without its binding gives nothing, but nobody would find it
+            verbs.delete(actor, kind, key)
+        raise
+    return len(made)
+
+
+def holder_of(subject: Subject) -> Holder:
+    """The person or group of Django; RBAC's names need be nobody's here. Raises NotFound."""
+    row: Holder | None = (
+        User.objects.filter(username=subject.name).first()
+        if subject.kind == "User"
+        else Group.objects.filter(name=subject.name).first()
+    )
+    if row is None:
+        word = "person" if subject.kind == "User" else "group"
+        raise errors.NotFound(f"there is no {word} {shown(subject.name)} on this hub to hold a Django permission")
+    return row
+
+
+def _change(act: Act, wanted: Permitted, holder: Holder) -> Change:
+    app, _, codename = wanted.label.partition(".")
+    permission = Permission.objects.get(content_type__app_label=app, codename=codename)
+    obj = rights.object_of(wanted.group, wanted.plural, wanted.name)
+    if wanted.name and obj is None:
+        raise errors.not_found(wanted.group, wanted.plural, wanted.name)
+    return Change(act, permission, holder, obj)
+
+
+# ---------------------------------------------------------------- take away
+
+
+def take(actor: Actor, source: Source) -> None:
+    """Take one source away. Raises Forbidden, NotFound, Conflict, and BadRequest for what is no grant."""
+    if source.door is Door.PERMISSION:
+        obj_name = "" if ALL in source.names else source.names[0]
+        plural, _, group = source.resource.partition(".")
+        wanted = Permitted(source.label, group, plural, obj_name)
+        permissions.change(actor, [_change(Act.REVOKE, wanted, holder_of(source.subject))])
+    elif source.door is Door.BINDING:
+        _unbind(actor, source)
+    else:
+        raise errors.BadRequest("a superuser is one by his account: change that in Django admin")
+
+
+def _unbind(actor: Actor, source: Source) -> None:
+    """Off the binding's subjects; a binding without any goes."""
+    assert source.binding is not None
+    key = Key(*source.binding.place)
+    kind = kinds.ROLE_BINDING if key.namespace else kinds.CLUSTER_ROLE_BINDING
+    if len(source.binding.subjects) == 1:
+        verbs.delete(actor, kind, key)
+    else:
+        verbs.edit(actor, kind, key, lambda doc: _without(doc, source.subject))
+
+
+def _without(doc: Doc, subject: Subject) -> None:
+    namespace = doc["metadata"].get("namespace", "")
+    doc["subjects"] = [each for each in doc.get("subjects") or [] if _named(each, namespace) != subject]
+
+
+def _named(doc: Doc, namespace: str) -> Subject:
+    if doc["kind"] == "ServiceAccount":
+        return Subject("User", f"{SERVICE_ACCOUNT}{doc.get('namespace') or namespace}:{doc['name']}")
+    return Subject(doc["kind"], doc["name"])
+
+
+# ---------------------------------------------------------------- requests
+
+
+def requests_for(actor: Actor) -> QuerySet[AccessRequest]:
+    """All of them for whoever changes permissions, else one's own; newest first."""
+    rows = AccessRequest.objects.order_by("-at", "-pk")
+    return rows if administers(actor) else rows.filter(user=actor.user)
+
+
+def waiting_requests(actor: Actor) -> QuerySet[AccessRequest]:
+    """Those that the actor could answer, oldest first."""
+    rows = AccessRequest.objects.filter(answer="").exclude(user=actor.user).order_by("at", "pk")
+    return rows if administers(actor) else rows.none()
+
+
+def ask(actor: Actor, asked: Question, reason: str) -> AccessRequest:
+    """Ask for what was refused. Raises Conflict when it waits already, or when too much does."""
+    if AccessRequest.objects.filter(user=actor.user, answer="").count() >= MOST_OPEN:
+        raise errors.Conflict(f"{MOST_OPEN} of your requests wait already; wait for answers first")
+    row = AccessRequest(
+        user=actor.user[:320],
+        verb=asked.verb,
+        resource=asked.resource,
+        namespace=asked.namespace,
+        name=asked.name,
+        reason=reason,
+        at=timezone.now(),
+    )
+    try:
+        with transaction.atomic():
+            row.save()
+            _record(actor, "ask", row, reason)
+    except IntegrityError as error:
+        raise errors.Conflict("you have asked for this already, and nobody has answered yet") from error
+    return row
+
+
+def question_of(row: AccessRequest) -> Question:
+    return rights.question(row.verb, row.resource, name=row.name, namespace=row.namespace)
+
+
+def plan_of(row: AccessRequest) -> Plan:
+    """The least that answers the request with yes: a Django permission where one means it, else a rule of RBAC."""
+    asked, subject = question_of(row), Subject("User", row.user)
+    told = (asked.sentence,)
+    right = asked.right
+    is_there = not asked.name or rights.object_of(asked.group, asked.plural, asked.name) is not None
+    if right and is_there and User.objects.filter(username=row.user).exists():
+        return Plan(subject, (Permitted(right.permission, right.group, right.plural, asked.name),), sentences=told)
+    first = asked.asked[0]
+    rule: Doc = {"apiGroups": [first.group], "resources": [first.full_resource], "verbs": [first.verb]}
+    if first.name:
+        rule["resourceNames"] = [first.name]
+    name = f"{presets.RBAC_PREFIX}-request-{row.pk}"
+    documents = presets.role_and_binding(name, subject, [rule], namespace=first.namespace)
+    return Plan(subject, documents=documents, sentences=told)
+
+
+def grant_request(actor: Actor, row: AccessRequest) -> Plan:
+    """Give what was asked for, as far as the actor may hand it out. Raises Forbidden, Conflict."""
+    _require_administrator(actor, row, "grant")
+    _require_open(row)
+    plan = plan_of(row)
+    give(actor, plan)
+    _answer(actor, row, AccessRequest.Answer.GRANTED, "")
+    return plan
+
+
+def dismiss_request(actor: Actor, row: AccessRequest, reason: str) -> None:
+    """Answer with no, and why; the person reads it. Raises Forbidden, Conflict."""
+    _require_administrator(actor, row, "dismiss")
+    _require_open(row)
+    _answer(actor, row, AccessRequest.Answer.DISMISSED, reason)
+
+
+def _require_open(row: AccessRequest) -> None:
+    if row.answer:
+        raise errors.Conflict(f"{row.answered_by} has answered this already: {row.answer}")
+
+
+def _answer(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
+    now = timezone.now()
+    columns = {"answer": answer, "answered_by": actor.user[:320], "answered_at": now, "answer_reason": reason}
+    with transaction.atomic():
+        if not AccessRequest.objects.filter(pk=row.pk, answer="").update(**columns):
+            raise errors.Conflict("somebody else has just answered this")
+        _record(actor, "grant" if answer == AccessRequest.Answer.GRANTED else "dismiss", row, reason)
+
+
+def _require_administrator(actor: Actor, row: AccessRequest, verb: str) -> None:
+    if not administers(actor):
+        asked = Attributes(verb, resource="accessrequests", name=row.user)
+        authz.refuse(actor, asked, f"the permission {MAY_CHANGE} is missing")
+
+
+def _record(actor: Actor, verb: str, row: AccessRequest, reason: str) -> None:
+    place = Place("", "accessrequests", row.user, str(row.pk))
+    diff = [
+        {"path": path, "new": value}
+        for path in ("verb", "resource", "namespace", "name")
+        if (value := getattr(row, path))
+    ]
+    permissions.entry(actor, f"accessrequest:{verb}", place, diff=diff, reason=reason).save()
+
+
+def find(subject: Subject, key: str) -> Source | None:
+    """The source of the subject that ``key_of`` names."""
+    return next((source for source in whocan.held_by([subject])[subject] if key_of(source) == key), None)
+
+
+def key_of(source: Source) -> str:
+    """What stands for the source in an address."""
+    if source.binding:
+        return f"binding:{source.binding.place[0]}/{source.binding.place[1]}"
+    return f"permission:{source.label}@{'' if ALL in source.names else f'{source.resource}/{source.names[0]}'}"

@@ -1,0 +1,232 @@
+"""Roles that people play on a hub, as what each needs: previewed first, given then, all of it or nothing.
+
+A preset is made of words (``rights``). On all objects and on one it becomes Django permissions, which know no less and
+no more than the word; for names that need not exist yet, and for what happens in a namespace, it becomes rules of RBAC.
+Pure: what is planned here ``access`` gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from ocmconsole.corekinds import kinds, rbac, rights
+from ocmconsole.corekinds.rbac import Subject
+
+if TYPE_CHECKING:
+    from ocmconsole.corekinds.rights import Right
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
+
+GROUP = "cluster.open-cluster-management.io"
+CLUSTERS, SETS, BINDINGS = "managedclusters", "managedclustersets", "managedclustersetbindings"
+TOKENS = ("ocmconsole.io", "bootstraptokens")
+AUDIT = "kubeapi.view_auditevent"
+READ = ("get", "list", "watch")
+RBAC_PREFIX = "access"
+
+
+class Scope(StrEnum):
+    """What the rights are about."""
+
+    ALL = "all"
+    SET = "set"
+    CLUSTER = "cluster"
+    NAMES = "names"
+    NAMESPACE = "namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """``words`` are rights by word and plural; ``labels`` are permissions that no word is for."""
+
+    key: str
+    title: str
+    says: str
+    icon: str
+    words: tuple[tuple[str, str], ...]
+    scopes: tuple[Scope, ...]
+    labels: tuple[str, ...] = ()
+    note: str = ""
+
+
+PRESETS = {
+    preset.key: preset
+    for preset in (
+        Preset(
+            "approver",
+            "Approver",
+            "Sees clusters and decides who may join.",
+            "user-check",
+            (("see", CLUSTERS), ("accept", CLUSTERS)),
+            (Scope.ALL, Scope.CLUSTER, Scope.NAMES),
+            note="Accepting also lets him send a cluster away again.",
+        ),
+        Preset(
+            "set-owner",
+            "Set owner",
+            "Adds clusters to a set and takes them out, binds it, sees its clusters.",
+            "boxes",
+            (("see", SETS), ("join", SETS), ("bind", SETS)),
+            (Scope.SET, Scope.ALL),
+            note="To move a cluster he must also be allowed to change that cluster.",
+        ),
+        Preset(
+            "binder",
+            "Namespace binder",
+            "Binds a set into one namespace, where placements then choose from it.",
+            "link-2",
+            (("bind", SETS),),
+            (Scope.NAMESPACE,),
+        ),
+        Preset(
+            "viewer",
+            "Viewer",
+            "Looks, and changes nothing.",
+            "eye",
+            (("see", CLUSTERS), ("see", SETS)),
+            (Scope.ALL, Scope.SET, Scope.CLUSTER),
+        ),
+        Preset(
+            "auditor",
+            "Auditor",
+            "Looks at everything, and at what everybody did.",
+            "scroll-text",
+            (("see", CLUSTERS), ("see", SETS)),
+            (Scope.ALL,),
+            labels=(AUDIT,),
+        ),
+        Preset(
+            "minter",
+            "Token minter",
+            "Mints bootstrap tokens, with which clusters ask to join.",
+            "ticket",
+            (("mint", TOKENS[1]),),
+            (Scope.ALL,),
+            note="A token lets a cluster ask; somebody who may accept still decides.",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be given to whom: a preset, where, and the names that the scope speaks of."""
+
+    preset: Preset
+    subject: Subject
+    scope: Scope
+    names: tuple[str, ...] = ()
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """A Django permission, on one object or on all."""
+
+    label: str
+    group: str = ""
+    plural: str = ""
+    name: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"on {self.name}" if self.name else "on all objects"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A role or a binding, to be created."""
+
+    kind: Kind
+    namespace: str
+    doc: Doc
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Permissions or documents, never both, so that all of it is given or nothing."""
+
+    subject: Subject
+    permissions: tuple[Permitted, ...] = ()
+    documents: tuple[Document, ...] = ()
+    sentences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan(wish: Wish) -> Plan:
+    words = _words(wish)
+    if wish.scope in {Scope.NAMES, Scope.NAMESPACE}:
+        return _of_rules(wish, words)
+    names = wish.names if wish.scope is not Scope.ALL else ("",)
+    permitted = [Permitted(word.permission, word.group, word.plural, name) for word in words for name in names]
+    permitted += [Permitted(label) for label in wish.preset.labels]
+    told = [word.sentence(wish.names or (rights.ALL,)) for word in words]
+    told += ["read the audit of everybody"] if AUDIT in wish.preset.labels else []
+    notes = [wish.preset.note] if wish.preset.note else []
+    if wish.scope is Scope.ALL:
+        notes.append("It also counts for objects that do not exist yet.")
+    if wish.scope in {Scope.SET, Scope.CLUSTER}:
+        notes.append("It ends with the object: one that is made again under the same name inherits nothing.")
+    return Plan(wish.subject, permissions=tuple(permitted), sentences=tuple(told), notes=tuple(notes))
+
+
+def _words(wish: Wish) -> list[Right]:
+    """A viewer of one set needs no word about clusters: whoever sees a set sees its members."""
+    only = {Scope.SET: SETS, Scope.CLUSTER: CLUSTERS}.get(wish.scope, "")
+    wanted = [(word, plural) for word, plural in wish.preset.words if only in {"", plural}]
+    return [right for right in rights.all_rights() if (right.word, right.plural) in wanted]
+
+
+# ---------------------------------------------------------------- RBAC
+
+
+def _of_rules(wish: Wish, words: list[Right]) -> Plan:
+    notes = [wish.preset.note] if wish.preset.note else []
+    rules = [rule_of(word, wish.names) for word in words]
+    told = [word.sentence(wish.names or (rights.ALL,)) for word in words]
+    name = f"{RBAC_PREFIX}-{wish.preset.key}-{_digest(wish)}"
+    if wish.scope is Scope.NAMES:
+        rules.append(_rule(GROUP, CLUSTERS, ("update", "patch"), wish.names))
+        told.append(f"change the labels and taints of {', '.join(wish.names)} as well")
+        notes.append("RBAC takes each name as it is, without patterns, and counts for names that do not exist yet.")
+        notes.append("RBAC cannot limit an update to acceptance; a Django permission on one cluster can.")
+    documents = role_and_binding(name, wish.subject, rules)
+    if wish.scope is Scope.NAMESPACE:
+        verbs = ("create", "delete", *READ)
+        documents += role_and_binding(name, wish.subject, [_rule(GROUP, BINDINGS, verbs)], namespace=wish.namespace)
+        told.append(f"create and delete bindings in namespace {wish.namespace}")
+    return Plan(wish.subject, documents=documents, sentences=tuple(told), notes=tuple(notes))
+
+
+def rule_of(right: Right, names: tuple[str, ...]) -> Doc:
+    """The right as RBAC spells it first (D2)."""
+    asked = right.asked("")[0]
+    return _rule(asked.group, asked.full_resource, (asked.verb,), names)
+
+
+def _rule(group: str, resource: str, verbs: tuple[str, ...], names: tuple[str, ...] = ()) -> Doc:
+    rule: dict[str, Any] = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return rule | ({"resourceNames": list(names)} if names else {})
+
+
+def role_and_binding(name: str, subject: Subject, rules: list[Doc], *, namespace: str = "") -> tuple[Document, ...]:
+    role = kinds.ROLE if namespace else kinds.CLUSTER_ROLE
+    binding = kinds.ROLE_BINDING if namespace else kinds.CLUSTER_ROLE_BINDING
+    bound = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac.GROUP, "kind": role.kind, "name": name},
+        "subjects": [{"apiGroup": rbac.GROUP, "kind": subject.kind, "name": subject.name}],
+    }
+    return (
+        Document(role, namespace, {"metadata": {"name": name}, "rules": rules}),
+        Document(binding, namespace, bound),
+    )
+
+
+def _digest(wish: Wish) -> str:
+    """The same wish has the same name, so that giving it twice is noticed."""
+    parts = (str(wish.subject), wish.scope, *sorted(wish.names), wish.namespace)
+    return sha256("\0".join(parts).encode()).hexdigest()[:8]
