@@ -48,9 +48,8 @@ def set_page(request: HttpRequest, name: str, tab: str = "members") -> HttpRespo
     if tab not in PANELS:
         raise Http404(f"A set has no tab {tab}.")
     context = head(actor, row, found, composition.of_clusters(members, now)) | {
-        "tab": tab,
         "tabs": [
-            {"key": key, "label": label, "url": reverse("clustersets:set", args=_arguments(name, key))}
+            {"label": label, "url": reverse("clustersets:set", args=_arguments(name, key)), "current": key == tab}
             for key, label in TABS
         ],
     }
@@ -120,7 +119,7 @@ def _has_members(row: ManagedClusterSet) -> bool:
 
 def _exclusive(actor: Actor) -> list[str]:
     """Sets that one can move clusters into, among those the actor sees."""
-    return [row.name for row in queries.sets_for(actor) if membership.of(row.doc).is_exclusive]
+    return [each.name for each in queries.memberships_for(actor) if each.is_exclusive]
 
 
 def _member(found: clusters.Observed) -> dict[str, Any]:

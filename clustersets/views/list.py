@@ -37,15 +37,20 @@ def set_list(request: HttpRequest) -> HttpResponse:
     """The sets that the person may see, by name."""
     actor, query = actor_of(request), request.GET.get("q", "").strip()
     visible = queries.sets_for(actor)
+    is_map = request.GET.get("view") == "map"
+    address = reverse("clustersets:list")
     context: dict[str, Any] = {
         "query": query,
         "total": visible.count(),
-        "view": "map" if request.GET.get("view") == "map" else "list",
+        "tabs": [
+            {"label": "List", "url": address, "current": not is_map},
+            {"label": "Map", "url": f"{address}?view=map", "current": is_map},
+        ],
         "can_create": rights.may(actor, "create", MANAGED_CLUSTER_SET),
         "create_explain": explain_url("create", MANAGED_CLUSTER_SET.resource),
         "hidden": not visible.exists() and ManagedClusterSet.objects.exists(),
     }
-    if context["view"] == "map":
+    if is_map:
         return render(request, "clustersets/map.html", context | _map(actor, request.GET.get("node", "")))
     found = visible.filter(name__contains=query, name__gt=request.GET.get("after", ""))
     page = list(found[: PAGE + 1])

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
-from clustersets import membership, moves, queries, services
+from clustersets import moves, queries, services
 from clustersets.forms import MoveForm
 from clustersets.kinds import DEFAULT_SET
 from clustersets.services import Moved
@@ -83,7 +83,7 @@ def _moved_alone(
 
 def _targets(actor: Actor) -> list[str]:
     """Only an exclusive set can be moved into; the others choose for themselves."""
-    return [row.name for row in queries.sets_for(actor) if membership.of(row.doc).is_exclusive]
+    return [each.name for each in queries.memberships_for(actor) if each.is_exclusive]
 
 
 def _page(

@@ -56,7 +56,7 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         "query": query,
         "after": after,
         "of_clusters": of_clusters,
-        "has_cluster_namespaces": visible.filter(bindings.of_clusters()).exists(),
+        "tabs": _tabs(of_clusters=of_clusters) if visible.filter(bindings.of_clusters()).exists() else [],
         "namespaces": [
             {"name": name, "url": reverse("clustersets:namespace", args=[name]), "sets": bound[name]}
             for name in names[:PAGE]
@@ -66,6 +66,14 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         "sees_any": visible.exists(),
     }
     return render(request, "clustersets/namespaces.html", context)
+
+
+def _tabs(*, of_clusters: bool) -> list[dict[str, Any]]:
+    address = reverse("clustersets:namespaces")
+    return [
+        {"label": "For workloads", "url": address, "current": not of_clusters},
+        {"label": "Of clusters", "url": f"{address}?of=clusters", "current": of_clusters},
+    ]
 
 
 @login_required
