@@ -15,6 +15,7 @@ BEAT = {
     "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
     "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
     "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
+    "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 

@@ -26,6 +26,7 @@ django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written wi
 
 LAST_PORT = 65_535
 SHORTEST_SECRET = 32
+SHORTEST_RETENTION = timedelta(days=30)
 UNIX = "unix:"
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -74,6 +75,17 @@ def duration(name: str, default: str) -> timedelta:
     except ImproperlyConfigured as error:
         msg = f"{name}: {error}"
         raise ImproperlyConfigured(msg) from error
+
+
+def retention(name: str) -> timedelta | None:
+    """How long to keep something, at least a month; None is for ever."""
+    if not text(name):
+        return None
+    found = duration(name, "")
+    if found < SHORTEST_RETENTION:
+        msg = f"{name} must be at least {SHORTEST_RETENTION.days}d, or empty to keep everything"
+        raise ImproperlyConfigured(msg)
+    return found
 
 
 def listed(name: str, default: str = "") -> list[str]:
@@ -199,6 +211,8 @@ OCMCONSOLE_GC_RESOURCES = resources(
 OCMCONSOLE_GUARD_DISCONNECT = flag("OCMCONSOLE_GUARD_DISCONNECT", default=True)
 OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING = flag("OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING", default=False)
 OCMCONSOLE_ALLOW_REKEY = flag("OCMCONSOLE_ALLOW_REKEY", default=False)
+OCMCONSOLE_AUDIT_RETENTION = retention("OCMCONSOLE_AUDIT_RETENTION")
+AUDIT_KEY = kept_secret(OCMCONSOLE_HOME, "audit-key")
 
 # ---------------------------------------------------------------- Django
 

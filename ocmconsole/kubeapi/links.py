@@ -9,7 +9,7 @@ ACTIVITY = "/activity/"
 
 
 def explain_url(verb: str, resource: str, *, name: str = "", namespace: str = "", user: str = "") -> str:
-    """The page that says why; ``resource`` as RBAC spells it with its group: ``managedclusters/accept.register.…io``."""
+    """The page that says why; ``resource`` as RBAC spells it with its group, such as ``managedclusters/accept.…``."""
     asked = {"verb": verb, "resource": resource, "name": name, "namespace": namespace, "user": user}
     return f"{EXPLAIN}?{urlencode({key: value for key, value in asked.items() if value})}"
 

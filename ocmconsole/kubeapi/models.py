@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.errors import Doc
 
+APPEND_ONLY = "the audit is append-only: entries are neither changed nor removed"
+
 _store_is_writing: ContextVar[bool] = ContextVar("store_is_writing", default=False)
 
 
@@ -170,6 +172,22 @@ class Owner(models.Model):
         return f"{self.resource} {Key(self.namespace, self.name)} of {self.owner_uid}"
 
 
+class AuditQuerySet(models.QuerySet[Any]):
+    """Append-only: a denial is counted on its row for a minute, and retention cuts what is sealed (D11)."""
+
+    def update(self, **columns: Any) -> int:
+        if columns.keys() - {"count", "time"}:
+            raise RuntimeError(APPEND_ONLY)
+        return super().update(**columns)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise RuntimeError(APPEND_ONLY)
+
+    def cut(self) -> int:
+        """For ``seals.cut`` alone."""
+        return super().delete()[0]
+
+
 class AuditEvent(models.Model):
     """Who did what through which door, or was refused and why. Append-only; denials of one minute share a row (D11)."""
 
@@ -200,11 +218,36 @@ class AuditEvent(models.Model):
     # Digest of what a minute's equal denials share; null for writes.
     same = models.CharField(max_length=64, null=True, unique=True)  # noqa: DJ001 - unique among denials only
 
+    objects: ClassVar[AuditQuerySet] = AuditQuerySet.as_manager()  # type: ignore[assignment] # a queryset's own manager
+
     class Meta:
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["resource", "namespace", "name", "time"])]
 
     def __str__(self) -> str:
         return f"{self.time:%Y-%m-%d %H:%M:%S} {self.user} {self.act} {self.resource} {self.name}: {self.outcome}"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        if not self._state.adding:
+            raise RuntimeError(APPEND_ONLY)
+        super().save(*args, **options)
+
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:  # noqa: ARG002 - Django's signature
+        raise RuntimeError(APPEND_ONLY)
+
+
+class AuditSeal(models.Model):
+    """A segment of the audit and its place in the hash chain (D11). Stays when the entries are cut."""
+
+    number = models.PositiveIntegerField(primary_key=True)
+    first = models.BigIntegerField()
+    last = models.BigIntegerField(unique=True)
+    count = models.PositiveIntegerField()
+    newest = models.DateTimeField()
+    digest = models.CharField(max_length=64)
+    cut_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.number} up to {self.last}: {self.digest[:16]}"
 
 
 class WorkItem(models.Model):

@@ -69,7 +69,7 @@ def delegate(*labels: str, obj: Any = None) -> Actor:
     permissions.grant(ROOT, permissions.MAY_CHANGE, to=raj)
     for label in labels:
         permissions.grant(ROOT, label, to=raj, obj=obj)
-    AuditEvent.objects.all().delete()
+    AuditEvent.objects.all().cut()
     return actor(raj)
 
 
@@ -421,7 +421,7 @@ class NobodyHandsOutMoreThanHeHolds(TestCase):
         held = {(name, label, place(label, on_one=on_one) is not None) for name, label, on_one in given_first}
         for name, label, on_one in held:
             permissions.grant(ROOT, label, to=people[name], obj=c1 if on_one else None)
-        AuditEvent.objects.all().delete()
+        AuditEvent.objects.all().cut()
         done = 0
         for is_grant, by, label, to, on_one in tries:
             obj = place(label, on_one=on_one)

@@ -1,0 +1,194 @@
+"""The audit's hash chain: whatever is done to what was sealed, verify says so (D11)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from ocmconsole.kubeapi import audit, seals
+from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
+
+pytestmark = [pytest.mark.django_db, pytest.mark.contract("D11")]
+
+ANA = Actor(user="ana", groups=("reviewers",), door=Door.WEB)
+TABLE = AuditEvent._meta.db_table
+
+
+def note(count: int, *, ago: timedelta = timedelta(minutes=5)) -> list[AuditEvent]:
+    entries = [
+        audit.allowed(
+            ANA,
+            f"test:{index}",
+            resource="tests",
+            name=f"n{index}",
+            time=timezone.now() - ago,
+            diff=[{"path": "a", "new": index}],
+        )
+        for index in range(count)
+    ]
+    for entry in entries:
+        entry.save()
+    return entries
+
+
+def execute(sql: str, *values: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+
+
+@pytest.fixture
+def sealed(monkeypatch: pytest.MonkeyPatch) -> list[AuditEvent]:
+    """Nine entries in three seals."""
+    monkeypatch.setattr(seals, "SEGMENT", 3)
+    entries = note(9)
+    assert seals.seal() == 3
+    return entries
+
+
+def test_what_was_sealed_verifies(sealed: list[AuditEvent]) -> None:
+    report = seals.verify()
+    assert (report.entries, report.seals, report.unsealed, report.flaws) == (9, 3, 0, ())
+    assert report.head == AuditSeal.objects.get(number=3).digest
+
+
+def test_sealing_again_seals_nothing(sealed: list[AuditEvent]) -> None:
+    assert seals.seal() == 0
+
+
+def test_what_may_still_be_counted_is_not_sealed() -> None:
+    note(2)
+    note(2, ago=timedelta(seconds=30))
+    assert seals.seal() == 1
+    assert seals.verify().unsealed == 2
+
+
+def changed(column: str, value: object) -> Callable[[list[AuditEvent]], None]:
+    return lambda entries: execute(f"UPDATE {TABLE} SET {column} = %s WHERE id = %s", value, entries[4].pk)  # noqa: S608 - a column of ours
+
+
+def swapped(entries: list[AuditEvent]) -> None:
+    first, second = entries[3].pk, entries[4].pk
+    for old, new in ((first, -1), (second, first), (-1, second)):
+        execute(f"UPDATE {TABLE} SET id = %s WHERE id = %s", new, old)  # noqa: S608 - our own table
+
+
+def removed(entries: list[AuditEvent]) -> None:
+    execute(f"DELETE FROM {TABLE} WHERE id = %s", entries[4].pk)  # noqa: S608 - our own table
+
+
+def seal_removed(_: list[AuditEvent]) -> None:
+    AuditSeal.objects.filter(number=2).delete()
+
+
+def seal_remade(_: list[AuditEvent]) -> None:
+    AuditSeal.objects.filter(number=2).update(digest="0" * 64)
+
+
+def segment_removed(entries: list[AuditEvent]) -> None:
+    for entry in entries[3:6]:
+        execute(f"DELETE FROM {TABLE} WHERE id = %s", entry.pk)  # noqa: S608 - our own table
+    seal_removed(entries)
+
+
+def put_in(entries: list[AuditEvent]) -> None:
+    """An entry with a number before all that is sealed."""
+    entry = audit.allowed(ANA, "test:late", resource="tests")
+    entry.pk = entries[0].pk - 1
+    entry.save(force_insert=True)
+
+
+CHANGES = {
+    "user": changed('"user"', "mallory"),
+    "outcome": changed("outcome", "denied"),
+    "reason": changed("reason", "because"),
+    "count": changed("count", 2),
+    "address": changed("address", "10.0.0.9"),
+    "name": changed("name", "other"),
+    "diff": changed("diff", "[]"),
+    "removed": removed,
+    "swapped": swapped,
+    "seal removed": seal_removed,
+    "seal remade": seal_remade,
+    "segment removed": segment_removed,
+    "put in": put_in,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_no_change_of_what_was_sealed_goes_unnoticed(change: Callable[[Any], None], sealed: list[AuditEvent]) -> None:
+    change(sealed)
+    assert seals.verify().flaws
+
+
+def test_a_chain_made_anew_without_the_key_does_not_fit(sealed: list[AuditEvent], settings: Any) -> None:
+    """Whoever writes the database alone cannot compute the seals."""
+    changed("reason", "because")(sealed)
+    right, settings.AUDIT_KEY = settings.AUDIT_KEY, "guessed"
+    AuditSeal.objects.all().delete()
+    assert seals.seal() == 3
+    settings.AUDIT_KEY = right
+    assert len(seals.verify().flaws) == 3
+
+
+def test_a_chain_that_was_cut_off_at_the_end_lacks_the_head_that_was_noted(sealed: list[AuditEvent]) -> None:
+    head = seals.verify().head
+    execute(f"DELETE FROM {TABLE} WHERE id > %s", sealed[5].pk)  # noqa: S608 - our own table
+    AuditSeal.objects.filter(number=3).delete()
+    assert not seals.verify().flaws
+    assert seals.verify(expected=head).flaws
+
+
+def test_retention_removes_sealed_entries_and_leaves_their_seals(sealed: list[AuditEvent], settings: Any) -> None:
+    settings.OCMCONSOLE_AUDIT_RETENTION = timedelta(days=40)
+    assert seals.cut(timezone.now() + timedelta(days=39)) == 0
+    young = note(1)
+    assert seals.cut(timezone.now() + timedelta(days=41)) == 9
+    assert list(AuditEvent.objects.all()) == young
+    assert not seals.verify().flaws
+
+
+def test_everything_is_kept_unless_a_retention_is_set(sealed: list[AuditEvent]) -> None:
+    assert seals.cut(timezone.now() + timedelta(days=4000)) == 0
+
+
+@pytest.mark.parametrize("act", [lambda entry: entry.delete(), lambda entry: entry.save(), lambda _: AuditEvent.objects.all().delete(),
+                                 lambda _: AuditEvent.objects.update(reason="")])  # fmt: skip
+def test_the_hub_itself_cannot_change_an_entry(act: Callable[[AuditEvent], None]) -> None:
+    entry = note(1)[0]
+    with pytest.raises(RuntimeError, match="append-only"):
+        act(entry)
+
+
+def test_the_command_says_what_it_found(sealed: list[AuditEvent]) -> None:
+    out = io.StringIO()
+    call_command("audit", "verify", stdout=out)
+    assert "9 entries in 3 seals are as they were sealed." in out.getvalue()
+    removed(sealed)
+    errors = io.StringIO()
+    with pytest.raises(CommandError):
+        call_command("audit", "verify", stderr=errors)
+    assert "are 2, and 3 were sealed" in errors.getvalue()
+
+
+def test_the_export_is_a_line_of_json_for_each_entry() -> None:
+    note(2, ago=timedelta(days=2))
+    note(1)
+    out = io.StringIO()
+    call_command("audit", "export", "--since", f"{timezone.now() - timedelta(days=1):%Y-%m-%d}", stdout=out)
+    entries = [orjson.loads(line) for line in out.getvalue().splitlines()]
+    assert [(entry["user"], entry["act"]) for entry in entries] == [("ana", "test:0")]
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    for text in ("yesterday", "2026-13-01", "2026-11-21T14:00:00"):
+        with pytest.raises(CommandError, match="2026-1"):
+            call_command("audit", "export", "--since", text)
