@@ -156,6 +156,16 @@ def last_segment(value: object) -> str:
 
 
 @register.filter
+def who(value: object) -> str:
+    """A user of the audit as people call him: the hub itself, the agent of a cluster, or his name."""
+    text = str(value)
+    if text.startswith("system:ocmconsole:"):
+        return "the hub"
+    cluster, _, agent = text.removeprefix("system:open-cluster-management:").partition(":")
+    return f"agent of {cluster}" if text.startswith("system:open-cluster-management:") and agent else text
+
+
+@register.filter
 def initials(value: object) -> str:
     return str(value)[:2]
 
