@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+import yaml
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
@@ -163,6 +164,13 @@ def who(value: object) -> str:
         return "the hub"
     cluster, _, agent = text.removeprefix("system:open-cluster-management:").partition(":")
     return f"agent of {cluster}" if text.startswith("system:open-cluster-management:") and agent else text
+
+
+@register.filter
+def pretty(value: object) -> str:
+    """A value of a document as YAML writes it, for comparing before and after."""
+    text = value if isinstance(value, str) else yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    return text.removesuffix("\n").removesuffix("\n...")
 
 
 @register.filter
