@@ -7,6 +7,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
 from ocmconsole import views
+from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
 from ocmconsole.live import live
 from ocmconsole.overview import overview
@@ -25,10 +26,11 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("live", live, name="live"),
     path("search/", search, name="search"),
+    path("activity/", activity, name="activity"),
     path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),
     path("", include("clustersets.urls")),
-    path("clusters/", include("clusters.urls")),
+    path("", include("clusters.urls")),
     path("admin/password_change/", admin.site.admin_view(OwnPassword.as_view())),
     path("admin/", admin.site.urls),
 ]

@@ -62,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody looks for; empty is anything. Events have no actor and no verb of the API: such filters drop them."""
+    """What somebody looks for; empty is anything. Events have no actor and no verb: such filters drop them."""
 
     source: str = ""
     kind: str = ""
@@ -91,7 +91,7 @@ def page(
     """``before`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
     found: list[Entry] = []
     if wanted.takes_audit:
-        found += [_told_by_audit(row) for row in _after(_audit(audit, wanted), "audit", "time", before)[: size + 1]]
+        found += [_told_by_audit(row) for row in _after(audit_rows(audit, wanted), "audit", "time", before)[: size + 1]]
     if wanted.takes_events:
         found += [
             _told_by_event(row) for row in _after(_events(events, wanted), "event", "last_seen", before)[: size + 1]
@@ -100,7 +100,7 @@ def page(
     return Page(found[:size], found[size - 1].cursor if len(found) > size else "")
 
 
-def _audit(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEvent]:
+def audit_rows(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEvent]:
     if wanted.kind:
         rows = rows.filter(_is_of(wanted.kind))
     if wanted.actor:

@@ -1,0 +1,165 @@
+"""Activity: what happened on the hub, Events and audit as one stream, as far as the person may see (console 4.1, D16).
+
+Whoever holds ``kubeapi.view_auditevent`` reads it all. Others read what was done to clusters, sets and certificate
+requests that they see, and what they did themselves.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Q
+from django.http import StreamingHttpResponse
+from django.shortcuts import render
+from django.utils.dateparse import parse_date
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.traces import OWN
+from clustersets import queries as clustersets
+from clustersets.kinds import MANAGED_CLUSTER_SET
+from ocmconsole.corekinds import trail
+from ocmconsole.corekinds.models import Event
+from ocmconsole.kubeapi import authz, seals
+from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
+from ocmconsole.kubeapi.session import actor_of
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST
+from registration.models import CertificateSigningRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+
+SOURCES = (("", "All"), ("audit", "Audit"), ("event", "Events"))
+KINDS = ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "CertificateSigningRequest",
+         "ManagedClusterAddOn", "ManifestWork", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")  # fmt: skip
+VERBS = ("create", "update", "patch", "delete")
+FILTERS = ("source", "kind", "actor", "verb", "resource", "name", "namespace", "since", "until")
+LONGEST = 320
+MAY_READ_ALL = "kubeapi.view_auditevent"
+
+
+def reads_all(actor: Actor) -> bool:
+    return authz.permitted(actor, MAY_READ_ALL).allowed
+
+
+def audit_for(actor: Actor) -> QuerySet[AuditEvent]:
+    """Entries that the actor may read."""
+    if reads_all(actor):
+        return AuditEvent.objects.all()
+    names = clusters.clusters_for(actor).order_by().values("name")
+    sets = clustersets.sets_for(actor).order_by().values("name")
+    requests = CertificateSigningRequest.objects.filter(cluster__in=names).values("name")
+    return AuditEvent.objects.filter(
+        Q(user=actor.user)
+        | Q(resource__in=OWN, namespace="", name__in=names)
+        | Q(resource=MANAGED_CLUSTER_SET.resource, name__in=sets)
+        | Q(resource=CERTIFICATE_SIGNING_REQUEST.resource, name__in=requests)
+    )
+
+
+def events_for(actor: Actor) -> QuerySet[Event]:
+    if reads_all(actor):
+        return Event.objects.all()
+    names = clusters.clusters_for(actor).order_by().values("name")
+    return Event.objects.filter(regarding_kind=MANAGED_CLUSTER.kind, regarding_name__in=names)
+
+
+@login_required
+@require_GET
+def activity(request: HttpRequest) -> HttpResponse:
+    """The stream, newest first; filtered by the address, which can be sent to somebody."""
+    actor = actor_of(request)
+    given = {name: request.GET.get(name, "").replace("\0", "").strip()[:LONGEST] for name in FILTERS}
+    denied = bool(request.GET.get("denied"))
+    wanted = trail.Wanted(
+        source=given["source"],
+        kind=given["kind"],
+        actor=given["actor"],
+        verb=given["verb"],
+        outcome=AuditEvent.Outcome.DENIED if denied else "",
+    )
+    events, audit = _narrowed(events_for(actor), audit_for(actor), given)
+    found = trail.page(events, audit, wanted, before=request.GET.get("before", ""))
+    chosen = {name: value for name, value in given.items() if value} | ({"denied": "1"} if denied else {})
+    all_of_it = reads_all(actor)
+    context = {
+        "page": found,
+        "wanted": wanted,
+        "given": given,
+        "denied": denied,
+        "sources": [
+            {"label": label, "url": _query({**chosen, "source": value}), "current": value == given["source"]}
+            for value, label in SOURCES
+        ],
+        "kinds": KINDS,
+        "verbs": VERBS,
+        "chips": [
+            {"label": f"{name.capitalize()}: {given[name]}", "url": _query({**chosen, name: ""})}
+            for name in ("resource", "name", "namespace", "since", "until")
+            if given[name]
+        ],
+        "is_filtered": bool(chosen),
+        "first_url": _query(chosen) if request.GET.get("before") else "",
+        "next_url": _query({**chosen, "before": found.next}) if found.next else "",
+        "export_url": _query({**chosen, "export": "jsonl"}),
+        "reads_all": all_of_it,
+        "seal": AuditSeal.objects.order_by("-number").first() if all_of_it else None,
+    }
+    if request.GET.get("export"):
+        return _export(trail.audit_rows(audit, wanted))
+    return render(request, "activity.html", context)
+
+
+def _narrowed(
+    events: QuerySet[Event], audit: QuerySet[AuditEvent], given: dict[str, str]
+) -> tuple[QuerySet[Event], QuerySet[AuditEvent]]:
+    """By object and by day; a resource is the audit's word for it, of which Events know the kind alone."""
+    if given["resource"]:
+        audit = audit.filter(
+            Q(resource=given["resource"]) | Q(resource__startswith=f"{given['resource']}.")
+            | Q(resource__startswith=f"{given['resource']}/")
+        )  # fmt: skip
+        events = events.filter(regarding_kind=trail.kind_of(given["resource"]) or "-")
+    if given["name"]:
+        audit, events = audit.filter(name=given["name"]), events.filter(regarding_name=given["name"])
+    if given["namespace"]:
+        audit = audit.filter(namespace=given["namespace"])
+        events = events.filter(regarding_namespace=given["namespace"])
+    if since := _day(given["since"]):
+        audit, events = audit.filter(time__gte=since), events.filter(last_seen__gte=since)
+    if until := _day(given["until"]):
+        audit, events = audit.filter(time__lt=until), events.filter(last_seen__lt=until)
+    return events, audit
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        found = parse_date(text)
+    except ValueError:
+        return None
+    return datetime(found.year, found.month, found.day, tzinfo=UTC) if found else None
+
+
+def _query(chosen: dict[str, str]) -> str:
+    return "?" + urlencode({name: value for name, value in chosen.items() if value})
+
+
+def _export(rows: QuerySet[AuditEvent]) -> StreamingHttpResponse:
+    """What the filter leaves of the audit, as ``manage.py audit export`` writes it."""
+
+    def lines() -> Iterator[bytes]:
+        for entry in rows.order_by("pk").iterator():
+            yield seals.line(entry) + b"\n"
+
+    answer = StreamingHttpResponse(lines(), content_type="application/jsonl")
+    answer["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
+    return answer
