@@ -21,10 +21,10 @@ const PATTERNFLY = [
   "base/patternfly-variables.css",
   "base/patternfly-common.css",
   ...["Alert/alert", "Breadcrumb/breadcrumb", "Button/button", "Card/card", "Form/form", "FormControl/form-control",
-    "Nav/nav", "SkipToContent/skip-to-content", "ToggleGroup/toggle-group"].map((path) => `components/${path}.css`),
+    "Nav/nav", "SkipToContent/skip-to-content", "Tabs/tabs", "ToggleGroup/toggle-group"].map((path) => `components/${path}.css`),
 ];
 // Order matters: later files refine earlier ones.
-const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "overview", "evidence", "sets", "tables", "media"];
+const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "health", "overview", "evidence", "sets", "tables", "cluster", "media"];
 const FONTS = ["inter", "jetbrains-mono"];
 const NOTICE = "/*! Contains PatternFly 6 (MIT), Inter and JetBrains Mono (SIL OFL 1.1). */\n";
 
