@@ -88,7 +88,7 @@ def label_names(clusters: QuerySet[Any]) -> list[Name]:
     each = "jsonb_each_text" if connection.vendor == "postgresql" else "json_each"
     visible, parameters = clusters.order_by().values("labels").query.sql_with_params()
     statement = (
-        f"SELECT l.key, COUNT(*) AS having, COUNT(DISTINCT l.value) FROM ({visible}) c, {each}(c.labels) l"  # noqa: S608 - SQL of Django's own
+        f"SELECT l.key, COUNT(*), COUNT(DISTINCT l.value) FROM ({visible}) c, {each}(c.labels) l"  # noqa: S608 - SQL of Django's own
         " GROUP BY l.key ORDER BY COUNT(*) DESC, l.key LIMIT %s"
     )
     with connection.cursor() as cursor:

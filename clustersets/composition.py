@@ -48,6 +48,7 @@ class Composition:
         """Tone and length, for a bar."""
         return [(part.word.tone, part.count) for part in self.parts]
 
+
 def of_clusters(clusters: QuerySet[Any], now: datetime) -> Composition:
     """One query."""
     rows = with_word(clusters, now).order_by().values("rank").annotate(count=Count("pk"))

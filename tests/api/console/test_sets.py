@@ -29,8 +29,15 @@ def fleet() -> None:
     """Two exclusive sets and one by labels; two namespaces, one bound."""
     for name in ("default", "web", "db"):
         make.clusterset(name)
-    make.clusterset("prod", selector={"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}})
-    for name, of, env in (("web-1", "web", "prod"), ("web-2", "web", "test"), ("db-1", "db", "prod"), ("lost", "", "x")):
+    make.clusterset(
+        "prod", selector={"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}}
+    )
+    for name, of, env in (
+        ("web-1", "web", "prod"),
+        ("web-2", "web", "test"),
+        ("db-1", "db", "prod"),
+        ("lost", "", "x"),
+    ):
         make.cluster(name, labels={"env": env} | ({CLUSTERSET_LABEL: of} if of else {}))
     for name in ("shop", "ops"):
         make.namespace(name)
@@ -181,7 +188,7 @@ class TestMove:
         assert f"name={lacking}" in step.explain_url
         refused = client.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"})
         assert refused.status_code == 403
-        assert 'cannot add/remove a ManagedCluster' in text(refused)
+        assert "cannot add/remove a ManagedCluster" in text(refused)
         assert where("web-1") == "web"
 
     def test_without_the_right_to_change_the_cluster_nothing_moves(self, fleet: None) -> None:
@@ -229,7 +236,7 @@ class TestMove:
         assert "it was moved meanwhile" in text(admin.post("/sets/_moved/undo/", follow=True))
         assert where("web-1") == "default"
 
-    def test_after_ten_minutes_nothing_is_undone(self, admin: Client, time_machine: Any) -> None:
+    def test_after_ten_minutes_nothing_is_undone(self, admin: Client) -> None:
         admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"})
         session = admin.session
         session["clustersets.moved"] = session["clustersets.moved"] | {"at": "2020-01-01T00:00:00+00:00"}
@@ -309,7 +316,11 @@ class TestDelete:
 
 class TestBinding:
     def binder(self, *names: str, namespace: str = "ops") -> Client:
-        grant(person("raj"), rule("get list create delete", "managedclustersetbindings", groups=GROUP), namespace=namespace)
+        grant(
+            person("raj"),
+            rule("get list create delete", "managedclustersetbindings", groups=GROUP),
+            namespace=namespace,
+        )
         return owner(*names, rights="view bind")
 
     @pytest.mark.contract("A9")
