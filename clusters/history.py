@@ -24,6 +24,7 @@ NO_CELLS = bytes(CELLS // 4)
 # Tenths of a second in two bytes; what is further off is shown as this far.
 FURTHEST = 32_767
 NO_SKEW = -32_768
+Span = tuple[datetime, datetime]
 NO_SKEWS = NO_SKEW.to_bytes(2, "big", signed=True) * HOURS
 
 
@@ -141,6 +142,28 @@ def _gaps(cells: Iterable[Cell]) -> Iterator[Gap]:
         worst = max(cell.level for cell in found)
         if worst is not Level.FULL:
             yield Gap(found[0].start, len(found) * CELL, worst)
+
+
+def lasting(turns: Iterable[tuple[datetime, bool]], begin: datetime, end: datetime, *, now_on: bool) -> list[Span]:
+    """From when to when something held that began (True) and ended (False) at these moments, in the order of time."""
+    found, since, is_known = [], begin, False
+    for moment, begins in turns:
+        if begins:
+            since, is_known = moment, True
+        else:
+            found.append((since, moment))
+            is_known = False
+    if now_on:
+        found.append((since if is_known else begin, end))
+    return found
+
+
+def touches(gap: Gap, spans: Iterable[Span]) -> bool:
+    return any(start < gap.end and gap.start < end for start, end in spans)
+
+
+def by_day(cells: Iterable[Cell]) -> dict[date, list[Cell]]:
+    return {day: list(found) for day, found in groupby(cells, key=lambda cell: cell.start.date())}
 
 
 def flaps(cells: Iterable[Cell]) -> int:
