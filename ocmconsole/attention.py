@@ -89,7 +89,7 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     if not over + soon:
         return None
     parts = [f"{over} ended and cannot speak."] * bool(over) + [f"{soon} end within 7 days."] * bool(soon)
-    url = f"{reverse('clusters:list')}?certificate=expired&certificate=soon"
+    url = f"{reverse('registration:certificates')}?lane={'ended' if over else 'week'}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
     return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, text)
