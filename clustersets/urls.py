@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clustersets.views import move, namespaces
+from clustersets.views import move, namespaces, of_cluster  # noqa: F401 - a tab
 from clustersets.views.create import create_set
 from clustersets.views.detail import candidates, set_page
 from clustersets.views.list import set_list

@@ -1,167 +1,160 @@
-"""One cluster: state, since, why, next; then conditions, taints and what it is."""
+"""The page of one cluster: dispatches to its tabs, and the first of them, the summary."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-from django.contrib.auth.decorators import login_required
+from django.contrib import messages
 from django.http import Http404
-from django.shortcuts import render
-from django.urls import reverse
-from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_POST
 
-from clusters import claims, queries, status
-from clusters.claims import Wanted
-from clusters.kinds import conditions_of, spec_of
-from clusters.models import ClusterFacts, ManagedCluster
+from clusters import glosses, services, status, taints
+from clusters.kinds import MANAGED_CLUSTER, conditions_of
+from clusters.quantities import number, readable
 from clusters.status import Word
-from ocmconsole.corekinds.models import Event
-from ocmconsole.kubeapi import authz
-from ocmconsole.kubeapi.session import actor_of
-from ocmconsole.kubeapi.shown import as_yaml
+from clusters.views import opened
+from clusters.views.opened import SUMMARY, TABS, Opened, opens_cluster, tab_url
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.links import audit_url
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.errors import Doc
 
-EVENTS_SHOWN = 20
-# Worst first; a condition that the hub does not know stands between.
-TONES = {"danger": 0, "caution": 1, "quiet": 2, "ok": 3}
-ACCEPT = "clusters.accept_managedcluster"
-HUB_TAINTS = frozenset(
-    {"cluster.open-cluster-management.io/unreachable", "cluster.open-cluster-management.io/unavailable"}
-)
+# Shown first; what else a cluster has follows in the order of its names.
+FIRST = ("cpu", "memory", "pods", "ephemeral-storage")
+FULL = 100
 
 
-@login_required
+@opens_cluster
 @require_GET
-def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
-    """One cluster: state, since, why, next; then conditions, taints and what it is."""
-    actor, now = actor_of(request), timezone.now()
-    rows = queries.observe(queries.clusters_for(actor).filter(name=name), now)
-    if not rows:
-        raise Http404(f"There is no cluster {name}, or you may not see it.")
-    found = rows[0]
-    row, state, doc = found.row, found.status, found.row.doc
-    known = ClusterFacts.objects.filter(cluster=name).first()
-    can_accept = authz.permitted(actor, ACCEPT, obj=row, name=name).allowed
-    waits = not row.hub_accepts_client or state.word is Word.WAITING
-    context = {
-        "cluster": _cluster(row, doc),
-        "word": state.word,
-        "sentence": state.sentence,
-        "since": state.since,
-        "why": state.why,
-        "next": state.next,
-        "conditions": _conditions(doc),
-        "taints": [_taint(taint) for taint in spec_of(doc).get("taints") or []],
-        "claims": _claims(doc),
-        "facts": _facts(found, known),
-        "certificate": _certificate(known, now),
-        "events": _events(row),
-        "yaml": as_yaml(doc),
-        "commands": [f"kubectl get managedcluster {name} -o yaml", f"kubectl describe managedcluster {name}"],
-        "request_url": reverse("registration:request", args=[name]) if waits else "",
-        "can_accept": can_accept,
-        "disconnect_url": reverse("registration:disconnect", args=[name])
-        if can_accept and row.hub_accepts_client
-        else "",
-    }
-    return render(request, "clusters/detail.html", context)
+def cluster_detail(request: HttpRequest, cluster: Opened, tab: str = SUMMARY) -> HttpResponse:
+    if tab not in TABS:
+        raise Http404(f"A cluster has no tab {tab}.")
+    return opened.show(request, cluster, tab)
 
 
-def _cluster(row: ManagedCluster, doc: Doc) -> dict[str, Any]:
-    metadata, reported = doc["metadata"], doc.get("status") or {}
-    capacity, allocatable = reported.get("capacity") or {}, reported.get("allocatable") or {}
+@opens_cluster
+@require_POST
+def undo(request: HttpRequest, cluster: Opened, entry: int) -> HttpResponse:
+    """Take back one's own last edit; the page that offered it is shown again."""
+    try:
+        what = services.undo(cluster.actor, cluster.name, entry)
+    except errors.ApiError as error:
+        messages.error(request, opened.words(error))
+    else:
+        messages.success(
+            request, f"Undone: {what} of {cluster.name} {'is' if 'the maint' in what else 'are'} as before."
+        )
+    back = request.POST.get("tab", SUMMARY)
+    return redirect(tab_url(cluster.name, back if back in TABS else SUMMARY))
+
+
+# ---------------------------------------------------------------- summary
+
+
+@opened.tab(SUMMARY, "Summary", "clusters/summary.html")
+def summary(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
+    metadata = cluster.doc["metadata"]
     return {
-        "name": row.name,
-        "uid": row.uid,
-        "created": row.created,
-        "labels": metadata.get("labels") or {},
+        "conditions": conditions(cluster),
+        "taints": [taint_row(taint) for taint in taints.taints_of(cluster.doc)],
+        "coming": _coming_taint(cluster),
+        "capacity": capacity(cluster.doc),
+        "urls": opened.urls_of(cluster.doc),
         "annotations": metadata.get("annotations") or {},
-        "urls": [config.get("url", "") for config in spec_of(doc).get("managedClusterClientConfigs") or []],
-        "version": row.kubernetes_version,
-        "capacity": [
-            {"name": name, "allocatable": allocatable.get(name, ""), "capacity": amount}
-            for name, amount in capacity.items()
-        ],
+        "heartbeat": status.span(timedelta(seconds=cluster.row.lease_duration_seconds)),
+        "first_seen": cluster.known.first_seen or cluster.row.created,
+        "commands": [cluster_command(cluster.name, "get", "-o yaml"), cluster_command(cluster.name, "describe")],
+        "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
     }
 
 
-def _conditions(doc: Doc) -> list[dict[str, Any]]:
-    rows = [
-        {
-            "type": condition["type"],
-            "status": condition["status"],
-            "reason": condition.get("reason", ""),
-            "message": condition.get("message", ""),
-            "since": condition.get("lastTransitionTime"),
-            "tone": _tone(condition),
-        }
-        for condition in conditions_of(doc)
-    ]
-    return sorted(rows, key=lambda row: TONES[row["tone"]])
+def cluster_command(name: str, verb: str, more: str = "") -> str:
+    return f"kubectl {verb} managedcluster {name} {more}".strip()
 
 
-def _tone(condition: Doc) -> str:
-    return {"True": "ok", "False": "danger", "Unknown": "caution"}.get(condition["status"], "quiet")
+def conditions(cluster: Opened) -> list[dict[str, Any]]:
+    """Worst first, with the age of the last heartbeat among them, which is no condition of the wire."""
+    rows = [_condition(condition) for condition in conditions_of(cluster.doc)]
+    if (heard := _heard(cluster)) is not None:
+        rows.append(heard)
+    return sorted(rows, key=lambda row: glosses.TONES.index(row["tone"]))
 
 
-def _taint(taint: Doc) -> dict[str, Any]:
-    owner = "hub" if taint.get("key") in HUB_TAINTS else "person"
-    return {**taint, "added": taint.get("timeAdded"), "owner": owner}
+def _condition(condition: Doc) -> dict[str, Any]:
+    gloss = glosses.of(condition)
+    message = condition.get("message", "")
+    return {
+        "type": condition["type"],
+        "status": condition["status"],
+        "reason": condition.get("reason", ""),
+        "message": message,
+        "since": condition.get("lastTransitionTime"),
+        "tone": gloss.tone,
+        "gloss": gloss.text,
+        "todo": gloss.todo,
+    }
 
 
-def _claims(doc: Doc) -> list[dict[str, str]]:
-    """Each with the list of the clusters that say the same."""
+def _heard(cluster: Opened) -> dict[str, Any] | None:
+    if cluster.last_heard is None or not cluster.row.hub_accepts_client:
+        return None
+    tones = {Word.LATE: "caution", Word.SILENT: "danger"}
+    grace = status.span(timedelta(seconds=status.GRACE_LEASES * cluster.row.lease_duration_seconds))
+    return {
+        "type": "Lease",
+        "status": status.span(cluster.now - cluster.last_heard),
+        "reason": "",
+        "message": "",
+        "since": cluster.last_heard,
+        "tone": tones.get(cluster.status.word, "ok"),
+        "gloss": f"Age of the last heartbeat; no condition of the API. After {grace} the cluster counts as silent.",
+        "todo": "",
+        "derived": True,
+    }
+
+
+def taint_row(taint: Doc) -> dict[str, Any]:
+    key = taint["key"]
+    return {
+        **taint,
+        "added": taint.get("timeAdded"),
+        "owner": taints.owner_of(key),
+        "means": taints.EFFECTS.get(taint["effect"], ""),
+        "kept": taints.HUB_TAINTS.get(key, ""),
+    }
+
+
+def _coming_taint(cluster: Opened) -> dict[str, Any] | None:
+    """What the hub adds when no heartbeat comes any more (H16, H21)."""
+    if cluster.status.word is not Word.LATE or cluster.last_heard is None:
+        return None
+    grace = timedelta(seconds=status.GRACE_LEASES * cluster.row.lease_duration_seconds)
+    return {"key": "unreachable", "effect": "NoSelect", "at": cluster.last_heard + grace}
+
+
+def capacity(doc: Doc) -> list[dict[str, Any]]:
+    """What the cluster has and what workloads can use of it, as reported."""
+    reported = doc.get("status") or {}
+    has, can_use = reported.get("capacity") or {}, reported.get("allocatable") or {}
+    names = [name for name in FIRST if name in has] + sorted(set(has) - set(FIRST))
     return [
         {
             "name": name,
-            "value": value,
-            "label": claims.RESERVED.get(name, ""),
-            "url": f"{reverse('clusters:list')}?{urlencode({'claim': Wanted(name, value)})}",
+            "capacity": readable(has[name]),
+            "allocatable": readable(can_use[name]) if name in can_use else "",
+            "percent": _percent(can_use.get(name), has[name]),
         }
-        for name, value in claims.reported(doc).items()
+        for name in names
     ]
 
 
-def _facts(found: queries.Observed, known: ClusterFacts | None) -> list[tuple[str, Any]]:
-    row = found.row
-    rows = [
-        ("Cluster set", row.clusterset),
-        ("Kubernetes", row.kubernetes_version),
-        ("Last heard", found.last_heard),
-        ("Heartbeat every", status.span(timedelta(seconds=row.lease_duration_seconds))),
-        ("Known since", known.first_seen if known else row.created),
-    ]
-    return [(label, value) for label, value in rows if value]
-
-
-def _certificate(known: ClusterFacts | None, now: datetime) -> dict[str, Any] | None:
-    if known is None or known.certificate_not_after is None:
+def _percent(part: object, whole: object) -> int | None:
+    most, some = number(whole), number(part) if part is not None else None
+    if not most or most < 0 or some is None or some < 0:
         return None
-    return {
-        "fingerprint": known.certificate_fingerprint,
-        "issued": known.certificate_not_before,
-        "ends": known.certificate_not_after,
-        "days": (known.certificate_not_after - now).days,
-    }
-
-
-def _events(row: ManagedCluster) -> list[dict[str, Any]]:
-    found = Event.objects.filter(regarding_kind="ManagedCluster", regarding_name=row.name).order_by("-created")
-    docs = [event.doc for event in found[:EVENTS_SHOWN]]
-    return [
-        {
-            "type": doc.get("type", ""),
-            "reason": doc.get("reason", ""),
-            "message": doc.get("message", ""),
-            "at": doc.get("lastTimestamp") or doc.get("eventTime") or doc["metadata"]["creationTimestamp"],
-            "count": (doc.get("series") or {}).get("count") or doc.get("count") or 1,
-        }
-        for doc in docs
-    ]
+    return min(FULL, int(some * FULL / most))

@@ -1,0 +1,55 @@
+"""What somebody may do to a cluster, as pages ask before they offer it, with the words for why not. Reads only.
+
+The act itself asks again, so a page may be wrong without harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusters.admission import ACCEPT
+from clusters.kinds import MANAGED_CLUSTER, REGISTER
+from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.links import explain_url
+
+if TYPE_CHECKING:
+    from clusters.models import ManagedCluster
+    from ocmconsole.kubeapi.actor import Actor
+
+RESOURCE = MANAGED_CLUSTER.resource
+ACCEPT_RESOURCE = f"{MANAGED_CLUSTER.plural}/accept.{REGISTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """``reason`` is why not, and empty when it is allowed."""
+
+    allowed: bool
+    reason: str = ""
+    explain_url: str = ""
+
+
+def to_change(actor: Actor, name: str) -> Right:
+    """A right that is limited to some fields does not reach taints and labels."""
+    decision = authz.authorize(actor, Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name))
+    if decision.allowed and decision.fields is None:
+        return Right(allowed=True)
+    text = f"You may look at {name}, but not change it: that takes clusters.change_managedcluster."
+    return Right(allowed=False, reason=text, explain_url=explain_url("patch", RESOURCE, name=name))
+
+
+def to_delete(actor: Actor, name: str) -> Right:
+    if authz.authorize(actor, Attributes("delete", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed:
+        return Right(allowed=True)
+    text = f"Removing {name} takes clusters.delete_managedcluster."
+    return Right(allowed=False, reason=text, explain_url=explain_url("delete", RESOURCE, name=name))
+
+
+def to_accept(actor: Actor, row: ManagedCluster) -> Right:
+    """To let in and to send away (D3)."""
+    if authz.permitted(actor, ACCEPT, obj=row, name=row.name).allowed:
+        return Right(allowed=True)
+    text = f"Letting {row.name} in or sending it away takes clusters.accept_managedcluster."
+    return Right(allowed=False, reason=text, explain_url=explain_url("update", ACCEPT_RESOURCE, name=row.name))

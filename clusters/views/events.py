@@ -1,0 +1,56 @@
+"""The tab of events and audit: what happened to a cluster and what belongs to it, as one stream with filters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from clusters import traces
+from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.views.opened import Opened, tab
+from ocmconsole.corekinds import trail
+from ocmconsole.corekinds.trail import Wanted
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+SOURCES = (("", "All"), ("event", "Events"), ("audit", "Audit"))
+KINDS = (MANAGED_CLUSTER.kind, "CertificateSigningRequest", MANAGED_CLUSTER_ADDON.kind, MANIFEST_WORK.kind)
+VERBS = ("create", "update", "patch", "delete")
+LONGEST = 320
+
+
+@tab("events", "Events & audit", "clusters/events.html")
+def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
+    given = {
+        name: request.GET.get(name, "").replace("\0", "")[:LONGEST] for name in ("source", "kind", "actor", "verb")
+    }
+    wanted = Wanted(**given, outcome="denied" if request.GET.get("denied") else "")
+    found = trail.page(
+        traces.events_of(cluster.actor, cluster.name),
+        traces.audit_of(cluster.actor, cluster.name),
+        wanted,
+        before=request.GET.get("before", ""),
+    )
+    chosen = {name: value for name, value in given.items() if value}
+    if wanted.outcome:
+        chosen["denied"] = "1"
+    return {
+        "page": found,
+        "wanted": wanted,
+        "sources": [
+            {"label": label, "url": _query({**chosen, "source": value}), "current": value == wanted.source}
+            for value, label in SOURCES
+        ],
+        "kinds": KINDS,
+        "verbs": VERBS,
+        "is_filtered": bool(chosen),
+        "first_url": _query(chosen) if request.GET.get("before") else "",
+        "next_url": _query({**chosen, "before": found.next}) if found.next else "",
+        "commands": [f"kubectl events -A --for managedcluster/{cluster.name}"],
+    }
+
+
+def _query(chosen: dict[str, str]) -> str:
+    return "?" + urlencode({name: value for name, value in chosen.items() if value})

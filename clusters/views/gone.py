@@ -1,0 +1,49 @@
+"""The page in the place of a cluster that is not there: for whoever sees all clusters, who deleted it and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import Http404
+from django.shortcuts import render
+
+from clusters import queries
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi.links import audit_url
+from ocmconsole.kubeapi.models import AuditEvent
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+
+
+def page(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
+    """404, whoever asks. Raises Http404 with nothing told to whom might not have seen it."""
+    deletion = _deletion(actor, name)
+    if deletion is None:
+        raise Http404(f"There is no cluster {name}, or you may not see it.")
+    context = {
+        "name": name,
+        "deletion": deletion,
+        "audit_url": audit_url(MANAGED_CLUSTER.resource, name),
+    }
+    return render(request, "clusters/gone.html", context, status=404)
+
+
+def _deletion(actor: Actor, name: str) -> AuditEvent | None:
+    if not queries.sees_all(actor):
+        return None
+    if queries.clusters_for(actor).filter(name=name).exists():
+        return None
+    return (
+        AuditEvent.objects.filter(
+            resource=MANAGED_CLUSTER.resource,
+            namespace="",
+            name=name,
+            verb="delete",
+            outcome=AuditEvent.Outcome.ALLOWED,
+        )
+        .order_by("-time", "-pk")
+        .first()
+    )

@@ -1,0 +1,244 @@
+"""A cluster as its pages open it, and the frame that all of them share: head, state, facts, tabs, acts, undo.
+
+A tab is a function in ``TABS``; apps above this one add theirs with ``@tab``. Whoever may not see a cluster gets the
+page that says there is none; whoever sees all clusters learns who has deleted it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from clusters import edits, maintenance, queries, rights
+from clusters.kinds import MANAGED_CLUSTER, spec_of
+from clusters.models import ClusterFacts
+from clusters.quantities import readable
+from clusters.status import GRACE_LEASES, Word, span
+from clusters.views import gone
+from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.session import actor_of
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from clusters.models import ManagedCluster
+    from clusters.rights import Right
+    from clusters.status import Status
+    from ocmconsole.kubeapi import errors
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+
+SUMMARY = "summary"
+ORDER = (SUMMARY, "health", "identity", "taints", "claims", "sets", "events", "yaml")
+FRAME = "clusters/detail.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One cluster before somebody's eyes."""
+
+    actor: Actor
+    now: datetime
+    row: ManagedCluster
+    doc: Doc
+    status: Status
+    last_heard: datetime | None
+    known: ClusterFacts
+    may_change: Right
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+
+Build = Callable[["HttpRequest", Opened], dict[str, Any]]
+Page = Callable[..., "HttpResponse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """``count`` stands beside the label when it is not nothing."""
+
+    name: str
+    label: str
+    template: str
+    build: Build
+    count: Callable[[Opened], int] = field(default=lambda _: 0)
+
+
+TABS: dict[str, Tab] = {}
+
+
+def tab(
+    name: str, label: str, template: str, *, count: Callable[[Opened], int] = lambda _: 0
+) -> Callable[[Build], Build]:
+    """The decorated function gives what its template needs beside the frame's context."""
+
+    def add(build: Build) -> Build:
+        if name not in ORDER:
+            msg = f"{name} has no place among the tabs"
+            raise ValueError(msg)
+        TABS[name] = Tab(name, label, template, build, count)
+        return build
+
+    return add
+
+
+def tab_url(cluster: str, name: str) -> str:
+    return (
+        reverse("clusters:detail", args=[cluster]) if name == SUMMARY else reverse("clusters:tab", args=[cluster, name])
+    )
+
+
+def opens_cluster(view: Page) -> Page:
+    """The view gets the cluster in the place of its name."""
+
+    @login_required
+    @wraps(view)
+    def page(request: HttpRequest, name: str, **more: Any) -> HttpResponse:
+        actor = actor_of(request)
+        opened = _open(actor, name)
+        return gone.page(request, actor, name) if opened is None else view(request, opened, **more)
+
+    return page
+
+
+def _open(actor: Actor, name: str) -> Opened | None:
+    now = timezone.now()
+    found = queries.observe(queries.clusters_for(actor).filter(name=name), now)
+    if not found:
+        return None
+    row = found[0].row
+    known = ClusterFacts.objects.filter(cluster=name).first() or ClusterFacts(cluster=name)
+    return Opened(actor, now, row, row.doc, found[0].status, found[0].last_heard, known, rights.to_change(actor, name))
+
+
+# ---------------------------------------------------------------- the frame
+
+
+def show(request: HttpRequest, cluster: Opened, name: str, *, status: int = 200, **more: Any) -> HttpResponse:
+    """A tab in its frame; ``more`` are forms that were refused."""
+    chosen = TABS[name]
+    context = {**frame(cluster, name), **chosen.build(request, cluster), **more}
+    return render(request, chosen.template, context, status=status)
+
+
+def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
+    state = cluster.status
+    return {
+        "cluster": {"name": cluster.name, "uid": cluster.row.uid, "created": cluster.row.created},
+        "word": state.word,
+        "state": state,
+        "facts": _facts(cluster),
+        "tabs": [_link(cluster, TABS[each], name) for each in ORDER if each in TABS],
+        "tab": name,
+        "may_change": cluster.may_change,
+        "maintenance": maintenance.notes_of(cluster.doc),
+        "undoable": edits.newest(cluster.actor, cluster.name, cluster.doc) if cluster.may_change.allowed else None,
+        "kubectl": f"kubectl get managedcluster {cluster.name} -o yaml",
+        **_acts(cluster),
+    }
+
+
+def _link(cluster: Opened, each: Tab, current: str) -> dict[str, Any]:
+    return {
+        "label": each.label,
+        "url": tab_url(cluster.name, each.name),
+        "count": each.count(cluster),
+        "current": each.name == current,
+    }
+
+
+def _facts(cluster: Opened) -> dict[str, Any]:
+    """What one wants to know of any cluster, on every tab."""
+    row, reported = cluster.row, cluster.doc.get("status") or {}
+    capacity, allocatable = (reported.get(part) or {} for part in ("capacity", "allocatable"))
+    claims = {claim.get("name"): claim.get("value", "") for claim in reported.get("clusterClaims") or ()}
+    known = cluster.known
+    ends = known.certificate_not_after
+    return {
+        "set": row.clusterset,
+        "set_url": _set_url(cluster.actor, row.clusterset),
+        "kubernetes": row.kubernetes_version,
+        "platform": claims.get("platform.open-cluster-management.io", ""),
+        "certificate": known if ends else None,
+        "certificate_days": (ends - cluster.now).days if ends else 0,
+        "last_heard": cluster.last_heard,
+        "cpu": readable(allocatable["cpu"]) if "cpu" in allocatable else "",
+        "cpu_of": readable(capacity["cpu"]) if "cpu" in capacity else "",
+        "accepted": row.accepted_since if row.hub_accepts_client else None,
+        "accepted_by": known.decided_by if known.decision == ClusterFacts.Decision.ACCEPTED else "",
+    }
+
+
+def _set_url(actor: Actor, name: str) -> str:
+    """Only for whoever may open it."""
+    asked = Attributes("get", MANAGED_CLUSTER.group, "managedclustersets", name=name)
+    if not name or not authz.authorize(actor, asked).allowed:
+        return ""
+    return link("clustersets:set", name)
+
+
+def link(route: str, *arguments: str) -> str:
+    """Empty while there is no such page."""
+    try:
+        return reverse(route, args=arguments)
+    except NoReverseMatch:
+        return ""
+
+
+def _acts(cluster: Opened) -> dict[str, Any]:
+    """What may be done from the head, each with the reason why not."""
+    row, change = cluster.row, cluster.may_change
+    accept, delete = rights.to_accept(cluster.actor, row), rights.to_delete(cluster.actor, cluster.name)
+    waits = cluster.status.word in {Word.NEEDS_REVIEW, Word.DECLINED, Word.WAITING}
+    leaving = row.deleted_at is not None
+    more = [
+        _act("Edit taints", "tag", tab_url(cluster.name, "taints"), change),
+        _act("Edit labels", "tags", tab_url(cluster.name, "claims"), change),
+        _act("Move to another set…", "boxes", link("clustersets:move", cluster.name), change),
+    ]
+    if row.hub_accepts_client:
+        more.append(_act("Disconnect…", "unplug", reverse("registration:disconnect", args=[cluster.name]), accept))
+    removal = "Watch the removal" if leaving else "Remove…"
+    more.append(_act(removal, "trash-2", reverse("clusters:remove", args=[cluster.name]), delete))
+    return {
+        "more": [act for act in more if act["url"]],
+        "may_accept": accept,
+        "request_url": reverse("registration:request", args=[cluster.name]) if waits and not leaving else "",
+        "reconnect_url": reverse("registration:reconnect", args=[cluster.name])
+        if cluster.status.word is Word.DISCONNECTED
+        else "",
+    }
+
+
+def _act(label: str, icon: str, url: str, right: Right) -> dict[str, Any]:
+    return {"label": label, "icon": icon, "url": url, "right": right}
+
+
+FULFILLED = re.compile(r'Operation cannot be fulfilled on \S+ "[^"]*": ')
+
+
+def words(error: errors.ApiError) -> str:
+    """What a refusal says, without the API's preamble."""
+    text = FULFILLED.sub("", error.message)
+    return text[:1].upper() + text[1:]
+
+
+def grace_of(row: ManagedCluster) -> str:
+    """After how long without a heartbeat a cluster counts as silent, in words (H16)."""
+    return span(timedelta(seconds=GRACE_LEASES * row.lease_duration_seconds))
+
+
+def urls_of(doc: Doc) -> list[str]:
+    return [config.get("url", "") for config in spec_of(doc).get("managedClusterClientConfigs") or []]

@@ -1,0 +1,94 @@
+"""The tab of taints: what keeps placements away, by whom and since when; add, edit, remove."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from clusters import services, taints
+from clusters.forms import TaintForm
+from clusters.views import opened
+from clusters.views.detail import taint_row
+from clusters.views.opened import Opened, opens_cluster, tab
+from ocmconsole.kubeapi import errors
+
+if TYPE_CHECKING:
+    from django import forms
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.errors import Doc
+
+TAINTS = "taints"
+
+
+@tab(TAINTS, "Taints", "clusters/taints.html", count=lambda cluster: len(taints.taints_of(cluster.doc)))
+def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
+    """``?edit=key`` with ``&effect=`` opens the form on that taint."""
+    present = taints.taints_of(cluster.doc)
+    edited = taints.find(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
+    editable = edited if edited is not None and taints.owner_of(edited["key"]) == "person" else None
+    rows = [taint_row(taint) for taint in present]
+    return {
+        "rows": rows,
+        "edited": editable,
+        "form": TaintForm(initial=_initial(editable) if editable else {"effect": "NoSelect"}),
+        "effects": taints.EFFECTS,
+        "hub_taints": taints.HUB_TAINTS,
+        "commands": [_command(cluster.name)],
+    }
+
+
+def _initial(taint: Doc) -> dict[str, str]:
+    return {**taint, "was_key": taint["key"], "was_effect": taint["effect"]}
+
+
+def _command(name: str) -> str:
+    patch = '[{"op": "add", "path": "/spec/taints/-", "value": {"key": "dedicated", "effect": "NoSelect"}}]'
+    return f"kubectl patch managedcluster {name} --type=json -p '{patch}'"
+
+
+@opens_cluster
+@require_POST
+def set_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
+    form = TaintForm(request.POST)
+    if not form.is_valid():
+        return _again(request, cluster, form, 400)
+    try:
+        services.set_taint(cluster.actor, cluster.name, form.taint(), instead=form.instead())
+    except errors.ApiError as error:
+        put_beside(form, error)
+        return _again(request, cluster, form, error.code)
+    done = "changed" if form.instead() else "added"
+    messages.success(request, f"The taint {form.cleaned_data['key']} is {done}.")
+    return redirect(opened.tab_url(cluster.name, TAINTS))
+
+
+@opens_cluster
+@require_POST
+def remove_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
+    key, effect = request.POST.get("key", ""), request.POST.get("effect", "")
+    try:
+        services.remove_taint(cluster.actor, cluster.name, key, effect)
+    except errors.ApiError as error:
+        messages.error(request, opened.words(error))
+        return opened.show(request, cluster, TAINTS, status=error.code)
+    messages.success(request, f"The taint {key} is removed.")
+    return redirect(opened.tab_url(cluster.name, TAINTS))
+
+
+def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int) -> HttpResponse:
+    was = form.data.get("was_key", ""), form.data.get("was_effect", "")
+    edited = taints.find(taints.taints_of(cluster.doc), *was)
+    return opened.show(request, cluster, TAINTS, status=status, form=form, edited=edited)
+
+
+def put_beside(form: forms.Form, error: errors.ApiError) -> None:
+    """Each cause beside the field that its path ends with, the rest above the form."""
+    for cause in error.causes:
+        name = cause.field.rpartition(".")[2].partition("[")[0]
+        form.add_error(name if name in form.fields else None, cause.message)
+    if not error.causes:
+        form.add_error(None, opened.words(error))

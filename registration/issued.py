@@ -1,0 +1,149 @@
+"""Certificates of a cluster's agents as its page shows them: lives, approvers, changes of key, what waits. Reads only.
+
+Organization and name of a certificate that counts for a cluster are exactly that cluster's (H35), so they need no
+second reading of the certificate. Called by the pages of identity, and gives the cluster's stream its requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from clusters import traces
+from registration import identity, queries
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import AcceptedKey, CertificateSigningRequest, Decline, IssuedCertificate
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
+
+SHOWN = 15
+# G25: an agent renews when between a fifth and a quarter of the life is left.
+WINDOW, LATEST = 0.25, 0.2
+WIDTH = 1000
+State = CertificateSigningRequest.State
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One certificate. ``start`` and ``width`` place it on the common axis, in thousandths."""
+
+    issued: IssuedCertificate
+    state: str
+    tone: str
+    approver: str
+    how: str
+    has_new_key: bool
+    start: int
+    width: int
+
+    @property
+    def organization(self) -> str:
+        return identity.group_of(self.issued.cluster)
+
+    @property
+    def window_opens(self) -> datetime:
+        return self.issued.not_after - (self.issued.not_after - self.issued.not_before) * WINDOW
+
+    @property
+    def latest_renewal(self) -> datetime:
+        return self.issued.not_after - (self.issued.not_after - self.issued.not_before) * LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """Newest first. ``now`` is its place on the axis; ``earlier`` is how many are not shown."""
+
+    lives: list[Life]
+    current: Life | None
+    begins: datetime | None
+    ends: datetime | None
+    now: int
+    earlier: int
+
+    @property
+    def valid(self) -> list[Life]:
+        return [life for life in self.lives if life.state in {"Current", "Valid"}]
+
+
+def of(cluster: str, now: datetime) -> Lives:
+    """Three queries, however many certificates there are."""
+    rows = list(IssuedCertificate.objects.filter(cluster=cluster).order_by("-not_before", "-not_after")[: SHOWN + 1])
+    earlier = IssuedCertificate.objects.filter(cluster=cluster).count() - SHOWN if len(rows) > SHOWN else 0
+    keys = {each.fingerprint: each for each in AcceptedKey.objects.filter(cluster=cluster)}
+    shown, before = rows[:SHOWN], rows[1:]
+    if not shown:
+        return Lives([], None, None, None, 0, 0)
+    begins, ends = min(row.not_before for row in shown), max(*(row.not_after for row in shown), now)
+    axis = ends - begins
+    newest = next((row.pk for row in shown if _lives(row, now)), "")
+    former = [row.key_fingerprint for row in before]
+    lives = []
+    for index, row in enumerate(shown):
+        key = keys.get(row.key_fingerprint)
+        state, tone = _state(row, now, newest)
+        lives.append(
+            Life(
+                issued=row,
+                state=state,
+                tone=tone,
+                approver=key.accepted_by if key else "",
+                how=key.how if key else "",
+                has_new_key=index < len(former) and former[index] != row.key_fingerprint,
+                start=_place(row.not_before - begins, axis),
+                width=max(4, _place((row.revoked_at or row.not_after) - row.not_before, axis)),
+            )
+        )
+    current = next((life for life in lives if life.issued.pk == newest), None)
+    return Lives(lives, current, begins, ends, _place(now - begins, axis), earlier)
+
+
+def _lives(row: IssuedCertificate, now: datetime) -> bool:
+    return row.revoked_at is None and row.not_before <= now < row.not_after
+
+
+def _state(row: IssuedCertificate, now: datetime, newest: str) -> tuple[str, str]:
+    if row.revoked_at is not None:
+        return "Revoked", "danger"
+    if row.not_after <= now:
+        return "Ended", "quiet"
+    return ("Current", "ok") if row.pk == newest else ("Valid", "info")
+
+
+def _place(part: timedelta, whole: timedelta) -> int:
+    return round(max(0.0, min(1.0, part / whole)) * WIDTH) if whole else 0
+
+
+def valid_of(cluster: str, now: datetime) -> list[IssuedCertificate]:
+    """What would still be honoured if it were shown."""
+    rows = IssuedCertificate.objects.filter(cluster=cluster, revoked_at=None, not_after__gt=now)
+    return list(rows.order_by("-not_before"))
+
+
+def pending_of(cluster: str) -> list[CertificateSigningRequest]:
+    return queries.waiting_requests(cluster)
+
+
+def rejected_of(cluster: str) -> list[Decline]:
+    """The newest, lifted ones too; requests that were denied are themselves forgotten after an hour."""
+    return list(Decline.objects.filter(cluster=cluster).order_by("-declined_at")[:SHOWN])
+
+
+def failed_of(cluster: str) -> list[CertificateSigningRequest]:
+    return list(queries.requests_of(cluster).filter(state=State.FAILED)[:SHOWN])
+
+
+@traces.trace
+def requests_of_the_cluster(actor: Actor, name: str) -> Q:  # noqa: ARG001 - who sees a cluster sees who asked for it
+    """Requests are soon deleted, their names stay with the keys, certificates and declines that came of them."""
+    names = (
+        CertificateSigningRequest.objects.filter(cluster=name).values("name"),
+        *(model.objects.filter(cluster=name).values("request") for model in (AcceptedKey, IssuedCertificate, Decline)),
+    )
+    named = Q()
+    for each in names:
+        named |= Q(name__in=each)
+    return Q(resource__in=(CSR.resource, f"{CSR.plural}/approval.{CSR.group}"), namespace="") & named
