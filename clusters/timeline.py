@@ -190,6 +190,8 @@ class Timeline:
     def _why_unknown(self, gap: Gap, looked: int) -> str:
         if history.touches(gap, self._disconnected):
             return "Disconnected: no heartbeats were expected."
+        if not any(cell.start < gap.start and cell.level is not Level.UNKNOWN for cell in self.month):
+            return "It had not joined yet."
         if not looked:
             return "The hub was not serving, so it could hear nobody. Counts neither for nor against the cluster."
-        return "It had not joined, so no heartbeats were expected."
+        return "The hub had just begun to serve and waited for its first heartbeat."

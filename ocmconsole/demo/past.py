@@ -18,7 +18,7 @@ from ocmconsole.demo.agents import Agent
 MINUTE = timedelta(minutes=1)
 LATE_AFTER, MISSED_AFTER = 2 * MINUTE, 5 * MINUTE
 # How long ago the hub itself was away, and for how long.
-RESTARTS = ((timedelta(hours=14), timedelta(minutes=10)), (timedelta(days=9), timedelta(minutes=50)))
+RESTARTS = ((timedelta(hours=14), timedelta(minutes=19)), (timedelta(days=9), timedelta(minutes=50)))
 
 
 def write(agents: Sequence[Agent], now: datetime, random: Random) -> None:
@@ -56,7 +56,8 @@ def _days(agent: Agent, begin: datetime, now: datetime, random: Random) -> Itera
                 levels[start] = max(levels.get(start, Level.FULL), found)
     for ago, length in RESTARTS:
         for start in _cells(now - ago, now - ago + length):
-            levels.pop(start, None)
+            if now - ago <= start <= now - ago + length - CELL:  # in the others the hub looked
+                levels.pop(start, None)
     by_day: dict[date, list[Level]] = {}
     for start, found in levels.items():
         day, index = history.cell_of(start)

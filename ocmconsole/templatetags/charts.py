@@ -141,10 +141,13 @@ def day_bars(days: Sequence[Mapping[str, Any]], caption: str) -> SafeString:
 
 
 @register.simple_tag
-def availability_bars(days: Sequence[Mapping[str, Any]]) -> SafeString:
-    """Per cent for each day; the axis begins at 90, and says so. A day without a look has no bar."""
+def availability_bars(days: Sequence[Mapping[str, Any]], mean: str = "") -> SafeString:
+    """Per cent for each day; the axis begins at 90, and says so. A day without a look has no bar.
+
+    ``mean`` is what the whole time comes to, where the caller knows it better than the mean of its days.
+    """
     known = [day["share"] for day in days if day["share"] is not None]
-    mean = f"{sum(known) / len(known):.2f} %" if known else "unknown"
+    mean = mean or (f"{sum(known) / len(known):.2f} %" if known else "unknown")
     heights = [
         (0.0, "quiet") if share is None else (max((share - 90) * 6, 3.0), _tone(share))
         for share in (day["share"] for day in days)

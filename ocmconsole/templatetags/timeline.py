@@ -13,6 +13,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from clusters.status import span
 from ocmconsole.templatetags import charts
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ PITCH, BAR, HEIGHT = 4, 3, 44
 BARS = {0: ("none", 40), 1: ("ok", 40), 2: ("caution", 24), 3: ("danger", 8)}
 ROWS = 4
 LABELS = 6
+MARK = 2.2  # per cent of the width: a mark at 900 pixels
 CLOCK_WIDTH, CLOCK_HEIGHT = 230, 40
 LEAST_RANGE = 5.0  # seconds: what is less is no difference
 
@@ -99,18 +101,34 @@ def heartbeat_marks(changes: Sequence[Change], cells: Sequence[Cell]) -> SafeStr
     """Numbers above the strip, where something changed; the list beside it says what."""
     if not changes or not cells:
         return SafeString("")
+    places = [_place(change.at, cells) for change in changes]
     marks = format_html_join(
         "",
-        '<line x1="{0}%" x2="{0}%" y1="20" y2="26"/><circle cx="{0}%" cy="11" r="9"/><text x="{0}%" y="15">{1}</text>',
-        ((f"{_place(change.at, cells):.2f}", change.number) for change in changes),
+        '<line x1="{0}%" x2="{1}%" y1="18" y2="26"/><circle cx="{0}%" cy="11" r="9"/><text x="{0}%" y="15">{2}</text>',
+        (
+            (f"{shown:.2f}", f"{place:.2f}", change.number)
+            for shown, place, change in zip(_spread(places), places, changes, strict=True)
+        ),
     )
     return format_html('<svg class="oc-marks oc-wide" aria-hidden="true" focusable="false" height="26">{}</svg>', marks)
 
 
 def _place(moment: datetime, cells: Sequence[Cell]) -> float:
-    """Per cent of the strip; never so near to an end that the mark would be cut."""
-    length = timedelta(minutes=5) * len(cells)
-    return min(max((moment - cells[0].start) / length * 100, 1.0), 99.0)
+    """Per cent of the strip."""
+    return min(max((moment - cells[0].start) / (timedelta(minutes=5) * len(cells)) * 100, 0.0), 100.0)
+
+
+def _spread(places: Sequence[float]) -> list[float]:
+    """The same places so far apart that no mark hides another, and none is cut at an end."""
+    apart = min(MARK, (100 - MARK) / len(places))
+    shown: list[float] = []
+    for place in places:
+        shown.append(max(place, shown[-1] + apart if shown else MARK / 2))
+    limit = 100 - MARK / 2
+    for index in range(len(shown) - 1, -1, -1):
+        shown[index] = min(shown[index], limit)
+        limit = shown[index] - apart
+    return shown
 
 
 @register.simple_tag
@@ -154,10 +172,10 @@ def _runs(skews: Sequence[float | None], step: float, low: float, high: float) -
 
 @register.filter
 def behind(skew: Any) -> str:
-    """``87 s behind``, ``in step``."""
+    """``1 min 27 s behind``, ``in step``."""
     if not isinstance(skew, int | float) or abs(skew) < 1:
         return "in step"
-    return f"{abs(skew):,.0f} s {'behind' if skew > 0 else 'ahead'}"
+    return f"{span(timedelta(seconds=abs(skew)))} {'behind' if skew > 0 else 'ahead'}"
 
 
 @register.filter
