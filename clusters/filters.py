@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
 from clusters.claims import Wanted
-from clusters.words import RANKS, TROUBLED
 from clusters.status import Word
+from clusters.words import RANKS, TROUBLED
 
 if TYPE_CHECKING:
     from django.http import QueryDict

@@ -41,8 +41,9 @@ class ManagedCluster(Resource):
 
     # What the hub knows under this name, for one statement that asks for both; no column and no constraint.
     facts = models.ForeignObject(
-        "ClusterFacts", models.DO_NOTHING, from_fields=["name"], to_fields=["cluster"], related_name="+", null=True
-    )
+        "ClusterFacts", models.DO_NOTHING, from_fields=["name"], to_fields=["cluster"], related_name="+", null=True,
+        serialize=False, editable=False,
+    )  # fmt: skip
 
     class Meta(Resource.Meta):
         permissions = [
@@ -130,13 +131,9 @@ class Lease(Resource):
 
     # Whose namespace it is in, for one statement that asks for both; no column and no constraint.
     cluster = models.ForeignObject(
-        ManagedCluster,
-        models.DO_NOTHING,
-        from_fields=["namespace"],
-        to_fields=["name"],
-        related_name="leases",
-        null=True,
-    )
+        ManagedCluster, models.DO_NOTHING, from_fields=["namespace"], to_fields=["name"], related_name="leases",
+        null=True, serialize=False, editable=False,
+    )  # fmt: skip
 
     class Meta(Resource.Meta):
         pass

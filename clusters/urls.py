@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from clusters.views import detail, document, events, health, labels, maintenance, remove, taints  # noqa: F401 - tabs
+from clusters.views import detail, document, events, export, health, labels, maintenance, remove, saved, taints  # noqa: F401 - tabs
 from clusters.views.claims import claims_page
 from clusters.views.list import cluster_list
 
@@ -12,6 +12,11 @@ app_name = "clusters"
 
 CLUSTERS = [
     path("", cluster_list, name="list"),
+    # No cluster's name begins so.
+    path("_export/<str:form>/", export.export, name="export"),
+    path("_views/", saved.save_view, name="save-view"),
+    path("_views/<int:view>/forget/", saved.forget_view, name="forget-view"),
+    path("_columns/", saved.choose_columns, name="columns"),
     path("<str:name>/", detail.cluster_detail, name="detail"),
     path("<str:name>/undo/<int:entry>/", detail.undo, name="undo"),
     path("<str:name>/maintenance/", maintenance.cluster_maintenance, name="maintenance"),

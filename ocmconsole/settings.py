@@ -250,6 +250,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ocmconsole.listeners.ListenerMiddleware",
+    "ocmconsole.compression.CompressionMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

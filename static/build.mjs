@@ -3,13 +3,15 @@
 //   vendor/console.css   fonts + the PatternFly rules our templates use (layer "vendor") + static/css/*.css
 //   vendor/icons.svg     one sprite: the Lucide icons named in static/icons.json and our own static/icons/*.svg
 //   vendor/idiomorph.js  morphs one piece of a page into another
+//   vendor/*.gz *.br     the same, compressed, which the server sends instead
 //   vendor/fonts/        Inter and JetBrains Mono, as shipped by Fontsource
 //
 // Everything third-party sits in a cascade layer, so our unlayered rules win without !important.
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { PurgeCSS } from "purgecss";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -24,7 +26,7 @@ const PATTERNFLY = [
     "Nav/nav", "SkipToContent/skip-to-content", "Tabs/tabs", "ToggleGroup/toggle-group"].map((path) => `components/${path}.css`),
 ];
 // Order matters: later files refine earlier ones.
-const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "health", "overview", "evidence", "sets", "tables", "cluster", "joining", "media"];
+const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "health", "overview", "evidence", "sets", "tables", "list", "cluster", "joining", "media"];
 const FONTS = ["inter", "jetbrains-mono"];
 const NOTICE = "/*! Contains PatternFly 6 (MIT), Inter and JetBrains Mono (SIL OFL 1.1). */\n";
 
@@ -87,3 +89,8 @@ const css = [NOTICE, await fontsCss(), await patternflyCss(), await ownCss()].jo
 await writeFile(join(vendor, "console.css"), css);
 await writeFile(join(vendor, "icons.svg"), await sprite());
 await cp(require.resolve("idiomorph/dist/idiomorph.esm.js"), join(vendor, "idiomorph.js"));
+for (const file of (await readdir(vendor)).filter((name) => [".css", ".svg", ".js"].includes(extname(name)))) {
+  const text = await readFile(join(vendor, file));
+  await writeFile(join(vendor, `${file}.gz`), gzipSync(text, { level: 9 }));
+  await writeFile(join(vendor, `${file}.br`), brotliCompressSync(text));
+}

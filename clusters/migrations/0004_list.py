@@ -58,12 +58,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='lease',
             name='cluster',
-            field=models.ForeignObject(from_fields=['namespace'], null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='leases', to='clusters.managedcluster', to_fields=['name']),
+            field=models.ForeignObject(editable=False, from_fields=['namespace'], null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='leases', serialize=False, to='clusters.managedcluster', to_fields=['name']),
         ),
         migrations.AddField(
             model_name='managedcluster',
             name='facts',
-            field=models.ForeignObject(from_fields=['name'], null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='clusters.clusterfacts', to_fields=['cluster']),
+            field=models.ForeignObject(editable=False, from_fields=['name'], null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', serialize=False, to='clusters.clusterfacts', to_fields=['cluster']),
         ),
         migrations.AddField(
             model_name='managedcluster',

@@ -1,96 +1,260 @@
-"""The list of clusters: it reads through ``queries``, names states by ``status`` and renders."""
+"""The list of clusters: it reads what is asked from the URL, lets ``listing`` and ``facets`` answer, and renders."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from clusters import queries
-from clusters.claims import Wanted
-from clusters.kinds import spec_of
+from clusters import columns, facets, listing, saved
+from clusters.filters import NAMES, NO_SET, Filters, Lane
+from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clusters.status import Word
+from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-PAGE = 100
-NOTHING = "Ask an admin for the permission clusters.view_managedcluster, or to see a set that holds what you look for."
-ALARMING = frozenset({"danger", "caution"})
+    from clusters.columns import Chosen
+    from clusters.facets import Census
+    from clusters.listing import Listing, Order, Page, Place
+    from clusters.queries import Observed
+
+EXACT_UP_TO = 10_000
+ROUNDED_TO = 100
+OPTIONS = 8  # of a facet, before the rest is folded away
+ADMINS = 5
+TONES = {Lane.EXPIRED: "danger", Lane.SOON: "caution", Lane.LATER: "quiet", Lane.NONE: "quiet"}
+# What one may do from a row; the pages behind the links say what it means and ask for the right.
+ACTIONS = (
+    ("Open", "server", "clusters:detail", ()),
+    ("Maintenance…", "wrench", "clusters:maintenance", ()),
+    ("Taints", "tag", "clusters:tab", ("taints",)),
+    ("Move to another set…", "boxes", "clustersets:move", ()),
+    ("Disconnect…", "unplug", "registration:disconnect", ()),
+    ("Remove…", "trash-2", "clusters:remove", ()),
+)
 
 
 @login_required
 @require_GET
 def cluster_list(request: HttpRequest) -> HttpResponse:
-    """Every cluster the person may see, by name; filtered by name, by state and by claims."""
-    actor, now = actor_of(request), timezone.now()
-    query, wanted = request.GET.get("q", "").strip(), request.GET.get("status", "")
-    wanted_claims = [Wanted.read(text) for text in request.GET.getlist("claim") if text.strip()]
-    visible = queries.clusters_for(actor)
-    found = queries.observe(visible, now)
-    saying = set(queries.with_claims(visible, *wanted_claims).values_list("name", flat=True)) if wanted_claims else None
-    words = Counter(each.status.word for each in found)
-    matching = [
-        each
-        for each in found
-        if each.row.name.startswith(query)
-        and wanted in {"", each.status.word}
-        and (saying is None or each.row.name in saying)
-    ]
-    start = max(_number(request.GET.get("page", "")), 0)
+    """Every cluster the person may see, fifty at a time, in any order and narrowed by any of its columns."""
+    filters = Filters.read(request.GET)
+    sort, order = listing.order_of(request.GET.get("sort", ""))
+    asked = listing.Listing(actor_of(request), filters, timezone.now())
+    chosen = columns.chosen_by(request.user)
+    counts = facets.census(asked)
+    page = _page(request, asked, order, chosen)
+    query = Query(filters, "" if sort == "name" else sort)
     context = {
-        "clusters": [_row(each) for each in matching[start : start + PAGE]],
-        "query": query,
-        "status": wanted,
-        "claims": [{"text": str(claim), "clear_url": _without_claim(request, claim)} for claim in wanted_claims],
-        "words": [(word, words[word]) for word in Word],
-        "total": len(found),
-        "troubled": sum(count for word, count in words.items() if word.tone in ALARMING),
-        "undecided": sum(count for word, count in words.items() if word.tone == "accent"),
-        "page": {
-            "previous_url": _page_url(request, start - PAGE) if start else "",
-            "next_url": _page_url(request, start + PAGE) if start + PAGE < len(matching) else "",
-        },
-        "denied": NOTHING if not found and ManagedCluster.objects.exists() else "",
+        "clusters": [_row(each, asked, chosen) for each in page.rows],
+        "columns": [_heading(column, query) for column in (columns.Column("name", "Name", "name"), *chosen.columns)],
+        "choices": _choices(chosen),
+        "is_comfortable": chosen.is_comfortable,
+        "counts": counts,
+        "total": _about(counts.total),
+        "matching": _about(counts.matching),
+        "filters": filters,
+        "name": " ".join(filters.of("q")[:1]),
+        "chips": [
+            {"text": chip.text, "clear_url": query.url(filters.without(chip.name, chip.value))}
+            for chip in filters.chips()
+        ],
+        "clear_url": query.url(Filters()),
+        "tabs": _tabs(request, counts, query),
+        "facets": _facets(counts, query),
+        "kept": [(name, value) for name in NAMES for value in filters.of(name)],
+        "sort": query.sort,
+        "query": query.text,
+        "previous_url": query.at("before", page.previous),
+        "next_url": query.at("after", page.next),
+        "relaxed": _relaxed(asked, query) if filters and not counts.matching else [],
     }
-    return render(request, "clusters/list.html", context)
+    return render(request, "clusters/list.html", {**context, **_denied(counts)})
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0  # noqa: PLR2004 - far beyond any list
+def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> Page:
+    """From the place that the URL names; when nothing is there any more, from the start."""
+    before, after = (request.GET.get(name, "") for name in ("before", "after"))
+    place = listing.Place.read(before or after, order, back=bool(before))
+    page = asked.page(order, place, claims=chosen.claims)
+    return page if page.rows or place is None else asked.page(order, claims=chosen.claims)
 
 
-def _without_claim(request: HttpRequest, dropped: Wanted) -> str:
-    parameters = request.GET.copy()
-    parameters.setlist("claim", [text for text in parameters.getlist("claim") if Wanted.read(text) != dropped])
-    parameters.pop("page", None)
-    return f"?{parameters.urlencode()}"
+# ---------------------------------------------------------------- addresses
 
 
-def _page_url(request: HttpRequest, start: int) -> str:
-    parameters = request.GET.copy()
-    parameters["page"] = str(max(start, 0))
-    return f"?{parameters.urlencode()}"
+class Query(NamedTuple):
+    """What the page shows now, to make the addresses of what lies beside it."""
+
+    filters: Filters
+    sort: str
+
+    @property
+    def text(self) -> str:
+        return self.filters.query(sort=self.sort)
+
+    def url(self, filters: Filters) -> str:
+        return f"?{filters.query(sort=self.sort)}"
+
+    def sorted(self, sort: str) -> str:
+        return f"?{self.filters.query(sort='' if sort == 'name' else sort)}"
+
+    def at(self, side: str, place: Place | None) -> str:
+        return f"?{self.filters.query(sort=self.sort, **{side: str(place)})}" if place is not None else ""
 
 
-def _row(found: queries.Observed) -> dict[str, Any]:
-    row, doc = found.row, found.row.doc
+def _heading(column: columns.Column, query: Query) -> dict[str, Any]:
+    """``direction`` is what the reader sees: ages rise while instants fall."""
+    sort = query.sort or "name"
+    direction = {column.order: "ascending", f"-{column.order}": "descending"}.get(sort, "") if column.order else ""
+    other = f"-{column.order}" if direction == "ascending" else column.order
+    return {"column": column, "direction": direction, "url": query.sorted(other) if column.order else ""}
+
+
+def _tabs(request: HttpRequest, counts: Census, query: Query) -> list[dict[str, Any]]:
+    return [
+        {
+            "label": view.label,
+            "url": f"?{view.query}",
+            "count": _about(getattr(counts, view.counts)) if view.counts else "",
+            "current": view.query == query.text,
+            "id": view.id,
+        }
+        for view in saved.views_of(request.user)
+    ]
+
+
+# ---------------------------------------------------------------- facets
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    label: str
+    count: int
+    is_on: bool
+    url: str
+    word: Word | None = None
+
+
+def _facets(counts: Census, query: Query) -> list[dict[str, Any]]:
+    """Each with what is on and the first of the others; the rest is folded away."""
+    found: dict[str, list[Option]] = {
+        "status": [_option(query, "status", word, word.label, count, word) for word, count in counts.words()],
+        "set": [
+            _option(query, "set", name, "No set" if name == NO_SET else name, count)
+            for name, count in counts.clustersets()
+        ],
+        "certificate": [_option(query, "certificate", lane, lane.label, count) for lane, count in counts.lanes()],
+        "version": [_option(query, "version", version, version, count) for version, count in counts.versions()],
+    }
+    return [
+        {
+            "name": name,
+            "label": NAMES[name],
+            "options": options[:OPTIONS] + [option for option in options[OPTIONS:] if option.is_on],
+            "more": [option for option in options[OPTIONS:] if not option.is_on],
+            "is_open": name != "version" or bool(query.filters.of(name)),
+        }
+        for name, options in found.items()
+        if options
+    ]
+
+
+def _option(query: Query, name: str, value: str, label: str, count: int, word: Word | None = None) -> Option:
+    is_on = query.filters.has(name, value)
+    return Option(label, count, is_on, query.url(query.filters.toggled(name, value)), word)
+
+
+def _relaxed(asked: Listing, query: Query) -> list[dict[str, Any]]:
+    """What each filter keeps out, when nothing is left."""
+    return [
+        {"label": NAMES[name].lower(), "count": count, "url": query.url(query.filters.without(name))}
+        for name, count in facets.relaxed(asked)
+    ]
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _row(found: Observed, asked: Listing, chosen: Chosen) -> dict[str, Any]:
+    row = found.row
+    known = row.facts
+    claims = {claim.name: claim.value for claim in row.claims.all()} if chosen.claims else {}
+    taints = list(row.taints.all())
     return {
         "name": row.name,
         "url": reverse("clusters:detail", args=[row.name]),
         "word": found.status.word,
         "since": found.status.since,
         "why": found.status.sentence,
-        "sets": [row.clusterset] if row.clusterset else [],
+        "heard": found.last_heard,
+        "sets": asked.sets_of(row),
         "version": row.kubernetes_version,
-        "last_heard": found.last_heard,
-        "taints": spec_of(doc).get("taints") or [],
+        "certificate": _certificate(known.certificate_not_before, known.certificate_not_after, asked.now)
+        if known
+        else None,
+        "taints": taints,
+        "accepted": row.hub_accepts_client,
         "age": row.created,
+        "cells": [(column, claims.get(column.id.removeprefix(columns.CLAIM), "")) for column in chosen.columns],
+        "kubectl": f"kubectl get managedcluster {row.name} -o yaml",
+        "actions": _actions(row),
+    }
+
+
+def _certificate(begins: datetime | None, ends: datetime | None, now: datetime) -> dict[str, Any] | None:
+    if ends is None:
+        return None
+    left = ends - now
+    lane = Lane.EXPIRED if ends <= now else Lane.SOON if left <= listing.SOON else Lane.LATER
+    return {"begins": begins, "ends": ends, "days": left.days, "tone": TONES[lane], "has_ended": ends <= now}
+
+
+def _actions(row: ManagedCluster) -> list[dict[str, str]]:
+    found = []
+    for label, icon, route, more in ACTIONS:
+        if route == "registration:disconnect" and not row.hub_accepts_client:
+            continue
+        try:
+            found.append({"label": label, "icon": icon, "url": reverse(route, args=[row.name, *more])})
+        except NoReverseMatch:
+            continue
+    return found
+
+
+def _choices(chosen: Chosen) -> dict[str, Any]:
+    return {
+        "columns": [(column, column.id in chosen.ids) for column in columns.COLUMNS.values()],
+        "claims": "\n".join(chosen.claims),
+    }
+
+
+# ---------------------------------------------------------------- counts, and who sees none
+
+
+def _about(count: int) -> str:
+    """Exact up to ten thousand: beyond it nobody counts on the last figure."""
+    return f"{count:,}" if count <= EXACT_UP_TO else f"about {round(count, -2):,}"
+
+
+def _denied(counts: Census) -> dict[str, Any]:
+    """Whom to ask, when there are clusters and none of them may be seen."""
+    if counts.total or not ManagedCluster.objects.exists():
+        return {"denied": False}
+    admins = User.objects.filter(is_superuser=True, is_active=True).order_by("username")
+    return {
+        "denied": True,
+        "admins": [user.get_username() for user in admins[:ADMINS]],
+        "explain_url": explain_url("list", MANAGED_CLUSTER.resource),
     }

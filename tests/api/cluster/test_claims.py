@@ -214,7 +214,7 @@ def test_the_list_is_filtered_by_claims(browser: Client) -> None:
 
 def test_a_claim_filter_can_be_cleared_and_survives_a_search(browser: Client) -> None:
     page = browser.get(f"/clusters/?claim={PLATFORM}=AWS&claim=a&page=0")
-    assert [claim["clear_url"] for claim in page.context["claims"]] == ["?claim=a", f"?claim={PLATFORM}%3DAWS"]
+    assert [chip["clear_url"] for chip in page.context["chips"]] == ["?claim=a", f"?claim={PLATFORM}%3DAWS"]
     assert f'<input type="hidden" name="claim" value="{PLATFORM}=AWS">' in page.content.decode()
 
 

@@ -1,0 +1,108 @@
+"""The list as a file: every cluster that the filter finds and the person may see, streamed as CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, StreamingHttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from clusters import columns
+from clusters.filters import Filters
+from clusters.listing import Listing
+from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.kubeapi.times import timestamp
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.http import HttpRequest
+
+    from clusters.queries import Observed
+
+MEDIA = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+# A spreadsheet takes a cell that begins so for a formula, and runs it. Agents write claims and versions.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@login_required
+@require_GET
+def export(request: HttpRequest, form: str) -> StreamingHttpResponse:
+    if form not in MEDIA:
+        raise Http404("Clusters are exported as csv or json.")
+    asked = Listing(actor_of(request), Filters.read(request.GET), timezone.now())
+    claims = columns.chosen_by(request.user).claims
+    records = (_record(each, asked, claims) for each in asked.everything(claims))
+    lines = _csv(records, claims) if form == "csv" else _json(records)
+    name = f"clusters-{asked.now:%Y-%m-%d-%H%M}.{form}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return StreamingHttpResponse(lines, content_type=MEDIA[form], headers=headers)
+
+
+def _record(found: Observed, asked: Listing, claims: list[str]) -> dict[str, Any]:
+    row, known = found.row, found.row.facts
+    present = {claim.name: claim.value for claim in row.claims.all()} if claims else {}
+    return {
+        "name": row.name,
+        "status": found.status.word.value,
+        "since": _time(found.status.since),
+        "sentence": found.status.sentence,
+        "sets": asked.sets_of(row),
+        "version": row.kubernetes_version,
+        "lastHeard": _time(found.last_heard),
+        "certificateEnds": _time(known.certificate_not_after if known else None),
+        "accepted": row.hub_accepts_client,
+        "taints": [str(taint) for taint in row.taints.all()],
+        "created": _time(row.created),
+        "claims": {name: present.get(name, "") for name in claims},
+    }
+
+
+def _time(moment: datetime | None) -> str:
+    return timestamp(moment) if moment is not None else ""
+
+
+class _Line:
+    """What the csv writer writes to: it hands the line back."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def _csv(records: Iterator[dict[str, Any]], claims: list[str]) -> Iterator[str]:
+    writer = csv.writer(_Line())
+    plain = [
+        "name",
+        "status",
+        "since",
+        "sentence",
+        "sets",
+        "version",
+        "lastHeard",
+        "certificateEnds",
+        "accepted",
+        "taints",
+        "created",
+    ]
+    yield writer.writerow([*plain, *map(safe, claims)])
+    for record in records:
+        cells = [record[name] for name in plain] + [record["claims"][name] for name in claims]
+        yield writer.writerow([safe(" ".join(cell) if isinstance(cell, list) else str(cell)) for cell in cells])
+
+
+def safe(cell: str) -> str:
+    """As text, whatever a spreadsheet makes of text."""
+    return f"'{cell}" if cell.startswith(FORMULA) else cell
+
+
+def _json(records: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    before = b"[\n"
+    for record in records:
+        yield before + orjson.dumps(record)
+        before = b",\n"
+    yield b"[]\n" if before == b"[\n" else b"\n]\n"
