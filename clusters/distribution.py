@@ -46,16 +46,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """The most frequent values first; ``others`` are clusters with a value that is not among them."""
+    """The most frequent values first, of all that there are (``distinct``)."""
 
     values: tuple[Value, ...]
     distinct: int
     having: int
     missing: int
-
-    @property
-    def others(self) -> int:
-        return self.having - sum(each.count for each in self.values)
 
     @property
     def is_identifier(self) -> bool:

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from clusters.distribution import Distribution, Name
 
 NAMES_SHOWN = 10
+IDENTIFIERS_SHOWN = 5
 
 
 @login_required
 @require_GET
 def claims_page(request: HttpRequest) -> HttpResponse:
-    """``?claim=NAME`` or ``?label=KEY``; without either, the claim that most clusters make."""
+    """``?claim=NAME`` or ``?label=KEY``; without either, what most clusters claim."""
     clusters = queries.clusters_for(actor_of(request))
     claimed, labelled = distribution.claim_names(clusters), distribution.label_names(clusters)
     kind, name = _chosen(request, claimed, labelled)
@@ -49,9 +50,11 @@ def _chosen(request: HttpRequest, claimed: list[Name], labelled: list[Name]) -> 
     for kind in ("claim", "label"):
         if (name := request.GET.get(kind, "").strip()) and Wanted(name).is_possible:
             return kind, name
-    if claimed:
-        return "claim", claimed[0].name
-    return ("label", labelled[0].name) if labelled else ("claim", "")
+    for kind, names in (("claim", claimed), ("label", labelled)):
+        if names:
+            telling = (each for each in names if each.values * 2 <= each.clusters)  # an identifier says little
+            return kind, next(telling, names[0]).name
+    return "claim", ""
 
 
 def _entry(kind: str, name: Name, chosen_kind: str, chosen: str) -> dict[str, Any]:
@@ -84,6 +87,7 @@ def _shown(clusters: QuerySet[Any], kind: str, name: str) -> dict[str, Any]:
 
 def _bars(found: Distribution, kind: str, name: str) -> list[dict[str, Any]]:
     """Outliers and what is missing in a tone of their own, and in words beside it."""
+    shown = found.values[:IDENTIFIERS_SHOWN] if found.is_identifier else found.values
     bars = [
         {
             "label": each.value or "(empty)",
@@ -91,11 +95,11 @@ def _bars(found: Distribution, kind: str, name: str) -> list[dict[str, Any]]:
             "tone": "caution" if each.is_outlier else "accent",
             "url": _list(kind, name, each.value),
         }
-        for each in found.values
+        for each in shown
     ]
-    if found.others:
-        left = found.distinct - len(found.values)
-        bars.append({"label": f"{left:,} other values", "count": found.others, "tone": "quiet"})
+    if others := found.having - sum(each.count for each in shown):
+        left = found.distinct - len(shown)
+        bars.append({"label": f"{left:,} other values", "count": others, "tone": "quiet"})
     if found.missing:
         bars.append(
             {"label": "says nothing" if kind == "claim" else "not set", "count": found.missing, "tone": "quiet"}

@@ -76,7 +76,7 @@ def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:
             "name": row.name,
             "url": reverse("clustersets:set", args=[row.name]),
             "kind": explained.kind(each),
-            "sentence": explained.sentence(each),
+            "sentence": "" if each.is_exclusive else explained.sentence(each),
             "problem": each.problem,
             "implied": explained.IMPLIED.get(row.name, ""),
             "composition": counts[row.name],
@@ -100,7 +100,7 @@ def _map(actor: Actor, node: str) -> dict[str, Any]:
     found = composition.of_sets(clusters.clusters_for(actor), sets, timezone.now())
     members = {name: {part.word: part.count for part in each.parts} for name, each in found.items()}
     rows = bindings.bindings_for(actor).filter(cluster_set__in=shown)
-    ties = [(row.namespace, row.cluster_set, bindings.bound(row.doc).get("status") == "True") for row in rows]
+    ties = [(row.namespace, row.cluster_set, bindings.bound(row.doc).get("status") != "False") for row in rows]
     chosen = node if node.startswith(NODES) and not node.endswith(graph.REST) else ""
     drawn = graph.of(ties, members, chosen)
     near = _near(chosen, ties, members)

@@ -48,7 +48,7 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         bound[row.namespace].append(
             {
                 "name": row.cluster_set,
-                "is_bound": bindings.bound(row.doc).get("status") == "True",
+                "is_bound": bindings.bound(row.doc).get("status") != "False",
                 "url": reverse("clustersets:set", args=[row.cluster_set]) if row.cluster_set in shown else "",
             }
         )
