@@ -20,6 +20,7 @@ class ClustersConfig(AppConfig):
             health,  # noqa: F401
             kinds,  # noqa: F401
             maintenance,  # noqa: F401
+            metrics,  # noqa: F401
             removal,  # noqa: F401
             transitions,  # noqa: F401
         )

@@ -5,11 +5,14 @@ Which listener took a request is in its environ, put there by the lanes; a test 
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseBadRequest
+
+from ocmconsole.kubeapi import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +34,13 @@ class ListenerMiddleware:
         self.names = LOCAL_NAMES | {host_name(urlsplit(settings.OCMCONSOLE_CONSOLE_URL).netloc)}
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        began = monotonic()
+        response = self._answer(request)
+        listener = request.META.get("ocmconsole.listener", CONSOLE)
+        metrics.observe(listener, request.method or "", response.status_code, monotonic() - began)
+        return response
+
+    def _answer(self, request: HttpRequest) -> HttpResponseBase:
         if request.META.get("ocmconsole.listener") == API:
             return api_response(request)
         host = request.META.get("HTTP_HOST", "")

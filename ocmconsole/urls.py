@@ -9,6 +9,7 @@ from django.urls import include, path
 from ocmconsole import views
 from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
+from ocmconsole.hub import hub_health
 from ocmconsole.live import live
 from ocmconsole.overview import overview
 from ocmconsole.search import search
@@ -27,6 +28,7 @@ urlpatterns = [
     path("live", live, name="live"),
     path("search/", search, name="search"),
     path("activity/", activity, name="activity"),
+    path("hub/", hub_health, name="hub"),
     path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),
     path("", include("clustersets.urls")),

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.virtual import Endpoint, collected, described
 MINOR = "32"
 # The reference lists the verbs of custom resources in this order (wire.md 1.7).
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_OTHER_PATHS = ("/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+_OTHER_PATHS = ("/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
 class Resource(NamedTuple):

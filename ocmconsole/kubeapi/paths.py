@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpResponse
 
-from ocmconsole.kubeapi import changes, discovery, errors, negotiation, openapi
+from ocmconsole.kubeapi import changes, discovery, errors, metrics, negotiation, openapi
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -126,6 +126,13 @@ def _health(request: HttpRequest, names: list[str]) -> HttpResponse:
     return HttpResponse(body, content_type="text/plain; charset=utf-8", status=200 if passed else 500)
 
 
+def _metrics(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
+    """For Prometheus; whoever scrapes needs the right to get ``/metrics``, as on any API server."""
+    if rest:
+        raise errors.unknown_path()
+    return HttpResponse(metrics.text(), content_type=metrics.CONTENT_TYPE)
+
+
 def _database_answers() -> bool:
     try:
         connection.ensure_connection()
@@ -167,6 +174,7 @@ _ANSWERS = {
     "healthz": _health,
     "livez": _health,
     "readyz": _health,
+    "metrics": _metrics,
     "api": _api,
     "apis": _apis,
     "openapi": _openapi,

@@ -2,90 +2,20 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import redis
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 
-from ocmconsole.kubeapi import changes
-from registration import ca, foundation
-
-SOON = timedelta(days=30)
-LARGEST_SKEW = timedelta(seconds=5)
+from ocmconsole import checkup
 
 
 class Command(BaseCommand):
     help = "Checks clock, certificates, database, Redis and TLS names."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        failed = 0
-        checks: dict[str, Callable[[], Iterator[str]]] = {
-            "database": _database,
-            "clock": _clock,
-            "certificates": _certificates,
-            "Redis": _redis,
-        }
-        for name, check in checks.items():
-            problems = list(check())
-            failed += bool(problems)
+        found = checkup.problems()
+        for name, problems in found.items():
             self.stdout.write(f"{name}: {'; '.join(problems) or 'ok'}")
-        if failed:
-            msg = f"{failed} of {len(checks)} checks failed"
+        if failed := sum(map(bool, found.values())):
+            msg = f"{failed} of {len(found)} checks failed"
             raise CommandError(msg)
-
-
-def _database() -> Iterator[str]:
-    try:
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            yield "migrations are missing; serve applies them"
-        else:
-            changes.head()
-    except DatabaseError as error:
-        yield f"it does not answer: {error}"
-
-
-def _clock() -> Iterator[str]:
-    """The database's clock against this machine's: leases are compared with one, written by the other."""
-    if connection.vendor != "postgresql":
-        return
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT clock_timestamp()")
-            skew = abs(cursor.fetchone()[0] - datetime.now(UTC))
-    except DatabaseError:
-        return  # told by the check of the database
-    if skew > LARGEST_SKEW:
-        yield f"it differs from the database's by {skew.total_seconds():.0f} s"
-
-
-def _certificates() -> Iterator[str]:
-    home = settings.OCMCONSOLE_HOME
-    try:
-        authority = ca.load(home)
-        serving = ca.parse_certificate((home / "serving.crt").read_bytes())
-        ssl.create_default_context().load_cert_chain(home / "serving.crt", home / "serving.key")
-    except (ca.AuthorityError, OSError, ValueError) as error:
-        yield str(error)
-        return
-    now = datetime.now(UTC)
-    for name, ends in (("CA", authority.certificate.not_valid_after_utc), ("serving certificate", serving.not_after)):
-        if ends < now + SOON:
-            yield f"the {name} ends on {ends:%Y-%m-%d}"
-    if not ca.is_served(home, foundation.serving_names()):
-        yield "the serving certificate does not name OCMCONSOLE_API_URL; serve makes a new one"
-
-
-def _redis() -> Iterator[str]:
-    if not settings.OCMCONSOLE_REDIS_URL:
-        return
-    try:
-        redis.Redis.from_url(settings.OCMCONSOLE_REDIS_URL, socket_timeout=3).ping()
-    except redis.RedisError as error:
-        yield f"it does not answer: {error}"

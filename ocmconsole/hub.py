@@ -1,0 +1,115 @@
+"""The page about the hub itself (console 4.1): what it is made of, whether all of it works, and what waits.
+
+For admins. The same checks as ``manage.py doctor``.
+"""
+
+from __future__ import annotations
+
+import platform
+import resource
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import django
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.db.models import Count, Max, Min
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from clusters.models import FleetMinute, Serving
+from ocmconsole import checkup
+from ocmconsole.kubeapi import changes, metrics
+from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
+from ocmconsole.kubeapi.session import actor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from django.http import HttpRequest, HttpResponse
+
+LONGEST_PAUSE = timedelta(seconds=30)
+STUCK_ATTEMPTS = 3
+SHOWN = 10
+KIB = 1024
+
+
+@login_required
+@require_GET
+def hub_health(request: HttpRequest) -> HttpResponse:
+    if MASTERS not in actor_of(request).groups:
+        raise PermissionDenied("The hub's health is for its admins.")
+    now = timezone.now()
+    checks = checkup.problems() | {"reconcilers": list(_reconcilers(now))}
+    context = {
+        "checks": [{"name": name, "problems": problems} for name, problems in checks.items()],
+        "wrong": sum(map(bool, checks.values())),
+        "made_of": _made_of(),
+        "serving": Serving.objects.first(),
+        "log": _log(),
+        "work": _work(now),
+        "audit": _audit(),
+        "minutes": FleetMinute.objects.count(),
+        "unauthorized": metrics.unauthorized(),
+    }
+    return render(request, "hub.html", context)
+
+
+def _reconcilers(now: datetime) -> Iterator[str]:
+    """The clock looks at leases every two seconds; work that is due is done within one."""
+    seen = Serving.objects.values_list("seen", flat=True).first()
+    if seen is not None and now - seen > LONGEST_PAUSE:
+        yield f"nobody has looked at leases since {seen:%d %b, %H:%M:%S} UTC: are worker and beat running?"
+    due = WorkItem.objects.filter(due__lt=now - LONGEST_PAUSE).count()
+    if due:
+        yield f"{due:,} pieces of work are overdue by more than {LONGEST_PAUSE.seconds} s"
+
+
+def _made_of() -> list[tuple[str, str]]:
+    redis = settings.OCMCONSOLE_REDIS_URL
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB
+    return [
+        ("API", settings.OCMCONSOLE_API_URL),
+        ("Console", settings.OCMCONSOLE_CONSOLE_URL),
+        ("Database", {"postgresql": "PostgreSQL", "sqlite": "SQLite"}.get(connection.vendor, connection.vendor)),
+        ("Redis", "in use" if redis else "none: one process does it all"),
+        ("Reconcilers", settings.OCMCONSOLE_CONTROLLERS),
+        (
+            "Certificates",
+            f"{settings.OCMCONSOLE_CSR_SIGNER} signer, at most {settings.OCMCONSOLE_CERT_LIFETIME.days} d",
+        ),
+        ("Memory", f"{memory:,} MiB at most, in this process"),
+        ("Python", f"{platform.python_version()}, Django {django.get_version()}"),
+    ]
+
+
+def _log() -> dict[str, Any]:
+    found = Change.objects.aggregate(count=Count("pk"), oldest=Min("time"))
+    return {"head": changes.head(), "count": found["count"], "oldest": found["oldest"]}
+
+
+def _work(now: datetime) -> dict[str, Any]:
+    rows = WorkItem.objects.values("reconciler").annotate(count=Count("pk"), due=Min("due"), attempts=Max("attempts"))
+    failing = WorkItem.objects.filter(attempts__gte=STUCK_ATTEMPTS).order_by("-attempts", "due")
+    return {
+        "rows": [{**row, "is_due": row["due"] <= now} for row in rows.order_by("due")],
+        "count": WorkItem.objects.count(),
+        "failing": failing[:SHOWN],
+    }
+
+
+def _audit() -> dict[str, Any]:
+    seal = AuditSeal.objects.order_by("-number").first()
+    unsealed = AuditEvent.objects.filter(pk__gt=seal.last if seal else 0).count()
+    retention = settings.OCMCONSOLE_AUDIT_RETENTION
+    return {
+        "seal": seal,
+        "unsealed": unsealed,
+        "count": AuditEvent.objects.count(),
+        "days": retention and retention.days,
+    }
