@@ -146,18 +146,14 @@ def _first_that_may(fitting: list[ApprovalPolicy], found: evidence.Evidence) -> 
 
 
 def _accept(policy: ApprovalPolicy, found: evidence.Evidence) -> str:
-    """What stood against it, or "". Set first: the write brings this reconciler back, which then accepts."""
+    """What stood against it, or ""."""
     person = stand_in(policy.acts_as, f"{POLICY}{policy.name}")
     if person is None:
         return f"{policy.acts_as} is no active user of this hub"
     if not policy_services.may_keep(person, policy_services.rule_of(policy)):
         return f"{policy.acts_as} may not keep policies any more"
-    assert found.cluster is not None
     try:
-        if policy.clusterset and found.cluster.clusterset != policy.clusterset:
-            verbs.edit(person, MANAGED_CLUSTER, found.cluster.key, _labelled({CLUSTERSET_LABEL: policy.clusterset}))
-        else:
-            services.accept_cluster(person, found.name, seen=_seen(found))
+        services.accept_cluster(person, found.name, seen=_seen(found), clusterset=policy.clusterset)
     except (errors.Forbidden, errors.Invalid) as error:
         return error.message
     return ""

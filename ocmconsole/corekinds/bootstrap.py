@@ -154,7 +154,11 @@ def sees_all(actor: Actor) -> bool:
 
 
 def may_revoke(actor: Actor, token: BootstrapToken) -> bool:
-    return token.created_by == actor.user or authz.permitted(actor, REVOKE_ALL).allowed
+    return token.created_by == actor.user or may_revoke_all(actor)
+
+
+def may_revoke_all(actor: Actor) -> bool:
+    return authz.permitted(actor, REVOKE_ALL).allowed
 
 
 authz.spell(SEE_ALL, lambda name: [Attributes("list", GROUP, PLURAL)])  # noqa: ARG005 - a right on all tokens

@@ -244,8 +244,16 @@ def issue_bootstrap_token(
     return f"{token_id}.{secret}"
 
 
+def revoke_as(actor: Actor, token: BootstrapToken) -> None:
+    """Whoever minted it, or may revoke those of others. Raises Forbidden."""
+    if not bootstrap.may_revoke(actor, token):
+        asked = Attributes("delete", bootstrap.GROUP, bootstrap.PLURAL, name=token.pk)
+        authz.refuse(actor, asked, f"the permission {bootstrap.REVOKE_ALL} is missing")
+    revoke_bootstrap_token(actor, token.pk)
+
+
 def revoke_bootstrap_token(actor: Actor, token_id: str) -> None:
-    """From now on the token opens nothing. Raises NotFound; revoking again changes nothing."""
+    """From now on the token opens nothing; the caller has asked for permission. Revoking again changes nothing."""
     now = timezone.now()
     with transaction.atomic():
         if BootstrapToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now):

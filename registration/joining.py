@@ -1,0 +1,224 @@
+"""What a cluster needs to join, as kubeconfig, manifest and clusteradm, and how far it has come (console 4.8).
+
+Everything is made of what the person just entered and a secret that only his page holds: nothing here is stored.
+Callers: the wizard and the page of tokens.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import yaml
+from django.conf import settings
+
+from clusters.kinds import LEASE_NAME, instant
+from clusters.models import Lease, ManagedCluster
+from ocmconsole.corekinds import bootstrap
+from ocmconsole.kubeapi.models import AuditEvent
+from registration import foundation, queries
+from registration.models import IssuedCertificate
+
+if TYPE_CHECKING:
+    from ocmconsole.corekinds.models import BootstrapToken
+    from ocmconsole.kubeapi.errors import Doc
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+AGENT_NAMESPACE = "open-cluster-management-agent"
+BOOTSTRAP_SECRET = "bootstrap-hub-kubeconfig"  # noqa: S105 - the Secret's name
+# An agent asks within seconds; a step that takes longer has a cause.
+PATIENCE = timedelta(minutes=2)
+TITLES = (
+    "Token used",
+    "ManagedCluster seen",
+    "Certificate request seen",
+    "Accepted",
+    "Certificate issued",
+    "First heartbeat",
+)
+ACCEPTING = 3  # the step before which the agent acts with the token, and which a person takes
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How the cluster gets to the hub. ``authority`` is PEM that stands for the hub's own CA."""
+
+    server: str
+    proxy: str = ""
+    authority: str = ""
+
+
+# ---------------------------------------------------------------- the hub's address
+
+
+def named_hosts() -> list[str]:
+    """Names and addresses in the hub's serving certificate."""
+    return foundation.serving_names()
+
+
+def addresses() -> list[str]:
+    """Where the hub may be reached, the configured address first."""
+    parts = urlsplit(settings.OCMCONSOLE_API_URL)
+    port = f":{parts.port}" if parts.port else ""
+    others = [f"https://{f'[{host}]' if ':' in host else host}{port}" for host in named_hosts() if host not in LOOPBACK]
+    return list(dict.fromkeys([settings.OCMCONSOLE_API_URL, *others]))
+
+
+def address_problem(url: str) -> str:
+    """Why an agent would not get on with this address, as far as the hub can tell from its own certificate."""
+    host = urlsplit(url).hostname or ""
+    if host not in named_hosts():
+        names = ", ".join(named_hosts())
+        return f"The hub's certificate does not name {host}, so an agent would refuse it. It names {names}."
+    if host in LOOPBACK:
+        return f"{host} leads to the hub only from the hub's own machine."
+    return ""
+
+
+# ---------------------------------------------------------------- what to run
+
+
+def kubeconfig(token: str, reach: Reach) -> str:
+    """What an agent's secret ``bootstrap-hub-kubeconfig`` holds (G4)."""
+    authority = reach.authority.encode() or (settings.OCMCONSOLE_HOME / "ca.crt").read_bytes()
+    cluster = {"server": reach.server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    if reach.proxy:
+        cluster["proxy-url"] = reach.proxy
+    doc = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "hub", "cluster": cluster}],
+        "users": [{"name": "bootstrap", "user": {"token": token}}],
+        "contexts": [{"name": "bootstrap", "context": {"cluster": "hub", "user": "bootstrap"}}],
+        "current-context": "bootstrap",
+    }
+    return yaml.safe_dump(doc, sort_keys=False)
+
+
+def manifest(token: str, name: str, reach: Reach) -> str:
+    """For ``kubectl apply`` on a cluster that has the klusterlet operator."""
+    secret = base64.b64encode(kubeconfig(token, reach).encode()).decode()
+    docs: list[Doc] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT_NAMESPACE}},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": BOOTSTRAP_SECRET, "namespace": AGENT_NAMESPACE},
+            "type": "Opaque",
+            "data": {"kubeconfig": secret},
+        },
+        {
+            "apiVersion": "operator.open-cluster-management.io/v1",
+            "kind": "Klusterlet",
+            "metadata": {"name": "klusterlet"},
+            "spec": {"clusterName": name, "namespace": AGENT_NAMESPACE},
+        },
+    ]
+    return yaml.safe_dump_all(docs, sort_keys=False)
+
+
+def join_command(token: str, name: str, reach: Reach) -> str:
+    flags = [f"--hub-token {token}", f"--hub-apiserver {reach.server}", f"--cluster-name {name or '<cluster_name>'}"]
+    flags += ["--ca-file hub-ca.pem"] if reach.authority else []
+    flags += [f"--proxy-url {reach.proxy}"] if reach.proxy else []
+    return " ".join(["clusteradm join", *flags])
+
+
+def flags(reach: Reach) -> Iterator[tuple[str, str]]:
+    """Each flag of the command in words."""
+    yield "--hub-token", "Opens the door for this cluster until it expires. It is shown on this page and never again."
+    yield "--hub-apiserver", "Where the agent finds the hub. The hub's certificate must name it."
+    yield "--cluster-name", "The name under which the hub knows the cluster, and of its namespace on the hub."
+    if reach.authority:
+        yield "--ca-file", "Whom the agent trusts instead of the hub's own CA. Save the text you entered as hub-ca.pem."
+    if reach.proxy:
+        yield "--proxy-url", "An HTTP proxy on the way to the hub. It must pass TLS through unopened."
+
+
+def probe(reach: Reach) -> str:
+    """What to run on the cluster to see whether DNS and TLS work."""
+    proxy = f" --proxy {reach.proxy}" if reach.proxy else ""
+    return f"curl{proxy} --cacert hub-ca.pem {reach.server.rstrip('/')}/healthz"
+
+
+# ---------------------------------------------------------------- how far it has come
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of six. ``at`` is when it was done; ``cause`` why it may hang."""
+
+    title: str
+    at: datetime | None
+    cause: str = ""
+    is_next: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        return self.at is not None
+
+
+def steps(token: BootstrapToken, name: str, now: datetime) -> list[Step]:
+    """From the token's first use to the first heartbeat; the first that is open says what is likely in its way."""
+    done = _progress(token, name)
+    following = next((index for index, at in enumerate(done) if at is None), len(done))
+    since = max([token.created, *(at for at in done[:following] if at)])
+    is_late = following == ACCEPTING or now - since > PATIENCE
+    return [
+        Step(title, at, _cause(index, token, name) if index == following and is_late else "", index == following)
+        for index, (title, at) in enumerate(zip(TITLES, done, strict=True))
+    ]
+
+
+def _progress(token: BootstrapToken, name: str) -> list[datetime | None]:
+    """What was collected since has the time of what followed from it."""
+    cluster = ManagedCluster.objects.filter(name=name, deleted_at=None).first()
+    if cluster is None:
+        return [token.last_used, None, None, None, None, None]
+    request = queries.requests_of(name).filter(created__gte=token.created).last()
+    accepted = queries.facts_of(name).decided_at if cluster.hub_accepts_client else None
+    issued = IssuedCertificate.objects.filter(cluster=name, not_after__gt=token.created).order_by("not_before").first()
+    certified = max(issued.not_before, cluster.created) if issued and accepted else None
+    asked = request.created if request else certified
+    return [
+        token.last_used or cluster.created,
+        cluster.created,
+        asked,
+        accepted,
+        certified,
+        _first_heartbeat(cluster) if certified else None,
+    ]
+
+
+def _first_heartbeat(cluster: ManagedCluster) -> datetime | None:
+    """The lease keeps the last one; since when the agent counts as joined is as near as the hub knows."""
+    lease = Lease.objects.filter(namespace=cluster.name, name=LEASE_NAME).exclude(skew=None).first()
+    if lease is None or lease.renew_time is None or instant(lease.renew_time) < cluster.created:
+        return None
+    return cluster.available_since or instant(lease.renew_time)
+
+
+def _cause(index: int, token: BootstrapToken, name: str) -> str:
+    denial = (
+        AuditEvent.objects.filter(credential=f"{bootstrap.PREFIX}{token.pk}", outcome=AuditEvent.Outcome.DENIED)
+        .order_by("-time")
+        .first()
+    ) or _refused_address(token)
+    if denial is not None and index < ACCEPTING:
+        return f"The token was used from {denial.address or 'an unknown address'} and refused: {denial.reason}"
+    return (
+        "No request with this token has reached the hub. Check DNS and TLS from the cluster with the command below.",
+        f"The token was used, and nothing called {name} was registered. Was another name given to the agent?",
+        "The cluster is registered; its agent has not asked for a certificate. Its log says what keeps it.",
+        "It waits for somebody who may accept it.",
+        "It is accepted and its certificate is not issued. The hub's work queue or an external signer is behind.",
+        "The certificate is issued; the agent has not come back with it. Its log says what keeps it.",
+    )[index]
+
+
+def _refused_address(token: BootstrapToken) -> AuditEvent | None:
+    return AuditEvent.objects.filter(act="bootstraptokens:use", name=token.pk).order_by("-time").first()

@@ -1,0 +1,274 @@
+"""Adding a cluster: what is asked once is carried along, what is secret is shown once, and each step tells its time."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.contrib.auth.models import Permission, User
+from django.utils import timezone
+
+from clusters.kinds import CLUSTERSET_LABEL
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi import audit
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.authz import Attributes
+from registration.models import ApprovalPolicy
+from tests import factories as make
+from tests import requests
+from tests.api.console.joining import hub, page, person
+
+pytestmark = pytest.mark.django_db
+
+ADDING = ("add_bootstraptoken", "view_managedcluster", "change_managedcluster", "accept_managedcluster")
+TERMS = {"lifetime": "1h", "uses": "1", "bind": "on", "addresses": ""}
+
+
+@pytest.fixture(autouse=True)
+def ready(tmp_path: Path, settings: Any) -> None:
+    hub(tmp_path, settings)
+
+
+def step_two(client: Any, **more: str) -> Any:
+    return client.post("/clusters/add/", {"name": "eu-1", "set": "", "labels": "", **more})
+
+
+def mint(client: Any, query: str = "name=eu-1", **more: str) -> Any:
+    return client.post(f"/clusters/add/token/?{query}", TERMS | {"once": str(uuid.uuid4())} | more)
+
+
+def secret_of(answer: Any) -> str:
+    found = re.search(r"[a-z0-9]{6}\.[a-z0-9]{16}", page(answer))
+    assert found
+    return found[0]
+
+
+def bearer(token: BootstrapToken) -> Actor:
+    return replace(requests.BOOTSTRAP, user=f"system:bootstrap:{token.pk}", credential=f"bootstrap:{token.pk}")
+
+
+# ---------------------------------------------------------------- name and place
+
+
+def test_what_was_entered_is_carried_and_never_asked_again() -> None:
+    make.clusterset("web")
+    ana = person("ana", *ADDING, "join_managedclusterset", "view_managedclusterset")
+    answer = step_two(ana, set="web", labels="env=prod\nteam=pay")
+    assert answer.status_code == 302
+    text = page(ana.get(answer["Location"]))
+    for shown in ("Add eu-1", "<b>web</b>", "env=prod", "team=pay"):
+        assert shown in text
+    back = re.search(r'href="(/clusters/add/\?[^"]+)"', text)
+    assert back
+    again = page(ana.get(back[1].replace("&amp;", "&")))
+    assert 'value="eu-1"' in again
+    assert "env=prod" in again
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("name", "Not_A_Name", "cannot name a namespace"),
+        ("name", "kube-system", "means something else"),
+        ("name", "taken", "on the hub already"),
+        ("labels", "bad key=1", "must consist of"),
+        ("labels", f"{CLUSTERSET_LABEL}=web", "choose the set"),
+        ("set", "elsewhere", "valid choice"),
+    ],
+)
+def test_a_name_or_place_that_cannot_be_is_said_beside_its_field(field: str, value: str, told: str) -> None:
+    make.cluster("taken")
+    answer = step_two(person("ana", *ADDING), **{field: value})
+    assert answer.status_code == 400
+    assert told in page(answer)
+
+
+@pytest.mark.contract("D16")
+def test_a_name_that_the_person_may_not_see_is_not_given_away() -> None:
+    make.cluster("secret")
+    ana = person("ana", "add_bootstraptoken")
+    assert step_two(ana, name="secret").status_code == 302
+    assert "remembers" not in page(ana.get("/clusters/add/token/?name=secret"))
+
+
+@pytest.mark.contract("A6")
+def test_only_sets_that_the_person_may_join_are_offered() -> None:
+    make.clusterset("web")
+    make.clusterset("pay")
+    raj = person("raj", *ADDING, "view_managedclusterset")
+    assert ">web<" not in page(raj.get("/clusters/add/"))
+    assert ">web<" in page(person("root").get("/clusters/add/"))
+
+
+# ---------------------------------------------------------------- token and run
+
+
+@pytest.mark.contract("K4")
+def test_the_token_is_for_that_name_and_shown_once() -> None:
+    ana = person("ana", *ADDING)
+    answer = mint(ana, "name=eu-1&labels=env%3Dprod")
+    token = BootstrapToken.objects.get()
+    assert (token.cluster, token.max_uses, token.labels) == ("eu-1", 1, {"env": "prod"})
+    assert f"clusteradm join --hub-token {secret_of(answer)}" in page(answer)
+    assert "no-store" in answer["Cache-Control"]
+    assert "certificate names this address" in page(answer)
+
+
+def test_a_form_that_is_sent_twice_mints_one_token() -> None:
+    ana = person("ana", *ADDING)
+    once = str(uuid.uuid4())
+    mint(ana, once=once)
+    again = mint(ana, once=once)
+    assert BootstrapToken.objects.count() == 1
+    assert again["Location"].startswith("/clusters/add/watch/")
+
+
+def test_a_token_for_one_name_brings_one_cluster() -> None:
+    answer = mint(person("ana", *ADDING), uses="3")
+    assert answer.status_code == 400
+    assert "brings one cluster" in page(answer)
+
+
+def test_another_way_to_the_hub_changes_the_command_and_keeps_the_token() -> None:
+    ana = person("ana", *ADDING)
+    secret = secret_of(mint(ana))
+    held = {"token": secret, "name": "eu-1", "way": "clusteradm", "proxy": "http://proxy.example:3128"}
+    text = page(ana.post("/clusters/add/run/", held | {"server": "https://elsewhere.example:6443"}))
+    assert f"--hub-token {secret} --hub-apiserver https://elsewhere.example:6443" in text
+    assert "--proxy-url http://proxy.example:3128" in text
+    assert "does not name elsewhere.example" in text
+    bad = ana.post("/clusters/add/run/", held | {"server": "javascript:alert(1)"})
+    assert bad.status_code == 400
+    assert "--hub-apiserver https://hub.example:6443" in page(bad)
+
+
+def test_kubeconfig_and_manifest_hold_the_token_and_the_way() -> None:
+    ana = person("ana", *ADDING)
+    secret = secret_of(mint(ana))
+    held = {"token": secret, "name": "eu-1", "server": "https://hub.example:6443", "proxy": "http://proxy.example:3128"}
+    config = yaml.safe_load(page(ana.post("/clusters/add/file/bootstrap.kubeconfig", held)))
+    assert config["users"][0]["user"] == {"token": secret}
+    assert config["clusters"][0]["cluster"]["proxy-url"] == "http://proxy.example:3128"
+    docs = list(yaml.safe_load_all(page(ana.post("/clusters/add/file/klusterlet.yaml", held))))
+    assert [doc["kind"] for doc in docs] == ["Namespace", "Secret", "Klusterlet"]
+    assert docs[2]["spec"]["clusterName"] == "eu-1"
+    assert ana.post("/clusters/add/file/else", held).status_code == 404
+
+
+@pytest.mark.contract("K4")
+def test_nobody_gets_a_page_for_a_secret_that_he_does_not_hold() -> None:
+    ana, raj = person("ana", *ADDING), person("raj", *ADDING)
+    secret = secret_of(mint(ana))
+    held = {"token": secret, "name": "eu-1", "server": "https://hub.example:6443"}
+    assert raj.post("/clusters/add/run/", held).status_code == 404
+    assert ana.post("/clusters/add/run/", held | {"token": f"{secret[:7]}{'0' * 16}"}).status_code == 404
+    assert ana.post("/clusters/add/run/", held | {"token": "\x00"}).status_code == 404
+
+
+@pytest.mark.contract("D2")
+def test_without_the_right_to_mint_nothing_is_minted() -> None:
+    li = person("li", "view_managedcluster")
+    assert "corekinds.add_bootstraptoken" in page(li.get("/clusters/add/"))
+    assert mint(li).status_code == 403
+    assert not BootstrapToken.objects.exists()
+
+
+# ---------------------------------------------------------------- accepted beforehand
+
+
+@pytest.mark.contract("K9", "A6")
+def test_exactly_this_token_and_name_are_accepted_as_the_person_who_asked() -> None:
+    make.clusterset("web")
+    ana = person("ana", *ADDING, "join_managedclusterset", "view_managedclusterset")
+    mint(ana, "name=eu-1&set=web&labels=env%3Dprod", accept="on")
+    token, policy = BootstrapToken.objects.get(), ApprovalPolicy.objects.get()
+    assert (policy.tokens, policy.pattern, policy.max_accepts, policy.acts_as) == ([token.pk], "eu-1", 1, "ana")
+    make.cluster("eu-1", by=bearer(token))
+    requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1", by=bearer(token))
+    make.settle()
+    row = make.stored("eu-1")
+    assert (row.hub_accepts_client, row.clusterset, row.labels["env"]) == (True, "web", "prod")
+
+
+@pytest.mark.contract("K9", "D2")
+def test_who_may_not_accept_cannot_promise_it() -> None:
+    li = person("li", "add_bootstraptoken", "view_managedcluster")
+    assert "clusters.accept_managedcluster" in page(li.get("/clusters/add/token/?name=eu-1"))
+    mint(li, accept="on")
+    assert not ApprovalPolicy.objects.exists()
+
+
+# ---------------------------------------------------------------- watch
+
+
+def watched(client: Any, token: BootstrapToken) -> list[str]:
+    """The steps that are done, and the cause that the next one shows."""
+    text = page(client.get(f"/clusters/add/watch/{token.pk}/?name=eu-1"))
+    parts = text.split('<li id="step-')[1:]
+    return ["done" if "is-done" in part else "next" if "is-next" in part else "later" for part in parts]
+
+
+def test_each_step_is_seen() -> None:
+    ana = person("ana", *ADDING)
+    mint(ana)
+    token = BootstrapToken.objects.get()
+    assert watched(ana, token) == ["next", *["later"] * 5]
+    make.cluster("eu-1", by=bearer(token))
+    assert watched(ana, token) == ["done", "done", "next", *["later"] * 3]
+    requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1", by=bearer(token))
+    make.settle()
+    text = page(ana.get(f"/clusters/add/watch/{token.pk}/"))
+    assert watched(ana, token) == ["done"] * 3 + ["next"] + ["later"] * 2
+    assert "Decide about eu-1" in text
+    assert ana.post("/approvals/eu-1/accept/", _seen(ana)).status_code in {200, 302}
+    make.settle()
+    assert watched(ana, token)[:5] == ["done"] * 5
+    make.available("eu-1")
+    make.renew("eu-1")
+    assert watched(ana, token) == ["done"] * 6
+    assert "eu-1 has joined" in page(ana.get(f"/clusters/add/watch/{token.pk}/"))
+
+
+def _seen(client: Any) -> dict[str, str]:
+    """The hidden fields of the request's page."""
+    text = page(client.get("/approvals/eu-1/"))
+    return dict(re.findall(r'<input type="hidden" name="(cluster_rv|csr_rvs)" value="([^"]*)"', text))
+
+
+def test_a_step_that_takes_long_says_what_is_likely_in_its_way() -> None:
+    ana = person("ana", *ADDING)
+    mint(ana)
+    token = BootstrapToken.objects.get()
+    BootstrapToken.objects.update(created=timezone.now() - timedelta(minutes=5))
+    text = page(ana.get(f"/clusters/add/watch/{token.pk}/"))
+    assert "No request with this token has reached the hub" in text
+    assert "curl --cacert hub-ca.pem https://hub.example:6443/healthz" in text
+    audit.denied(bearer(token), Attributes("create", resource="managedclusters", name="eu-2"), "for eu-1 only")
+    assert "refused: for eu-1 only" in page(ana.get(f"/clusters/add/watch/{token.pk}/"))
+
+
+@pytest.mark.contract("D16")
+def test_a_token_does_not_show_what_it_did_not_bring() -> None:
+    make.cluster("secret")
+    ana = person("ana", "add_bootstraptoken")
+    mint(ana, "name=eu-1", bind="")
+    token = BootstrapToken.objects.get()
+    text = page(ana.get(f"/clusters/add/watch/{token.pk}/?name=secret"))
+    assert "is-done" not in text.partition("oc-watch")[2]
+    assert person("raj", *ADDING).get(f"/clusters/add/watch/{token.pk}/").status_code == 404
+
+
+def test_rights_that_are_lost_meanwhile_are_told() -> None:
+    ana = person("ana", *ADDING)
+    mint(ana, "name=eu-1&labels=env%3Dprod")
+    token = BootstrapToken.objects.get()
+    User.objects.get(username="ana").user_permissions.remove(Permission.objects.get(codename="change_managedcluster"))
+    make.cluster("eu-1", by=bearer(token))
+    make.settle()
+    assert "Set and labels could not be set" in page(ana.get(f"/clusters/add/watch/{token.pk}/"))
