@@ -11,5 +11,6 @@ class ConsoleConfig(AppConfig):
     verbose_name = "ocmconsole"
 
     def ready(self) -> None:
-        """Make this project's Celery the current one: pokes go to its broker."""
+        """Make this project's Celery the current one, to whose broker pokes go; hear what allauth has written."""
         from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
+        from ocmconsole.signin import records  # noqa: F401, PLC0415 - it listens to allauth

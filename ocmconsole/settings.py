@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 import django_stubs_ext
+from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from ocmconsole import logs
 from ocmconsole.corekinds import home as files
 from ocmconsole.durations import parse_duration
 from ocmconsole.proxy import Proxies
@@ -173,6 +175,15 @@ def proxies(places: list[str], secret: str) -> Proxies:
     return Proxies(networks, secret)
 
 
+def issuer(name: str) -> str:
+    """An OpenID provider. What it says over plain HTTP anybody on the way could say."""
+    value = url(name, "") if text(name) else ""
+    if value and not value.startswith("https:") and urlsplit(value).hostname not in {"localhost", "127.0.0.1", "::1"}:
+        msg = f"{name} must be a https URL, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return value
+
+
 def derived(scheme: str, place: tuple[str, int]) -> str:
     """The URL of an address; a Unix socket has none, so it must be said."""
     host, port = place
@@ -201,6 +212,17 @@ OCMCONSOLE_CERT_LIFETIME = duration("OCMCONSOLE_CERT_LIFETIME", "365d")
 OCMCONSOLE_CLIENT_CA_FILE = text("OCMCONSOLE_CLIENT_CA_FILE")
 OCMCONSOLE_CSR_SIGNER = choice("OCMCONSOLE_CSR_SIGNER", "internal", {"internal", "external"})
 OCMCONSOLE_TRUSTED_PROXIES = proxies(listed("OCMCONSOLE_TRUSTED_PROXY"), text("OCMCONSOLE_PROXY_SECRET"))
+OCMCONSOLE_OIDC_ISSUER = issuer("OCMCONSOLE_OIDC_ISSUER")
+OCMCONSOLE_OIDC_CLIENT_ID = text("OCMCONSOLE_OIDC_CLIENT_ID")
+OCMCONSOLE_OIDC_CLIENT_SECRET = text("OCMCONSOLE_OIDC_CLIENT_SECRET")
+OCMCONSOLE_OIDC_NAME = text("OCMCONSOLE_OIDC_NAME", urlsplit(OCMCONSOLE_OIDC_ISSUER).hostname or "")
+# Part of the address that the provider returns to, and of what accounts are found by.
+OCMCONSOLE_OIDC_ID = re.sub(r"[^a-z0-9]+", "-", OCMCONSOLE_OIDC_ISSUER.partition("://")[2].lower())
+if bool(OCMCONSOLE_OIDC_ISSUER) != bool(OCMCONSOLE_OIDC_CLIENT_ID):
+    raise ImproperlyConfigured("OCMCONSOLE_OIDC_ISSUER and OCMCONSOLE_OIDC_CLIENT_ID are set together or not at all")
+OCMCONSOLE_SESSION_IDLE = duration("OCMCONSOLE_SESSION_IDLE", "1h")
+OCMCONSOLE_SESSION_LIFETIME = duration("OCMCONSOLE_SESSION_LIFETIME", "24h")
+OCMCONSOLE_LOG_FORMAT = choice("OCMCONSOLE_LOG_FORMAT", "text", {"text", "json"})
 OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
 OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
 OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")
@@ -240,6 +262,11 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "template_partials",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.usersessions",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -247,10 +274,14 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
 ]
+if OCMCONSOLE_OIDC_ISSUER:
+    INSTALLED_APPS += ["allauth.socialaccount.providers.openid_connect"]
 
 MIDDLEWARE = [
     "ocmconsole.listeners.ListenerMiddleware",
+    "ocmconsole.requests.RequestMiddleware",
     "ocmconsole.compression.CompressionMiddleware",
+    "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -258,6 +289,8 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "ocmconsole.signin.lifetime.LifetimeMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
@@ -317,13 +350,81 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 
+ACCOUNT_ADAPTER = "ocmconsole.signin.adapters.AccountAdapter"
+ACCOUNT_EMAIL_VERIFICATION = "none"  # the hub sends no mail
+ACCOUNT_UNIQUE_EMAIL = False  # an address proves nothing here
+ACCOUNT_FORMS = {
+    "login": "ocmconsole.signin.forms.SignInForm",
+    "change_password": "ocmconsole.signin.forms.PasswordForm",
+    "reauthenticate": "ocmconsole.signin.forms.ConfirmForm",
+}
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+# Counted in the cache, so over all processes only with Redis. Each is a number a minute (errorpages.LIMIT), but one.
+ACCOUNT_RATE_LIMITS = {
+    "login": "60/m/ip",
+    "login_failed": "10/m/ip,5/5m/key",
+    "change_password": "5/m/user",
+    "reauthenticate": "10/m/user",
+}
+ACCOUNT_SESSION_REMEMBER = False
+MFA_ADAPTER = "ocmconsole.signin.adapters.SecondFactors"
+MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_TOTP_TOLERANCE = 1
+MFA_FORMS = {
+    "authenticate": "ocmconsole.signin.forms.CodeForm",
+    "reauthenticate": "ocmconsole.signin.forms.ConfirmCodeForm",
+    "activate_totp": "ocmconsole.signin.forms.AppForm",
+    "add_webauthn": "ocmconsole.signin.forms.AddPasskeyForm",
+    "edit_webauthn": "ocmconsole.signin.forms.RenamePasskeyForm",
+    "login_webauthn": "ocmconsole.signin.forms.PasskeyForm",
+    "authenticate_webauthn": "ocmconsole.signin.forms.SecondPasskeyForm",
+    "reauthenticate_webauthn": "ocmconsole.signin.forms.ConfirmPasskeyForm",
+}
+USERSESSIONS_ADAPTER = "ocmconsole.signin.adapters.Sessions"
+SOCIALACCOUNT_ADAPTER = "ocmconsole.signin.adapters.SingleSignOn"
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": OCMCONSOLE_OIDC_ID,
+                "name": OCMCONSOLE_OIDC_NAME,
+                "client_id": OCMCONSOLE_OIDC_CLIENT_ID,
+                "secret": OCMCONSOLE_OIDC_CLIENT_SECRET,
+                "settings": {"server_url": OCMCONSOLE_OIDC_ISSUER},
+            }
+        ]
+        if OCMCONSOLE_OIDC_ISSUER
+        else [],
+    }
+}
+
 SESSION_COOKIE_NAME = "ocmconsole_session"
 SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = int(OCMCONSOLE_SESSION_LIFETIME.total_seconds())  # signin.lifetime ends it sooner
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OCMCONSOLE_CONSOLE_URL.startswith("https:")
 CSRF_COOKIE_NAME = "ocmconsole_csrf"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if SESSION_COOKIE_SECURE else 0
+CSRF_FAILURE_VIEW = "ocmconsole.errorpages.csrf_failure"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    }
+}
 
 STATIC_URL = "/static/"
 STATIC_ROOT = None  # served by whitenoise from static itself, in development and production alike
@@ -339,12 +440,4 @@ REST_FRAMEWORK: dict[str, object] = {
     "DEFAULT_PERMISSION_CLASSES": [],
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    # A refusal is an answer: clients ask for what may not be there all the time.
-    "loggers": {"django.request": {"level": "ERROR"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-}
+LOGGING = logs.config(OCMCONSOLE_LOG_FORMAT)

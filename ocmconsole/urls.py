@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
-from ocmconsole import views
+from ocmconsole import preferences, views
 from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
 from ocmconsole.hub import hub_health
@@ -16,15 +16,18 @@ from ocmconsole.search import search
 
 admin.site.site_header = admin.site.site_title = "ocmconsole"
 admin.site.index_title = "Django admin"
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign] # allauth's documented way
+
+handler400 = "ocmconsole.errorpages.bad_request"
+handler403 = "ocmconsole.errorpages.forbidden"
+handler404 = "ocmconsole.errorpages.not_found"
+handler429 = "ocmconsole.errorpages.too_many"  # allauth's
+handler500 = "ocmconsole.errorpages.failed"
 
 urlpatterns = [
     path("", overview, name="home"),
-    path(
-        "login/",
-        LoginView.as_view(template_name="registration/login.html", redirect_authenticated_user=True),
-        name="login",
-    ),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("", include("ocmconsole.signin.urls")),
+    path("preferences/", preferences.preferences, name="preferences"),
     path("live", live, name="live"),
     path("search/", search, name="search"),
     path("activity/", activity, name="activity"),

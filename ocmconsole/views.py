@@ -12,14 +12,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from clusters.status import Word
-from ocmconsole import navigation
+from ocmconsole import navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
-
-THEMES = frozenset({"light", "dark"})
 
 
 @login_required
@@ -38,10 +36,11 @@ def rules() -> dict[str, str]:
 
 def shell(request: HttpRequest) -> dict[str, Any]:
     """Context processor: hub, navigation with its counts, and how the person wants pages to be."""
-    theme = request.COOKIES.get("theme")
+    prefs = preferences.of(request)
     frame = {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
-        "theme": theme if theme in THEMES else "",
+        "theme": prefs["theme"],
+        "prefs": prefs,
     }
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated or "X-Fragment" in request.headers:

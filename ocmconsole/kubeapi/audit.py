@@ -95,14 +95,14 @@ def _digest(value: Any) -> str:
     return "sha256:" + hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "") -> None:
+def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", is_known: bool = False) -> None:
     """Record a refusal. Equal ones within a minute are counted on one row; ``act`` names it if given.
 
     What nobody in particular asked for is one row a verb: names are free, and whoever has no credential must not be
-    able to fill the disk with them.
+    able to fill the disk with them. A caller that gives no such names, but known ones, says so.
     """
     now = timezone.now()
-    if actor.is_anonymous:
+    if actor.is_anonymous and not is_known:
         attributes, reason = replace(attributes, **dict.fromkeys(ANYTHING, "")), "no credential was shown"
     same = _minute_digest(actor, attributes, reason, now)
     with transaction.atomic():

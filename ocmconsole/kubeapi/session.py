@@ -7,23 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 
-from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor, Door
+from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Actor, Door
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 AGENTS = "open-cluster-management:"
+REQUEST_ID = "ocmconsole.request_id"  # in the environ: one id a request
 
 
 def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     """Who is signed in."""
-    return actor_for(
-        request.user,
-        door=door,
-        credential=f"session:{request.user.pk}",
-        address=request.META.get("REMOTE_ADDR", ""),
-        user_agent=request.META.get("HTTP_USER_AGENT", "")[:256],
-    )
+    return actor_for(request.user, door=door, credential=f"session:{request.user.pk}", **_seen(request))
+
+
+def stranger(request: HttpRequest) -> Actor:
+    """Who is not signed in, or not yet."""
+    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=Door.WEB, **_seen(request))
+
+
+def _seen(request: HttpRequest) -> dict[str, str]:
+    """What the console sees of whoever is there."""
+    return {
+        "address": request.META.get("REMOTE_ADDR", ""),
+        "user_agent": request.META.get("HTTP_USER_AGENT", "")[:256],
+        "request_id": request.META.get(REQUEST_ID, "") or str(uuid.uuid4()),
+    }
 
 
 def stand_in(name: str, credential: str) -> Actor | None:
@@ -40,4 +49,5 @@ def actor_for(user: Any, **how: Any) -> Actor:
     named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []
     groups = (*named.values_list("name", flat=True), *masters, AUTHENTICATED)
-    return Actor(user=user.get_username(), groups=groups, request_id=str(uuid.uuid4()), **how)
+    how.setdefault("request_id", str(uuid.uuid4()))
+    return Actor(user=user.get_username(), groups=groups, **how)

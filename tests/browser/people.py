@@ -26,7 +26,7 @@ class Console:
         self.open("/login/")
         self.page.get_by_label("User name").fill(name)
         self.page.get_by_label("Password").fill(password or self.password)
-        self.page.get_by_role("button", name="Sign in").click()
+        self.page.get_by_role("button", name="Sign in", exact=True).click()
 
     def tab_to(self, target: Locator) -> None:
         """Only with the keyboard; whoever gets there must also see it."""

@@ -19,7 +19,7 @@ def stranger(hub: Hub) -> Iterator[httpx.Client]:
 def sign_in(client: httpx.Client, hub: Hub) -> httpx.Response:
     client.get("/login/")
     form = {
-        "username": "admin",
+        "login": "admin",
         "password": hub.admin_password,
         "csrfmiddlewaretoken": client.cookies["ocmconsole_csrf"],
     }

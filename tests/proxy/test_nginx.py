@@ -130,7 +130,7 @@ def test_the_console_knows_that_it_is_served_over_https(site: Site) -> None:
         answer = browser.post(
             page.url.path,
             data={
-                "username": "admin",
+                "login": "admin",
                 "password": site.hub.admin_password,
                 "csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"],
             },

@@ -1,0 +1,93 @@
+"""How a person wants pages to be: theme, contrast, density, times, shortcuts, live updates.
+
+Kept with the account, so that every browser shows them; ``of`` gives what base.html writes on ``<html>``, empty where
+the page should be as it is for everybody. A theme chosen in the masthead is this browser's, and goes before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from ocmconsole.models import Preferences
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+THEME_COOKIE = "theme"
+THEMES = ("light", "dark")
+
+
+class PreferencesForm(forms.Form):
+    """An empty value is what everybody has."""
+
+    theme = forms.ChoiceField(
+        choices=[("", "As the system"), ("light", "Light"), ("dark", "Dark")],
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    contrast = forms.ChoiceField(
+        choices=[("", "As the system"), ("high", "High")],
+        required=False,
+        widget=forms.RadioSelect,
+        help_text="Darker lines and text.",
+    )
+    density = forms.ChoiceField(
+        choices=[("", "Comfortable"), ("compact", "Compact")], required=False, widget=forms.RadioSelect
+    )
+    times = forms.ChoiceField(
+        choices=[("", "How long ago"), ("utc", "Date and time in UTC")], required=False, widget=forms.RadioSelect
+    )
+    shortcuts = forms.ChoiceField(
+        label="Single-key shortcuts",
+        choices=[("", "Off"), ("on", "On")],
+        required=False,
+        widget=forms.RadioSelect,
+        help_text="Such as / for the filter of a page. Leave them off if you speak to your computer.",
+    )
+    live = forms.ChoiceField(
+        label="Live updates",
+        choices=[("", "On"), ("off", "Off")],
+        required=False,
+        widget=forms.RadioSelect,
+        help_text="Pages follow what happens. Each page can also be paused in the masthead.",
+    )
+
+
+NAMES = tuple(PreferencesForm.base_fields)
+
+
+def of(request: HttpRequest) -> dict[str, str]:
+    """For every page: each name with its value, or with an empty text."""
+    values = _stored(request)
+    cookie = request.COOKIES.get(THEME_COOKIE, "")
+    return values | {"theme": cookie if cookie in THEMES else values["theme"]}
+
+
+def _stored(request: HttpRequest) -> dict[str, str]:
+    user = getattr(request, "user", None)
+    row = Preferences.objects.filter(user_id=user.pk).first() if user is not None and user.is_authenticated else None
+    kept: dict[str, Any] = row.values if row is not None else {}
+    return {name: kept.get(name, "") for name in NAMES}
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def preferences(request: HttpRequest) -> HttpResponse:
+    """One form; where it is saved, the browser's own theme gives way."""
+    if request.method != "POST":
+        return render(request, "console/preferences.html", {"form": PreferencesForm(initial=_stored(request))})
+    form = PreferencesForm(request.POST)
+    if not form.is_valid():
+        return render(request, "console/preferences.html", {"form": form}, status=400)
+    chosen = {name: value for name, value in form.cleaned_data.items() if value}
+    Preferences.objects.update_or_create(user_id=request.user.pk, defaults={"values": chosen})
+    messages.success(request, "Your preferences are saved, for every browser.")
+    response = redirect("preferences")
+    response.delete_cookie(THEME_COOKIE)
+    return response

@@ -1,0 +1,51 @@
+"""Every request of the console: one id for audit, log and page, and the headers that each answer carries.
+
+Invariant: the API listener never comes here (``listeners``). The Content-Security-Policy is django-csp's, in settings.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ocmconsole import errorpages
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.session import REQUEST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
+
+NOWHERE = ("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone")
+NOWHERE_EITHER = ("midi", "payment", "usb", "serial", "bluetooth", "browsing-topics")
+HERE = ("clipboard-write", "fullscreen", "publickey-credentials-create", "publickey-credentials-get")
+HEADERS = {
+    "Permissions-Policy": ", ".join(
+        [*(f"{name}=()" for name in NOWHERE + NOWHERE_EITHER), *(f"{name}=(self)" for name in HERE)]
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class RequestMiddleware:
+    """Outside of everything that may refuse or fail."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        number = request.META[REQUEST_ID] = str(uuid.uuid4())
+        with structlog.contextvars.bound_contextvars(request_id=number):
+            response = self.get_response(request)
+        response.headers["X-Request-ID"] = number
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """A refusal that no view turned into a page of its own."""
+        return errorpages.refused(request, error) if isinstance(error, errors.ApiError) else None

@@ -1,0 +1,136 @@
+"""Where allauth asks what this hub wants: who may sign in, how accounts are written, what is recorded of it.
+
+Invariants: nobody signs up by himself. A first single sign-on makes an account without rights, with the name that the
+provider gives and nobody has; an account that exists is never taken over, and never connected. Accounts and passwords
+are written by ``accounts``. Called by allauth; each class is named by a setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.usersessions.adapter import DefaultUserSessionsAdapter
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.shortcuts import render
+
+from ocmconsole.kubeapi import accounts
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.session import actor_of, stranger
+from ocmconsole.signin import records
+
+if TYPE_CHECKING:
+    from allauth.socialaccount.models import SocialLogin
+    from django.http import HttpRequest, HttpResponse
+
+SYSTEM = ("system:", "open-cluster-management:")
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth carries no types
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "username_password_mismatch": "This is not a correct username and password.",
+        "too_many_login_attempts": "Too many failed attempts. Wait five minutes, or sign in with a passkey.",
+        "incorrect_password": "This is not your password.",
+        "enter_current_password": "This is not your password.",
+        "incorrect_code": "This was not accepted. Try again, or use another way.",
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002 - allauth's signature
+        return False
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            records.refused(request, "too many failed attempts", name=credentials.get("username", ""))
+            raise
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        records.refused(request, "name or password was wrong", name=credentials.get("username", ""))
+
+    def post_login(self, request: HttpRequest, user: User, **how: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **how)
+        records.signed_in(request, user)
+        return response
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        records.refused(request, "the account is deactivated", name=user.get_username())
+        response: HttpResponse = super().respond_user_inactive(request, user)
+        return response
+
+    def logout(self, request: HttpRequest) -> None:
+        records.signed_out(request)
+        super().logout(request)
+
+    def set_password(self, user: User, password: str) -> None:
+        user.password = make_password(password)
+        accounts.change_own_password(actor_of(context.request), user)
+
+
+class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc] # as above
+    def get_totp_label(self, user: User) -> str:
+        return user.get_username()
+
+    def get_totp_issuer(self) -> str:
+        return f"ocmconsole {settings.OCMCONSOLE_HUB_NAME}"
+
+    def get_public_key_credential_user_entity(self, user: User) -> dict[str, Any]:
+        entity: dict[str, Any] = super().get_public_key_credential_user_entity(user)
+        return entity | {"name": user.get_username()}
+
+
+class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as above
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:  # noqa: ARG002 - allauth's signature
+        return True
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        if sociallogin.state.get("process") == "connect":
+            raise self._refusal(request, "An account that exists cannot be connected with single sign-on.")
+        if not sociallogin.is_existing:
+            self._check_name(request, sociallogin.user)
+
+    def _check_name(self, request: HttpRequest, user: User) -> None:
+        user.username = User.normalize_username(user.username)
+        if not user.username:
+            raise self._refusal(request, "The provider gave no user name (preferred_username).")
+        if user.username.startswith(SYSTEM):
+            raise self._refusal(request, "Names with this beginning are the hub's own.")
+        if User.objects.filter(username__iexact=user.username).exists():
+            raise self._refusal(request, "An account of this name exists already and is not connected with yours.")
+        try:
+            User.username_validator(user.username)
+        except ValidationError as error:
+            raise self._refusal(request, " ".join(error.messages)) from error
+
+    def _refusal(self, request: HttpRequest, why: str) -> ImmediateHttpResponse:
+        records.refused(request, f"single sign-on: {why}")
+        return ImmediateHttpResponse(
+            render(request, "socialaccount/authentication_error.html", {"why": why}, status=403)
+        )
+
+    def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - allauth's signature
+        records.refused(request, "single sign-on did not succeed")
+
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:  # noqa: ARG002 - allauth's signature
+        """The account is the hub's own deed: nobody is signed in yet."""
+        user: User = sociallogin.user
+        user.password = make_password(None)
+        hub, seen = Actor.controller("single-sign-on"), stranger(request)
+        accounts.save_user(replace(seen, user=hub.user, groups=hub.groups), user)
+        sociallogin.save(request)
+        return user
+
+
+class Sessions(DefaultUserSessionsAdapter):  # type: ignore[misc] # as above
+    def end_sessions(self, sessions: list[Any]) -> None:
+        super().end_sessions(sessions)
+        if sessions:
+            records.signed_out(context.request, others=len(sessions))

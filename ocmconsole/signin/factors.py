@@ -1,0 +1,27 @@
+"""Passkeys, apps and recovery codes of somebody who has lost them: taken away, so that his password signs him in."""
+
+from __future__ import annotations
+
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from ocmconsole.kubeapi import permissions
+from ocmconsole.kubeapi.accounts import Wish
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.permissions import place_of
+
+
+def forget(actor: Actor, user: User) -> list[str]:
+    """What was taken away, by name; the right is that to change the account. Raises Forbidden."""
+    wish = Wish(actor, "update", user)
+    wish.needs("auth.change_user")
+    wish.respects_superusers(user)
+    wish.needs_to_impersonate(user)
+    with transaction.atomic():
+        found = [str(each) for each in Authenticator.objects.filter(user=user).order_by("pk")]
+        if found:
+            Authenticator.objects.filter(user=user).delete()
+            diff = [{"path": "second factors", "old": name} for name in found]
+            permissions.entry(actor, wish.act, place_of(user), diff=diff).save()
+    return found

@@ -1,0 +1,77 @@
+"""What the audit holds about signing in: who came and went, who was refused, and what signs in as whom (D11).
+
+Invariant: what strangers type is not stored. A refusal names an account that exists, or none; equal ones of a minute
+are one row. Entries of what allauth writes by itself follow its own signals, within the request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.internal.flows.login import get_authentication_records
+from allauth.mfa import signals
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.dispatch import receiver
+
+from ocmconsole.kubeapi import audit, permissions
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.permissions import place_of
+from ocmconsole.kubeapi.session import actor_of, stranger
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+SIGN_IN = "session:create"
+SIGN_OUT = "session:delete"
+METHODS = {"password": "password", "socialaccount": "single sign-on", "mfa": "second factor"}
+KINDS = {
+    Authenticator.Type.WEBAUTHN: "passkey",
+    Authenticator.Type.TOTP: "authenticator app",
+    Authenticator.Type.RECOVERY_CODES: "recovery codes",
+}
+
+
+def signed_in(request: HttpRequest, user: User) -> None:
+    shown = dict.fromkeys(_method(record) for record in get_authentication_records(request, user))
+    permissions.entry(actor_of(request), SIGN_IN, place_of(user), diff=[], reason=", ".join(shown)).save()
+
+
+def _method(record: dict[str, Any]) -> str:
+    method = str(record["method"])
+    return str(KINDS.get(record.get("type"), METHODS.get(method, method)))
+
+
+def signed_out(request: HttpRequest, *, others: int = 0) -> None:
+    """The person left, or ended other sessions of his."""
+    if isinstance(request.user, User):
+        reason = f"{others} other session{'' if others == 1 else 's'}" if others else ""
+        permissions.entry(actor_of(request), SIGN_OUT, place_of(request.user), diff=[], reason=reason).save()
+
+
+def refused(request: HttpRequest, reason: str, *, name: str = "") -> None:
+    """Somebody was not let in; ``name`` is what he calls himself."""
+    is_known = name.isprintable() and User.objects.filter(username=name).exists()
+    attributes = Attributes("create", resource="users", name=name if is_known else "")
+    audit.denied(stranger(request), attributes, reason, act=SIGN_IN, is_known=True)
+
+
+def changed(request: HttpRequest, user: User, side: str, authenticator: Authenticator) -> None:
+    diff = {"path": KINDS[authenticator.type], side: str(authenticator)}
+    permissions.entry(actor_of(request), "user:update", place_of(user), diff=[diff]).save()
+
+
+@receiver(signals.authenticator_added)
+@receiver(signals.authenticator_reset)
+def _added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    changed(request, user, "new", authenticator)
+
+
+@receiver(signals.authenticator_removed)
+def _removed(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    changed(request, user, "old", authenticator)
+
+
+@receiver(signals.authentication_failed)
+def _failed(request: HttpRequest, user: User, **_: Any) -> None:
+    refused(request, "the second factor was wrong", name=user.get_username())

@@ -1,0 +1,42 @@
+"""Routes of signing in and of one's account. Names that begin with ``account_``, ``mfa_`` and so on are allauth's."""
+
+from __future__ import annotations
+
+from allauth.account import views as account
+from allauth.mfa.base import views as factors
+from allauth.socialaccount import views as social
+from django.conf import settings
+from django.urls import include, path
+
+from ocmconsole.signin import lifetime, views
+
+urlpatterns = [
+    path("login/", views.SignIn.as_view(), name="login"),
+    path("login/", views.SignIn.as_view(), name="account_login"),
+    path("login/inactive/", account.account_inactive, name="account_inactive"),
+    path("login/second/", factors.authenticate, name="mfa_authenticate"),
+    path("login/again/", account.reauthenticate, name="account_reauthenticate"),
+    path("login/again/code/", factors.reauthenticate, name="mfa_reauthenticate"),
+    path("logout/", account.logout, name="logout"),
+    path("logout/", account.logout, name="account_logout"),
+    path("admin/logout/", account.logout),
+    path("session/", lifetime.state, name="session"),
+    path("session/extend/", lifetime.extend, name="session_extend"),
+    path("account/", views.Account.as_view(), name="account"),
+    path("account/", views.Account.as_view(), name="mfa_index"),
+    path("account/password/", views.ChangePassword.as_view(), name="account_change_password"),
+    path("account/app/", include("allauth.mfa.totp.urls")),
+    path("account/passkeys/", include("allauth.mfa.webauthn.urls")),
+    path("account/recovery/", include("allauth.mfa.recovery_codes.urls")),
+    path("account/sessions/", include("allauth.usersessions.urls")),
+]
+
+if settings.OCMCONSOLE_OIDC_ISSUER:
+    # One provider: its id is part of the address, so that another issuer's accounts are never taken for its own.
+    place, provider = f"login/sso/{settings.OCMCONSOLE_OIDC_ID}", {"provider_id": settings.OCMCONSOLE_OIDC_ID}
+    urlpatterns += [
+        path("login/sso/", views.single_sign_on, name="sso"),
+        path("login/sso/cancelled/", social.login_cancelled, name="socialaccount_login_cancelled"),
+        path(f"{place}/", views.single_sign_on, provider, name="openid_connect_login"),
+        path(f"{place}/back/", views.back, provider, name="openid_connect_callback"),
+    ]

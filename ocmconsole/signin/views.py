@@ -1,0 +1,106 @@
+"""Pages of signing in where allauth's own do not do: status codes, the account, the way to single sign-on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.views import LoginView, PasswordChangeView
+from allauth.mfa.base.views import IndexView
+from allauth.socialaccount.models import SocialAccount
+from allauth.socialaccount.providers.openid_connect import views as openid
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from requests import RequestException
+
+from ocmconsole.signin import records
+
+if TYPE_CHECKING:
+    from django.http.response import HttpResponseBase
+
+logger = logging.getLogger(__name__)
+
+
+class SignIn(LoginView):  # type: ignore[misc] # allauth carries no types
+    """Name and password, a passkey, or single sign-on."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)
+        response.status_code = 400
+        return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        sso = settings.OCMCONSOLE_OIDC_NAME if settings.OCMCONSOLE_OIDC_ISSUER else ""
+        return context | {"sso": sso, "passkeys": passkeys_work(self.request)}
+
+
+class Account(IndexView):  # type: ignore[misc] # as above
+    """What signs in as the person, and where that happened."""
+
+    template_name = "mfa/index.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        user = self.request.user
+        return context | {
+            "passkeys_work": passkeys_work(self.request),
+            "connected": settings.OCMCONSOLE_OIDC_NAME if SocialAccount.objects.filter(user=user).exists() else "",
+            "session_count": len(UserSession.objects.purge_and_list(user)),
+        }
+
+
+class ChangePassword(PasswordChangeView):  # type: ignore[misc] # as above
+    """Of an account that has one here; others have theirs where they sign in."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.user.is_authenticated and not request.user.has_usable_password():
+            raise Http404("This account has no password here.")
+        response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        return response
+
+    def get_default_success_url(self) -> str:
+        return reverse("account")
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)
+        response.status_code = 400
+        return response
+
+
+def passkeys_work(request: HttpRequest) -> bool:
+    """Browsers have passkeys for names only, and over HTTPS unless the name is localhost."""
+    host = request.get_host().rpartition(":")[0] or request.get_host()
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return request.is_secure() or host == "localhost"
+    return False
+
+
+def single_sign_on(request: HttpRequest, provider_id: str = settings.OCMCONSOLE_OIDC_ID) -> HttpResponseBase:
+    """A page that goes on to the provider: the form itself may lead nowhere else (form-action of the policy)."""
+    response = _believing(openid.login, request, provider_id)
+    if isinstance(response, HttpResponseRedirect) and not response.url.startswith("/"):
+        return render(request, "socialaccount/leave.html", {"url": response.url, "sso": settings.OCMCONSOLE_OIDC_NAME})
+    return response
+
+
+def back(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """From the provider, with a code that the hub changes for who it is."""
+    return _believing(openid.callback, request, provider_id)
+
+
+def _believing(view: Callable[..., HttpResponseBase], request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Believes that the provider answers, and in the way that the standard says; allauth does so too."""
+    try:
+        return view(request, provider_id)
+    except (RequestException, AttributeError, KeyError, TypeError, ValueError) as error:
+        logger.warning("single sign-on failed: %s: %s", type(error).__name__, error)
+        records.refused(request, "single sign-on: the provider did not answer as it should")
+        return render(request, "socialaccount/authentication_error.html", status=502)

@@ -1,0 +1,294 @@
+"""Signing in: who gets in, who is held off, how long it lasts, and what the audit holds of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.http import HttpRequest
+from django.test import Client
+from django.utils import timezone
+
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.signin import recently_authenticated
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "a long enough password"
+
+
+@pytest.fixture(autouse=True)
+def _no_attempts_yet() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def ana() -> User:
+    return User.objects.create_user("ana", password=PASSWORD)
+
+
+def sign_in(client: Client, name: str = "ana", password: str = PASSWORD, **more: Any) -> Any:
+    return client.post("/login/", {"login": name, "password": password, **more})
+
+
+def acts(**columns: Any) -> list[tuple[str, str, str, str]]:
+    events = AuditEvent.objects.filter(**columns).order_by("pk")
+    return [(event.outcome, event.act, event.name, event.reason) for event in events]
+
+
+# ---------------------------------------------------------------- in and out
+
+
+@pytest.mark.contract("D11")
+def test_who_knows_name_and_password_gets_in_and_the_audit_says_so(client: Client, ana: User) -> None:
+    answer = sign_in(client, next="/clusters/?q=a")
+    assert (answer.status_code, answer["Location"]) == (302, "/clusters/?q=a")
+    assert client.get("/account/").status_code == 200
+    client.post("/logout/")
+    assert client.get("/account/")["Location"] == "/login/?next=/account/"
+    assert acts(user="ana") == [
+        ("allowed", "session:create", "ana", "password"),
+        ("allowed", "session:delete", "ana", ""),
+    ]
+    first = AuditEvent.objects.filter(act="session:create").get()
+    assert (first.door, first.address, first.credential) == ("web", "127.0.0.1", f"session:{ana.pk}")
+
+
+@pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_nobody_is_sent_elsewhere_after_signing_in(client: Client, ana: User, place: str) -> None:
+    assert sign_in(client, next=place)["Location"].startswith("/")
+    assert "evil" not in sign_in(Client(), next=place)["Location"]
+
+
+@pytest.mark.contract("D11")
+def test_a_refusal_names_only_accounts_that_exist(client: Client, ana: User) -> None:
+    for name in ("ana", "nobody-1", "nobody-2", "na\x00me", "ana"):
+        answer = sign_in(client, name, "wrong")
+        assert answer.status_code == 400
+        assert b"correct username and password" in answer.content or b"Null characters" in answer.content
+    rows = AuditEvent.objects.filter(outcome="denied")
+    assert set(rows.values_list("act", "name", "user")) == {
+        ("session:create", "ana", "system:anonymous"),
+        ("session:create", "", "system:anonymous"),
+    }
+    assert rows.count() <= 4  # a row a minute
+    assert "nobody" not in json.dumps(list(rows.values("name", "reason", "diff", "user")))
+
+
+def test_guessing_is_held_off_even_for_the_right_password(client: Client, ana: User) -> None:
+    for _ in range(5):
+        sign_in(client, "ana", "wrong")
+    answer = sign_in(client)
+    assert answer.status_code == 400
+    assert b"Too many failed attempts" in answer.content
+    assert "too many failed attempts" in {reason for _, _, _, reason in acts(outcome="denied")}
+    assert sign_in(Client(REMOTE_ADDR="10.1.1.1")).status_code == 400  # by name, not only by address
+    with time_machine.travel(timezone.now() + timedelta(minutes=6)):
+        assert sign_in(client).status_code == 302
+
+
+def test_too_many_requests_are_answered_with_a_time_to_wait(client: Client) -> None:
+    for _ in range(60):
+        client.post("/login/", {})
+    answer = client.post("/login/", {})
+    assert (answer.status_code, answer["Retry-After"]) == (429, "60")
+    assert b"Try again in 60 seconds" in answer.content
+
+
+def test_a_deactivated_person_stays_out_and_loses_his_session(client: Client, ana: User) -> None:
+    sign_in(client)
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    assert client.get("/account/").status_code == 302
+    assert b"correct username and password" in sign_in(Client()).content
+
+
+def test_nobody_signs_up(client: Client) -> None:
+    assert client.get("/signup/").status_code == 404
+    assert client.get("/login/sso/").status_code == 404  # no provider is set
+
+
+def test_django_admin_has_no_door_of_its_own(client: Client, ana: User) -> None:
+    answer = client.get("/admin/login/")
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/")
+    User.objects.filter(pk=ana.pk).update(is_staff=True)
+    sign_in(client)
+    client.post("/admin/logout/")
+    assert acts(act="session:delete") == [("allowed", "session:delete", "ana", "")]
+
+
+def test_what_signs_in_as_somebody_is_not_edited_in_django_admin(admin_client: Client) -> None:
+    for path in (
+        "mfa/authenticator",
+        "socialaccount/socialaccount",
+        "account/emailaddress",
+        "usersessions/usersession",
+    ):
+        assert admin_client.get(f"/admin/{path}/").status_code == 404
+
+
+# ---------------------------------------------------------------- how long
+
+
+def test_a_session_ends_when_nobody_is_there_and_after_a_day_in_any_case(client: Client, ana: User) -> None:
+    start = timezone.now()
+    with time_machine.travel(start, tick=False) as clock:
+        sign_in(client)
+        while client.get("/account/", headers={"Sec-Fetch-Mode": "navigate"}).status_code == 200:
+            clock.shift(timedelta(minutes=50))
+        lasted = timezone.now() - start
+    assert timedelta(hours=23) < lasted <= timedelta(hours=25)
+
+
+def test_what_a_page_does_by_itself_keeps_no_session(client: Client, ana: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        sign_in(client)
+        client.get("/account/")
+        clock.shift(timedelta(minutes=50))
+        assert client.get("/account/", headers={"Sec-Fetch-Mode": "cors"}).status_code == 200
+        assert client.get("/session/", headers={"Sec-Fetch-Mode": "cors"}).json() == {
+            "seconds": 600,
+            "at_last": 24 * 3600 - 3000,
+        }
+        clock.shift(timedelta(minutes=11))
+        assert client.get("/account/", headers={"Sec-Fetch-Mode": "cors"}).status_code == 302
+
+
+def test_a_person_who_is_there_makes_the_session_longer(client: Client, ana: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        sign_in(client)
+        client.get("/account/")
+        clock.shift(timedelta(minutes=59))
+        assert client.get("/session/extend/").status_code == 405
+        assert client.post("/session/extend/").json()["seconds"] == 3600
+        clock.shift(timedelta(minutes=59))
+        assert client.get("/account/").status_code == 200
+
+
+# ---------------------------------------------------------------- what signs in
+
+
+def confirm(client: Client) -> None:
+    assert client.post("/login/again/", {"password": PASSWORD, "next": "/account/"}).status_code == 302
+
+
+@pytest.mark.contract("D11")
+def test_a_new_password_ends_other_sessions_and_is_in_the_audit_without_itself(client: Client, ana: User) -> None:
+    other = Client()
+    sign_in(client)
+    sign_in(other)
+    wanted = {"oldpassword": "a guess", "password1": "seven new words here", "password2": "seven new words here"}
+    assert client.post("/account/password/", wanted).status_code == 400
+    assert client.post("/account/password/", wanted | {"oldpassword": PASSWORD})["Location"] == "/account/"
+    assert client.get("/account/").status_code == 200
+    assert other.get("/account/").status_code == 302
+    (event,) = AuditEvent.objects.filter(act="user:update")
+    assert (event.user, event.door, event.diff) == ("ana", "web", [{"path": "password"}])
+    ana.refresh_from_db()
+    assert ana.check_password("seven new words here")
+
+
+def totp_code(secret: str) -> str:
+    counter = next(iter(yield_hotp_counters_from_time()))
+    return str(format_hotp_value(hotp_value(secret, counter)))
+
+
+def add_app(client: Client) -> str:
+    secret: str = client.get("/account/app/activate/").context["form"].secret
+    assert client.post("/account/app/activate/", {"code": totp_code(secret)}).status_code == 302
+    return secret
+
+
+@pytest.mark.contract("D11")
+def test_a_second_factor_is_asked_for_and_recovery_codes_replace_it_once(
+    client: Client, ana: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    sign_in(client)
+    assert client.get("/account/app/activate/")["Location"].startswith("/login/again/")
+    confirm(client)
+    with django_capture_on_commit_callbacks(execute=True):
+        add_app(client)
+    page = client.get("/account/recovery/")
+    code = page.context["unused_codes"][0]
+    assert code.encode() in page.content
+    assert code.encode() not in client.get("/account/recovery/").content  # shown once
+
+    stranger = Client()
+    assert sign_in(stranger)["Location"] == "/login/second/"
+    assert stranger.get("/account/").status_code == 302  # not yet
+    assert stranger.post("/login/second/", {"code": "000000"}).status_code == 200
+    assert stranger.post("/login/second/", {"code": code}).status_code == 302
+    assert stranger.get("/account/").status_code == 200
+    again = Client()
+    sign_in(again)
+    assert again.post("/login/second/", {"code": code}).status_code == 200
+    assert again.get("/account/").status_code == 302
+
+    assert ("allowed", "session:create", "ana", "password, recovery codes") in acts()
+    assert ("denied", "session:create", "ana", "the second factor was wrong") in acts()
+    added = AuditEvent.objects.filter(act="user:update").values_list("diff", flat=True)
+    assert {entry["path"] for diff in added for entry in diff} == {"authenticator app", "recovery codes"}
+
+
+@pytest.mark.parametrize(
+    "credential", ["", "x", "null", "1", "[]", "{}", '{"response":null}', '{"id":1}', '{"id":"a","rawId":"a","response":{}}', '{"id":"AA","rawId":"AA","type":"public-key","response":{"clientDataJSON":"AA","authenticatorData":"AA","signature":"AA","userHandle":"AA"}}']
+)  # fmt: skip
+def test_what_is_no_passkey_opens_nothing(client: Client, ana: User, credential: str) -> None:
+    client.get("/account/passkeys/login/", headers={"Accept": "application/json"})
+    answer = client.post("/account/passkeys/login/", {"credential": credential})
+    assert (answer.status_code, answer["Location"]) == (302, "/login/")
+    assert client.get("/account/").status_code == 302
+    sign_in(client)
+    confirm(client)
+    client.get("/account/passkeys/add/")
+    assert client.post("/account/passkeys/add/", {"credential": credential, "name": "x"}).status_code == 200
+    assert not Authenticator.objects.exists()
+
+
+@pytest.mark.contract("D11")
+def test_other_sessions_are_ended_at_once(client: Client, ana: User) -> None:
+    other = Client()
+    sign_in(client)
+    sign_in(other)
+    assert client.get("/account/sessions/").context["session_count"] == 2
+    client.post("/account/sessions/")
+    assert other.get("/account/").status_code == 302
+    assert ("allowed", "session:delete", "ana", "1 other session") in acts()
+
+
+# ---------------------------------------------------------------- step-up
+
+
+def request_of(client: Client, user: User) -> HttpRequest:
+    request = HttpRequest()
+    request.session, request.user = client.session, user
+    return request
+
+
+def test_a_session_alone_is_no_recent_proof(client: Client, ana: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        sign_in(client)
+        assert not recently_authenticated(request_of(client, ana))
+        confirm(client)
+        assert recently_authenticated(request_of(client, ana))
+        clock.shift(timedelta(minutes=6))
+        assert not recently_authenticated(request_of(client, ana))
+
+
+def test_who_has_no_password_here_proves_himself_by_signing_in(client: Client) -> None:
+    sso = User.objects.create(username="sso", password="!unusable")
+    client.force_login(sso)
+    assert not recently_authenticated(request_of(client, sso))
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "socialaccount", "at": timezone.now().timestamp()}]
+    session["account_authentication_methods_user"] = str(sso.pk)
+    session.save()
+    assert recently_authenticated(request_of(client, sso))
+    assert client.get("/account/password/").status_code == 404

@@ -1,0 +1,163 @@
+"""Single sign-on: whom a provider may bring in, and as whom he never comes."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from tests.hub import Hub
+from tests.security import provider as providers
+from tests.security.provider import CLIENT, SECRET, Provider
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with providers.serve() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def site(start_hub: Callable[..., AbstractContextManager[Hub]], provider: Provider) -> Iterator[Hub]:
+    asked = {
+        "OIDC_ISSUER": provider.url,
+        "OIDC_CLIENT_ID": CLIENT,
+        "OIDC_CLIENT_SECRET": SECRET,
+        "OIDC_NAME": "Example",
+    }
+    with start_hub(**asked) as hub:
+        yield hub
+
+
+@pytest.fixture
+def browser(site: Hub) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=site.console_url, timeout=60) as client:
+        yield client
+
+
+def leave(browser: httpx.Client, query: str = "") -> dict[str, str]:
+    """To the provider: what the hub asks it, from the address that the page goes on to."""
+    assert "Sign in with Example" in browser.get("/login/").text
+    form = {"csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"], "next": "/account/"}
+    page = browser.post(f"/login/sso/{query}", data=form)
+    (address,) = re.findall(r'http-equiv="refresh" content="0;url=([^"]+)"', page.text)
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(html.unescape(address)).query).items()}
+    assert asked["code_challenge_method"] == "S256"
+    return asked
+
+
+def arrive(browser: httpx.Client, asked: dict[str, str], code: str) -> httpx.Response:
+    return browser.get(asked["redirect_uri"], params={"code": code, "state": asked["state"]})
+
+
+def audited(site: Hub, columns: str, outcome: str) -> list[tuple[object, ...]]:
+    with site.reading() as ask:
+        return ask(f"SELECT {columns} FROM kubeapi_auditevent WHERE outcome = '{outcome}' ORDER BY id")  # noqa: S608 - the test's own words
+
+
+@pytest.mark.contract("D11", "D2")
+def test_a_first_sign_in_makes_an_account_without_any_right(
+    site: Hub, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.people["zoe"] = {"sub": "1", "preferred_username": "zoe", "email": "zoe@example.com"}
+    answer = arrive(browser, leave(browser), "zoe")
+    assert (answer.status_code, answer.headers["location"]) == (302, "/account/")
+    assert provider.asked[-1]["code_verifier"]
+    assert "signed in through Example" in browser.get("/account/").text
+    assert browser.get("/admin/login/").status_code == 403
+    with site.reading() as ask:
+        row = "SELECT is_staff, is_superuser, password FROM auth_user WHERE username = 'zoe'"
+        ((staff, superuser, password),) = ask(row)
+    assert not staff
+    assert not superuser
+    assert password.startswith("!")
+    made = audited(site, 'act, name, "user"', "allowed")
+    assert ("user:create", "zoe", "system:ocmconsole:single-sign-on") in made
+    assert ("session:create", "zoe", "zoe") in made
+
+    again = httpx.Client(base_url=site.console_url, timeout=60)
+    provider.people["zoe"]["preferred_username"] = "admin"  # the subject counts, not what it calls itself now
+    arrive(again, leave(again), "zoe")
+    assert ">zoe<" in again.get("/account/").text
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("admin", "exists already"),
+        ("ADMIN", "exists already"),
+        ("\uff41dmin", "exists already"),
+        ("system:masters", "the hub's own"),
+        ("open-cluster-management:c1", "the hub's own"),
+        ("a b", "valid username"),
+        ("", "gave no user name"),
+    ],
+)
+def test_nobody_comes_in_under_a_name_that_is_not_his(
+    site: Hub, browser: httpx.Client, provider: Provider, name: str, why: str
+) -> None:
+    provider.people["mallory"] = {"sub": f"m-{name}"[:100], "preferred_username": name, "email": "admin@example.com"}
+    answer = arrive(browser, leave(browser), "mallory")
+    assert answer.status_code == 403
+    assert why in html.unescape(answer.text)
+    assert browser.get("/account/").status_code == 302
+    assert any("single sign-on" in str(reason) for (reason,) in audited(site, "reason", "denied"))
+
+
+def test_an_account_that_exists_is_not_connected(site: Hub, browser: httpx.Client, provider: Provider) -> None:
+    provider.people["eve"] = {"sub": "eve", "preferred_username": "eve"}
+    browser.get("/login/")
+    form = {
+        "csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"],
+        "login": "admin",
+        "password": site.admin_password,
+    }
+    browser.post("/login/", data=form)
+    form = {"csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"]}
+    page = browser.post("/login/sso/?process=connect", data=form).text
+    (address,) = re.findall(r'http-equiv="refresh" content="0;url=([^"]+)"', page)
+    asked = {key: values[0] for key, values in parse_qs(urlsplit(html.unescape(address)).query).items()}
+    assert arrive(browser, asked, "eve").status_code == 403
+    with site.reading() as ask:
+        assert ask("SELECT uid FROM socialaccount_socialaccount WHERE uid = 'eve'") == []
+
+
+@pytest.mark.parametrize("change", [{"state": "another"}, {"redirect_uri": None}])
+def test_an_answer_that_nobody_asked_for_opens_nothing(
+    browser: httpx.Client, provider: Provider, change: dict[str, str | None]
+) -> None:
+    provider.people["yan"] = {"sub": "2", "preferred_username": "yan"}
+    asked = leave(browser)
+    if "state" in change:
+        assert "not signed in" in arrive(browser, asked | {"state": "another"}, "yan").text
+    else:
+        assert (
+            "not signed in" in browser.get(asked["redirect_uri"], params={"error": "no", "state": asked["state"]}).text
+        )
+    assert browser.get("/account/").status_code == 302
+
+
+def test_a_provider_that_says_nonsense_is_an_answer_and_not_an_error(browser: httpx.Client, provider: Provider) -> None:
+    provider.people["odd"] = {"preferred_username": "odd"}  # nobody knows whom that means
+    answer = arrive(browser, leave(browser), "odd")
+    assert answer.status_code == 502
+    assert "not signed in" in answer.text
+
+
+def test_a_provider_that_is_away_is_an_answer_and_not_an_error(
+    start_hub: Callable[..., AbstractContextManager[Hub]],
+) -> None:
+    with (
+        start_hub(OIDC_ISSUER="http://127.0.0.1:9", OIDC_CLIENT_ID=CLIENT) as hub,
+        httpx.Client(base_url=hub.console_url, timeout=60) as browser,
+    ):
+        browser.get("/login/")
+        answer = browser.post("/login/sso/", data={"csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"]})
+        assert answer.status_code == 502
+        assert "not signed in" in answer.text
