@@ -36,6 +36,21 @@ PAGES = [
     "/clusters/lab-nl-04/",
     "/clusters/data-eu-11/",
     "/clusters/nobody/",
+    "/sets/",
+    "/sets/?view=map",
+    "/sets/_new/",
+    "/sets/default/",
+    "/sets/default/_add/",
+    "/sets/default/_delete/",
+    "/sets/global/bindings/",
+    "/sets/global/people/",
+    "/sets/global/definition/",
+    "/clusters/erp-de-01/set/?to=default",
+    "/namespaces/",
+    "/namespaces/default/",
+    "/namespaces/_bind/?set=global&namespace=default",
+    "/claims/",
+    "/claims/?label=env",
 ]
 
 
