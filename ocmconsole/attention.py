@@ -10,21 +10,30 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Min, Q
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
 from clusters import words
 from clusters.status import Word, span
+from ocmconsole import preferences
+from ocmconsole.kubeapi.session import actor_of
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.actor import Actor
 
 SOON = timedelta(days=7)
 STUCK = timedelta(minutes=10)
+MOST_PUT_AWAY = 20
+KEPT = "ocmconsole.attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,14 @@ class Item:
     act: str
     url: str
     state: str
+
+
+def of(request: HttpRequest) -> list[Item]:
+    """What there is for who is signed in; looked up once a request."""
+    if KEPT not in request.META:
+        request.META[KEPT] = items(actor_of(request), timezone.now())
+    found: list[Item] = request.META[KEPT]
+    return found
 
 
 def items(actor: Actor, now: datetime) -> list[Item]:
@@ -64,7 +81,7 @@ def _approvals(actor: Actor, now: datetime) -> Item | None:
 
 def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
     """Those of one set that fell silent together are likely to have one cause."""
-    rows = words.with_word(visible, now).filter(rank=words.RANKS[Word.SILENT]).order_by()
+    rows = words.with_word(visible.filter(available="Unknown"), now).filter(rank=words.RANKS[Word.SILENT]).order_by()
     sets = sorted(rows.values("clusterset").annotate(n=Count("pk"), at=Min("since")), key=lambda row: -row["n"])
     if not sets:
         return None
@@ -80,10 +97,10 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     ends = "facts__certificate_not_after"
-    accepted = visible.filter(hub_accepts_client=True, deleted_at=None).order_by()
+    accepted = visible.filter(hub_accepts_client=True, deleted_at=None, **{f"{ends}__lte": now + SOON}).order_by()
     counts = accepted.aggregate(
         over=Count("pk", filter=Q(**{f"{ends}__lte": now})),
-        soon=Count("pk", filter=Q(**{f"{ends}__gt": now, f"{ends}__lte": now + SOON})),
+        soon=Count("pk", filter=Q(**{f"{ends}__gt": now})),
     )
     over, soon = counts["over"], counts["soon"]
     if not over + soon:
@@ -105,3 +122,40 @@ def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
     return Item(
         "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {longest.name}"
     )
+
+
+# ---------------------------------------------------------------- the bell
+
+
+def count(request: HttpRequest) -> int:
+    """For the badge of the bell: things that are not put away."""
+    away = put_away(request)
+    return sum(away.get(item.key) != item.state for item in of(request))
+
+
+@login_required
+@require_GET
+def attention(request: HttpRequest) -> HttpResponse:
+    """All of it, and what the person has put away."""
+    found, away = of(request), put_away(request)
+    context = {
+        "items": [item for item in found if away.get(item.key) != item.state],
+        "away": [item for item in found if away.get(item.key) == item.state],
+    }
+    return render(request, "attention.html", context)
+
+
+@login_required
+@require_POST
+def dismiss(request: HttpRequest) -> HttpResponse:
+    """Put an item away until it changes, or take it back."""
+    key, state = request.POST.get("key", "")[:40], request.POST.get("state", "")[:300]
+    away = {**put_away(request), key: state}
+    if "back" in request.POST:
+        away.pop(key)
+    preferences.keep(request, put_away={key: away[key] for key in sorted(away)[:MOST_PUT_AWAY]})
+    return redirect("attention")
+
+
+def put_away(request: HttpRequest) -> dict[str, str]:
+    return dict(preferences.kept_for(request).get("put_away") or {})

@@ -57,21 +57,21 @@ TURNS = (
 def overview(request: HttpRequest) -> HttpResponse:
     actor, now = actor_of(request), timezone.now()
     fleet = Fleet.of(actor, now)
-    needs = attention.items(actor, now)
+    needs = attention.of(request)
     context: dict[str, Any] = {
         "fleet": fleet,
         "needs": needs,
         "news": _news(fleet, needs),
-        "changes": _changes(fleet.visible, now),
+        "changes": _changes(fleet, now),
         "certificates": fleet.by_lane(),
         "overdue": sum(bar["count"] for bar in fleet.by_lane()[:3]),
         "versions": fleet.by_version(),
         "decisions": _decisions(fleet.visible),
         "events": _events(fleet.visible),
-        "joins": _joins(fleet.visible, now),
+        "joins": _joins(fleet, now),
         "may_mint": tokens.may_mint(actor).allowed,
     }
-    if clusters.sees_all(actor):
+    if fleet.sees_all:
         context |= {"heartbeats": heartbeats(now), "availability": availability(now)}
     return render(request, "overview.html", context)
 
@@ -84,6 +84,7 @@ class Fleet:
     """Counts of the clusters that the person may see, by state, set, version and days left of the certificate."""
 
     visible: QuerySet[Any]
+    sees_all: bool
     states: Counter[Word] = field(default_factory=Counter)
     lanes: Counter[int] = field(default_factory=Counter)
     versions: Counter[str] = field(default_factory=Counter)
@@ -92,7 +93,7 @@ class Fleet:
 
     @classmethod
     def of(cls, actor: Actor, now: datetime) -> Fleet:
-        found = cls(clusters.clusters_for(actor))
+        found = cls(clusters.clusters_for(actor), clusters.sees_all(actor))
         ends = "facts__certificate_not_after__lt"
         lane = Case(
             When(facts__certificate_not_after=None, then=Value(-1)),
@@ -183,9 +184,9 @@ def _news(fleet: Fleet, needs: list[attention.Item]) -> str:
 # ---------------------------------------------------------------- time
 
 
-def _changes(visible: QuerySet[Any], now: datetime) -> list[dict[str, Any]]:
+def _changes(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
     """How many turned in a day, and when: a count for each of 24 hours, the present one last."""
-    found = _turns(visible).filter(at__gt=now - timedelta(hours=HOURS))
+    found = _turns(fleet).filter(at__gt=now - timedelta(hours=HOURS))
     series: dict[str, list[int]] = {turn: [0] * HOURS for turn, _ in TURNS}
     for turn, at in found.filter(turn__in=series).values_list("turn", "at"):
         ago = int((now - at) / timedelta(hours=1))
@@ -193,16 +194,16 @@ def _changes(visible: QuerySet[Any], now: datetime) -> list[dict[str, Any]]:
     return [{"label": label, "count": sum(series[turn]), "series": series[turn]} for turn, label in TURNS]
 
 
-def _turns(visible: QuerySet[Any]) -> QuerySet[Any]:
+def _turns(fleet: Fleet) -> QuerySet[Any]:
     """Of whoever sees every cluster also those that are gone."""
-    if not visible.query.where:
+    if fleet.sees_all:
         return Transition.objects.all()
-    return Transition.objects.filter(cluster__in=visible.order_by().values("name"))
+    return Transition.objects.filter(cluster__in=fleet.visible.order_by().values("name"))
 
 
-def _joins(visible: QuerySet[Any], now: datetime) -> list[dict[str, Any]]:
+def _joins(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
     """Clusters that joined, a bar for each of 30 days."""
-    found = _turns(visible).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
+    found = _turns(fleet).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
     counts = dict(found.annotate(day=TruncDate("at")).order_by().values_list("day").annotate(n=Count("pk")))
     return [{"label": f"{day.day} {day:%b}", "count": counts.get(day, 0)} for day in _month(now)]
 

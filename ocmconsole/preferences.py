@@ -70,10 +70,21 @@ def of(request: HttpRequest) -> dict[str, str]:
 
 
 def _stored(request: HttpRequest) -> dict[str, str]:
+    kept = kept_for(request)
+    return {name: kept.get(name, "") for name in NAMES}
+
+
+def kept_for(request: HttpRequest) -> dict[str, Any]:
+    """All that is kept with the account, for pages that remember more than the form asks."""
     user = getattr(request, "user", None)
     row = Preferences.objects.filter(user_id=user.pk).first() if user is not None and user.is_authenticated else None
-    kept: dict[str, Any] = row.values if row is not None else {}
-    return {name: kept.get(name, "") for name in NAMES}
+    return dict(row.values) if row is not None else {}
+
+
+def keep(request: HttpRequest, **values: Any) -> None:
+    """Beside what is kept already; an empty value is forgotten."""
+    merged = {name: value for name, value in {**kept_for(request), **values}.items() if value}
+    Preferences.objects.update_or_create(user_id=request.user.pk, defaults={"values": merged})
 
 
 @login_required
@@ -85,8 +96,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     form = PreferencesForm(request.POST)
     if not form.is_valid():
         return render(request, "console/preferences.html", {"form": form}, status=400)
-    chosen = {name: value for name, value in form.cleaned_data.items() if value}
-    Preferences.objects.update_or_create(user_id=request.user.pk, defaults={"values": chosen})
+    keep(request, **form.cleaned_data)
     messages.success(request, "Your preferences are saved, for every browser.")
     response = redirect("preferences")
     response.delete_cookie(THEME_COOKIE)

@@ -9,6 +9,7 @@ from django.urls import include, path
 from ocmconsole import preferences, views
 from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
+from ocmconsole.attention import attention, dismiss
 from ocmconsole.hub import hub_health
 from ocmconsole.live import live
 from ocmconsole.overview import overview
@@ -31,6 +32,8 @@ urlpatterns = [
     path("live", live, name="live"),
     path("search/", search, name="search"),
     path("activity/", activity, name="activity"),
+    path("attention/", attention, name="attention"),
+    path("attention/dismiss/", dismiss, name="dismiss"),
     path("hub/", hub_health, name="hub"),
     path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),

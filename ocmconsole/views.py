@@ -12,9 +12,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from clusters.status import Word
-from ocmconsole import navigation, preferences
+from ocmconsole import attention, navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
-from registration.queries import waiting_names
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -37,13 +36,14 @@ def rules() -> dict[str, str]:
 def shell(request: HttpRequest) -> dict[str, Any]:
     """Context processor: hub, navigation with its counts, and how the person wants pages to be."""
     prefs = preferences.of(request)
-    frame = {
+    frame: dict[str, Any] = {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
-        "theme": prefs["theme"],
         "prefs": prefs,
+        "theme": prefs["theme"],
     }
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated or "X-Fragment" in request.headers:
         return frame
-    actor = actor_of(request)
-    return {**frame, "nav": navigation.menu(request, actor, {"waiting": len(waiting_names(actor))})}
+    waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
+    counts = {"waiting": waiting, "attention": attention.count(request)}
+    return {**frame, "nav": {**navigation.menu(request, actor_of(request), counts), **counts}}

@@ -1,0 +1,444 @@
+"""The shell of the console: navigation by right, search, notices of what changed, the overview, activity, hub health."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from guardian.shortcuts import assign_perm
+
+from clusters.kinds import CLUSTERSET_LABEL
+from clusters.models import FleetMinute, ManagedCluster, Transition
+from clustersets.models import ManagedClusterSet
+from ocmconsole import live
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.session import actor_for
+from registration.models import IssuedCertificate
+from tests import factories as make
+
+pytestmark = [pytest.mark.django_db, pytest.mark.contract("D16")]
+
+
+@pytest.fixture
+def fleet() -> None:
+    """Sets web and vault with clusters of their own."""
+    for name in ("web", "vault"):
+        make.clusterset(name)
+    for name, of in (("web-1", "web"), ("web-2", "web"), ("vault-1", "vault")):
+        make.cluster(name, accepted=True, labels={CLUSTERSET_LABEL: of})
+    make.cluster("asks-1", labels={CLUSTERSET_LABEL: "vault"})
+    make.settle()
+
+
+def signed_in(name: str, **more: Any) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_user(name, **more))
+    return client
+
+
+@pytest.fixture
+def admin(fleet: None) -> Client:
+    return signed_in("root", is_superuser=True, is_staff=True)
+
+
+@pytest.fixture
+def raj(fleet: None) -> Client:
+    """He may see set web."""
+    client = signed_in("raj")
+    assign_perm(
+        "clustersets.view_managedclusterset",
+        User.objects.get(username="raj"),
+        ManagedClusterSet.objects.get(name="web"),
+    )
+    return client
+
+
+@pytest.fixture
+def mallory(fleet: None) -> Client:
+    return signed_in("mallory")
+
+
+def page(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    return answer.content.decode()
+
+
+# ---------------------------------------------------------------- navigation
+
+
+def links(html: str) -> set[str]:
+    nav = html[html.index('id="nav"') : html.index('id="main"')]
+    return set(re.findall(r'href="([^"]+)"', nav))
+
+
+def test_an_admin_sees_every_page(admin: Client) -> None:
+    assert {"/", "/approvals/", "/ca/", "/hub/", "/policies/", "/tokens/", "/admin/"} <= links(page(admin, "/"))
+
+
+def test_who_may_nothing_is_not_led_to_pages_that_refuse(mallory: Client) -> None:
+    shown = links(page(mallory, "/"))
+    assert not {"/ca/", "/hub/", "/policies/", "/tokens/", "/clusters/add/", "/admin/"} & shown
+
+
+def test_every_link_of_the_navigation_leads_to_a_page(admin: Client, raj: Client, mallory: Client) -> None:
+    for client in (admin, raj, mallory):
+        for url in links(page(client, "/")):
+            assert client.get(url).status_code == 200, url
+
+
+def test_the_current_page_is_marked_once(admin: Client) -> None:
+    nav = page(admin, "/clusters/web-1/").split('id="nav"')[1].split("</nav>")[0]
+    assert re.findall(r'href="([^"]+)" aria-current="page"', nav) == ["/clusters/"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/search/", "/activity/", "/help/", "/certificates/", "/hub/", "/ca/", "/live?scope=x"]
+)
+def test_who_is_not_signed_in_is_asked_to(path: str) -> None:
+    answer = Client().get(path)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/?next=")
+
+
+@pytest.mark.parametrize("path", ["/hub/", "/ca/"])
+def test_pages_about_the_hub_itself_are_for_admins(path: str, raj: Client) -> None:
+    assert raj.get(path).status_code == 403
+
+
+# ---------------------------------------------------------------- search
+
+
+def found(client: Client, query: str) -> set[str]:
+    html = client.get("/search/", {"q": query}, headers={"X-Fragment": "found"}).content.decode()
+    return set(re.findall(r"<span>([^<]+)</span>", html))
+
+
+def test_search_finds_clusters_and_sets_that_one_may_see(admin: Client, raj: Client, mallory: Client) -> None:
+    assert {"web-1", "web-2", "web"} <= found(admin, "web")
+    assert {"web-1", "web-2", "web"} <= found(raj, "web")
+    assert found(mallory, "web") == {"Explain who may do what with web"}
+    assert not {"vault-1", "vault"} & found(raj, "vault")
+
+
+def test_the_name_itself_comes_first(admin: Client) -> None:
+    make.cluster("a-web-1")
+    html = admin.get("/search/", {"q": "web-1"}, headers={"X-Fragment": "found"}).content.decode()
+    assert html.index(">web-1<") < html.index(">a-web-1<")
+
+
+def test_search_leads_to_what_waits_only_for_who_sees_it(admin: Client, raj: Client) -> None:
+    assert "Decide about asks-1" in found(admin, "asks")
+    assert "Decide about asks-1" not in found(raj, "asks")
+
+
+def test_tokens_are_found_by_their_minters(admin: Client, raj: Client) -> None:
+    BootstrapToken.objects.create(
+        id="abcdef", hash="x", name="web-eu", created_by="root", created=timezone.now(), expires=timezone.now()
+    )
+    assert "web-eu" in found(admin, "web-eu")
+    assert "web-eu" not in found(raj, "web-eu")
+
+
+def test_certificates_are_found_by_the_beginning_of_their_fingerprint(admin: Client, raj: Client) -> None:
+    now = timezone.now()
+    IssuedCertificate.objects.create(
+        fingerprint="ab12cd34" * 8,
+        common_name="agent-of-vault",
+        cluster="vault-1",
+        key_fingerprint="k",
+        serial="77",
+        not_before=now,
+        not_after=now,
+    )
+    assert "agent-of-vault" in found(admin, "AB:12:CD:34")
+    assert "agent-of-vault" not in found(raj, "ab12cd34")
+
+
+def test_people_are_looked_up_by_admins(admin: Client, raj: Client, mallory: Client) -> None:
+    assert {"raj", "mallory"} <= found(admin, "ra") | found(admin, "mal")
+    assert "mallory" not in found(raj, "mal")
+
+
+@pytest.mark.parametrize("query", ["", "%", "_", "\0", "<script>", "é" * 300, "'; --", "\\"])
+def test_search_takes_any_text(query: str, admin: Client) -> None:
+    answer = admin.get("/search/", {"q": query})
+    assert answer.status_code == 200
+    assert b"<script>" not in answer.content.replace(b"<script type", b"").replace(b"<script defer", b"")
+
+
+def test_search_takes_few_queries_however_many_clusters_there_are(
+    admin: Client, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    for number in range(20):
+        make.cluster(f"many-{number:02}")
+    with django_assert_max_num_queries(30):
+        admin.get("/search/", {"q": "many"}, headers={"X-Fragment": "found"})
+
+
+# ---------------------------------------------------------------- notices
+
+
+def notice(resource: str, name: str, *, user: str = "somebody", namespace: str = "") -> live.Notice:
+    return live.Notice(1, user, resource, namespace, name)
+
+
+CLUSTERS = "managedclusters.cluster.open-cluster-management.io"
+SETS = "managedclustersets.cluster.open-cluster-management.io"
+
+
+def sight(name: str) -> live.Sight:
+    return live.Sight.of(actor_for(User.objects.get(username=name)))
+
+
+@pytest.mark.parametrize(
+    ("notices", "heard"),
+    [
+        ([notice(CLUSTERS, "web-1")], {"managedclusters"}),
+        ([notice(CLUSTERS, "vault-1")], set()),
+        ([notice("managedclusters/status.x", "web-2")], {"managedclusters"}),
+        ([notice(SETS, "web")], {"managedclustersets"}),
+        ([notice(SETS, "vault")], set()),
+        ([notice("certificatesigningrequests.certificates.k8s.io", "csr-of-nobody")], set()),
+        ([notice("approvalpolicies", "auto")], set()),
+        ([notice("bootstraptokens", "abcdef", user="raj")], {"bootstraptokens"}),
+        ([notice("manifestworks.work.open-cluster-management.io", "w", namespace="web-1")], {"manifestworks"}),
+        ([notice("manifestworks.work.open-cluster-management.io", "w", namespace="vault-1")], set()),
+    ],
+)
+def test_notices_are_only_of_what_one_may_see(notices: list[live.Notice], heard: set[str], raj: Client) -> None:
+    assert sight("raj").of_interest(notices) == heard
+
+
+def test_who_sees_everything_hears_of_everything(admin: Client) -> None:
+    assert sight("root").of_interest([notice(CLUSTERS, "vault-1"), notice("approvalpolicies", "a")]) == {
+        "managedclusters",
+        "approvalpolicies",
+    }
+
+
+def test_a_deletion_reaches_who_saw_the_object_and_nobody_else(raj: Client, mallory: Client) -> None:
+    of_raj, of_mallory = sight("raj"), sight("mallory")
+    make.cluster("gone-1")
+    ManagedCluster.objects.filter(name="web-1")
+    gone = [notice(CLUSTERS, "web-1"), notice(CLUSTERS, "gone-1")]
+    assert of_raj.of_interest(gone[:1]) == {"managedclusters"}
+    assert of_raj.of_interest(gone[1:]) == set()
+    assert of_mallory.of_interest(gone) == set()
+
+
+def test_a_cluster_that_one_is_shown_later_is_heard_of(raj: Client) -> None:
+    of_raj = sight("raj")
+    make.cluster("web-9", labels={CLUSTERSET_LABEL: "web"})
+    assert of_raj.of_interest([notice(CLUSTERS, "web-9")]) == {"managedclusters"}
+
+
+@pytest.mark.parametrize(
+    ("scope", "covered"),
+    [
+        ("managedclusters", True),
+        ("managedclusters:web-1", True),
+        ("managedclusters:web-2", False),
+        ("managedclustersets", False),
+    ],
+)
+def test_a_page_hears_of_what_it_shows(scope: str, covered: bool) -> None:
+    assert live.Scope.read(scope).covers(notice(CLUSTERS, "web-1")) is covered
+
+
+def test_a_heartbeat_is_no_notice(fleet: None) -> None:
+    before = live.newest()
+    make.renew("web-1")
+    assert live.entries_after(before) == []
+
+
+def test_whatever_is_written_is_a_notice(fleet: None) -> None:
+    before = live.newest()
+    make.label("web-1", env="prod")
+    assert [(each.plural, each.name) for each in live.entries_after(before)] == [("managedclusters", "web-1")]
+
+
+def test_a_stream_without_a_scope_is_refused(admin: Client) -> None:
+    assert admin.get("/live").status_code == 400
+
+
+def test_a_session_ends_with_its_person(admin: Client) -> None:
+    session = admin.session.session_key or ""
+    assert live.is_signed_in(session, "root")
+    assert not live.is_signed_in(session, "raj")
+    User.objects.filter(username="root").update(is_active=False)
+    assert not live.is_signed_in(session, "root")
+
+
+# ---------------------------------------------------------------- overview
+
+
+def test_the_overview_counts_what_one_may_see(admin: Client, raj: Client, mallory: Client) -> None:
+    assert "4 clusters" in page(admin, "/")
+    assert "2 clusters" in page(raj, "/")
+    assert "vault" not in page(raj, "/")
+    nothing = page(mallory, "/")
+    assert "web-1" not in nothing
+    assert "vault" not in nothing
+
+
+def test_what_is_known_of_the_fleet_as_a_whole_is_for_who_sees_it_whole(admin: Client, raj: Client) -> None:
+    FleetMinute.objects.bulk_create(
+        FleetMinute(minute=timezone.now() - timedelta(minutes=n), heard=7, expected=9) for n in range(1, 9)
+    )
+    assert "Heartbeats per minute" in page(admin, "/")
+    assert "Heartbeats per minute" not in page(raj, "/")
+
+
+def test_turns_of_clusters_that_one_may_not_see_are_not_counted(admin: Client, raj: Client) -> None:
+    for name in ("web-1", "vault-1", "vault-1", "long-gone"):
+        Transition.objects.create(cluster=name, at=timezone.now() - timedelta(hours=1), turn=Transition.Turn.SILENT)
+
+    def silent(client: Client) -> str:
+        return re.findall(r"<b>(\d+)</b> <span class=\"oc-sub\">went silent", page(client, "/"))[0]
+
+    assert (silent(admin), silent(raj)) == ("4", "1")
+
+
+def test_the_overview_takes_as_many_queries_for_many_clusters(
+    admin: Client, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    for number in range(15):
+        make.cluster(f"more-{number}", accepted=number % 2 == 0)
+    make.settle()
+    with django_assert_max_num_queries(45):
+        page(admin, "/")
+
+
+def test_an_empty_hub_shows_the_way_to_the_first_cluster() -> None:
+    html = page(signed_in("root", is_superuser=True), "/")
+    assert "No cluster has joined yet" in html
+    assert "/clusters/add/" in html
+
+
+# ---------------------------------------------------------------- activity
+
+
+def test_activity_shows_what_was_done_to_what_one_sees(admin: Client, raj: Client, mallory: Client) -> None:
+    assert "vault-1" in page(admin, "/activity/")
+    of_raj = page(raj, "/activity/")
+    assert "web-1" in of_raj
+    assert "vault" not in of_raj
+    assert "web-1" not in page(mallory, "/activity/")
+
+
+def test_activity_shows_what_one_did_oneself(mallory: Client) -> None:
+    AuditEvent.objects.bulk_create(
+        [
+            AuditEvent(
+                time=timezone.now(),
+                user="mallory",
+                door="web",
+                outcome="denied",
+                act="x:y",
+                verb="get",
+                resource="secrets",
+                name="s-77",
+            )
+        ]
+    )
+    assert "s-77" in page(mallory, "/activity/")
+
+
+def test_activity_can_be_narrowed_to_an_object(admin: Client) -> None:
+    html = page(admin, "/activity/?resource=managedclusters&name=web-1")
+    stream = html[html.index('id="stream"') :]
+    assert "web-1" in stream
+    assert "web-2" not in stream
+
+
+def test_an_auditor_reads_it_all_without_being_an_admin(fleet: None) -> None:
+    client = signed_in("cleo")
+    assign_perm("kubeapi.view_auditevent", User.objects.get(username="cleo"))
+    assert "vault-1" in page(client, "/activity/")
+
+
+def test_the_export_holds_what_one_may_read(admin: Client, raj: Client) -> None:
+    def names(client: Client) -> set[str]:
+        answer = client.get("/activity/?export=jsonl")
+        text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined] # a stream
+        return set(re.findall(r'"name":"(web-1|vault-1)"', text))
+
+    assert names(admin) == {"web-1", "vault-1"}
+    assert names(raj) == {"web-1"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "since=yesterday",
+        "since=2026-13-77",
+        "before=zzz",
+        "before=9.audit.x",
+        "kind=Nonsense",
+        "name=%00",
+        "source=other",
+    ],
+)
+def test_activity_takes_any_filter(query: str, admin: Client) -> None:
+    assert admin.get(f"/activity/?{query}").status_code == 200
+
+
+# ---------------------------------------------------------------- certificates
+
+
+def test_certificates_are_listed_for_clusters_that_one_sees(admin: Client, raj: Client) -> None:
+    now = timezone.now()
+    for name, days in (("web-1", 3), ("vault-1", 200)):
+        IssuedCertificate.objects.create(
+            fingerprint=name.ljust(64, "0"),
+            common_name=name,
+            cluster=name,
+            key_fingerprint="k",
+            serial="1",
+            not_before=now,
+            not_after=now + timedelta(days=days),
+        )
+    assert "vault-1" in page(admin, "/certificates/?lane=past")
+    assert "web-1" in page(raj, "/certificates/?lane=past")
+    assert "vault-1" not in page(raj, "/certificates/?lane=past")
+
+
+@pytest.mark.parametrize(
+    "query", ["lane=zzz", "after=zzz", "after=2026-13-01~x", "after=2026-11-21T00:00:00Z~%00", "q=%00", "q=%25"]
+)
+def test_certificates_take_any_filter(query: str, admin: Client) -> None:
+    assert admin.get(f"/certificates/?{query}").status_code == 200
+
+
+# ---------------------------------------------------------------- the hub itself
+
+
+def test_hub_health_says_what_is_wrong(admin: Client, settings: Any) -> None:
+    settings.OCMCONSOLE_REDIS_URL = "redis://127.0.0.1:1/0"
+    html = page(admin, "/hub/")
+    assert "It does not answer" in html
+
+
+def test_metrics_count_clusters_by_their_state(fleet: None) -> None:
+    from ocmconsole.kubeapi import metrics
+
+    assert b'ocmconsole_clusters{state="needs-review"} 1.0' in metrics.text()
+
+
+@pytest.mark.contract("D11")
+def test_requests_without_a_valid_credential_are_counted_and_not_stored() -> None:
+    from ocmconsole.kubeapi import metrics
+    from tests.api.entry import Entry
+
+    before, entries = metrics.unauthorized(), AuditEvent.objects.count()
+    Entry({"HTTP_AUTHORIZATION": "Bearer abcdef.0123456789abcdef"}).get("/api/v1/namespaces")
+    assert metrics.unauthorized() == before + 1
+    assert AuditEvent.objects.count() == entries
