@@ -17,6 +17,7 @@ from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, instant
 from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
 from clusters.status import Facts, Status
+from ocmconsole.corekinds import rights
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.labels import EVERYTHING
@@ -74,6 +75,11 @@ def clusters_for(actor: Actor) -> QuerySet[Any]:
     if visible != EVERYTHING:
         visible = reduce(or_, (rule(actor) for rule in _sights), visible)
     return ManagedCluster.objects.filter(visible).order_by("name")
+
+
+@rights.counts("cluster")
+def count_for(actor: Actor) -> int:
+    return clusters_for(actor).count()
 
 
 def with_claims(clusters: QuerySet[Any], *wanted: Wanted) -> QuerySet[Any]:

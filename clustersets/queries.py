@@ -13,7 +13,7 @@ from clustersets import membership
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds import whocan
+from ocmconsole.corekinds import rights, whocan
 from ocmconsole.kubeapi import authz, labels
 from ocmconsole.kubeapi.authz import Attributes
 
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 def sets_for(actor: Actor) -> QuerySet[Any]:
     """Sets the actor may see, in the order of their names."""
     return ManagedClusterSet.objects.filter(SETS.visible(actor)).order_by("name")
+
+
+@rights.counts("set")
+def count_for(actor: Actor) -> int:
+    return sets_for(actor).count()
 
 
 @names_sets

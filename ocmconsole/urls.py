@@ -39,6 +39,7 @@ urlpatterns = [
     path("", include("registration.urls")),
     path("", include("clustersets.urls")),
     path("", include("clusters.urls")),
+    path("access/", include("ocmconsole.corekinds.urls")),
     path("admin/password_change/", admin.site.admin_view(OwnPassword.as_view())),
     path("admin/", admin.site.urls),
 ]

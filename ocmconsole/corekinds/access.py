@@ -12,8 +12,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from ocmconsole.corekinds import kinds, presets, rights, whocan
+from ocmconsole.corekinds import kinds, presets, rbac, rights, whocan
 from ocmconsole.corekinds.models import AccessRequest
+from ocmconsole.corekinds.policyrules import PolicyRule
 from ocmconsole.corekinds.presets import Permitted, Plan
 from ocmconsole.corekinds.rbac import SERVICE_ACCOUNT, Subject
 from ocmconsole.corekinds.rights import ALL, Question
@@ -88,6 +89,29 @@ def _change(act: Act, wanted: Permitted, holder: Holder) -> Change:
     return Change(act, permission, holder, obj)
 
 
+def obstacle(actor: Actor, plan: Plan) -> str:
+    """Why the actor could not give the plan, as far as can be said before; empty when nothing stands in the way."""
+    if actor.is_master:
+        return ""
+    if plan.permissions:
+        if not administers(actor):
+            return f"Giving Django permissions takes {MAY_CHANGE}."
+        lacking = [each for each in plan.permissions if not _holds(actor, each)]
+        return f"You do not hold {lacking[0].label} {lacking[0].where} yourself." if lacking else ""
+    for each in plan.documents:
+        if not authz.authorize(actor, verbs.attributes(each.kind, "create", Key(each.namespace, ""))).allowed:
+            return f"You may not create {each.kind.plural}{f' in {each.namespace}' if each.namespace else ''}."
+        rules = [PolicyRule.read(rule) for rule in each.doc.get("rules") or ()]
+        if lacking_rules := rbac.index.lacking(actor, rules, each.namespace):
+            return f"You may not {whocan.sentence_of(lacking_rules[0], each.namespace)} yourself, as RBAC has it."
+    return ""
+
+
+def _holds(actor: Actor, wanted: Permitted) -> bool:
+    obj = rights.object_of(wanted.group, wanted.plural, wanted.name)
+    return authz.permitted(actor, wanted.label, obj=obj, name=wanted.name).allowed
+
+
 # ---------------------------------------------------------------- take away
 
 
@@ -133,6 +157,10 @@ def requests_for(actor: Actor) -> QuerySet[AccessRequest]:
     """All of them for whoever changes permissions, else one's own; newest first."""
     rows = AccessRequest.objects.order_by("-at", "-pk")
     return rows if administers(actor) else rows.filter(user=actor.user)
+
+
+def requests_of(actor: Actor) -> QuerySet[AccessRequest]:
+    return AccessRequest.objects.filter(user=actor.user)
 
 
 def waiting_requests(actor: Actor) -> QuerySet[AccessRequest]:

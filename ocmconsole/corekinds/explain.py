@@ -6,6 +6,7 @@ is added here explains it. Called by the page that explains, and by requests for
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,7 @@ def sources(actor: Actor, asked: Question, decision: Decision) -> list[Source]:
     ]
     person = authz.person_of(actor)
     if person is not None and (actor.is_master or not person.is_superuser):
-        found += [source for source in whocan.permitting(asked, only=person) if not source.reach]
+        found += [source for source in whocan.permitting(asked, asked.labels, only=person) if not source.reach]
     if not found:
         found = [Source(Subject("User", actor.user), Door.RULE, reach=decision.reason)]
     return whocan.with_givers(found)
@@ -191,3 +192,12 @@ def granters(asked: Question) -> list[str]:
     others = rows.filter(held, is_superuser=False).distinct()[: MOST_GRANTERS * 2] if asked.labels else ()
     able = [person.username for person in others if decide(actor_for(person), asked).allowed]
     return [*masters, *able][:MOST_GRANTERS]
+
+
+def command(asked: Attributes, user: str = "") -> str:
+    """The same question as kubectl asks it."""
+    resource = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+    parts = [f"kubectl auth can-i {asked.verb} {resource}{f'/{asked.name}' if asked.name else ''}"]
+    parts += [f"--subresource={asked.subresource}"] * bool(asked.subresource)
+    parts += [f"--namespace={asked.namespace}"] * bool(asked.namespace)
+    return " ".join([*parts, *([f"--as={shlex.quote(user)}"] if user else [])])

@@ -16,6 +16,7 @@ from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
+    from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
@@ -63,9 +64,11 @@ def _joined(words: list[str], most: int = 4) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+Counter = Callable[["Actor"], int]
 Carrier = Callable[[Attributes], frozenset[str]]
 _rights: dict[tuple[str, str, str], Right] = {}
 _carriers: list[Carrier] = []
+_counters: dict[str, Counter] = {}
 
 
 def register(*rights: Right) -> None:
@@ -77,6 +80,21 @@ def carries(carrier: Carrier) -> Carrier:
     """Add to what says which Django permissions answer a question about an object or, without a name, about all."""
     _carriers.append(carrier)
     return carrier
+
+
+def counts(noun: str) -> Callable[[Counter], Counter]:
+    """Add to what somebody sees in the console, of which he may be told the number."""
+
+    def add(counter: Counter) -> Counter:
+        _counters[noun] = counter
+        return counter
+
+    return add
+
+
+def seen_by(actor: Actor) -> dict[str, int]:
+    """How many of each noun the actor sees (D16)."""
+    return {noun: counter(actor) for noun, counter in sorted(_counters.items())}
 
 
 def all_rights() -> list[Right]:

@@ -144,7 +144,7 @@ def who_can(verb: str, resource: str, name: str = "", namespace: str = "") -> li
 
 def holders(asked: Question) -> list[Source]:
     found = [source for grant in rbac.index.granted() if (source := granting(grant, asked))]
-    found += permitting(asked)
+    found += permitting(asked, asked.right.labels if asked.right else asked.labels)
     return with_givers(sorted(found, key=_order))
 
 
@@ -167,12 +167,12 @@ def _of_rule(grant: Granted) -> Source:
     return Source(grant.subject, Door.BINDING, rule.names or (ALL,), binding=grant.binding, rule=rule)
 
 
-def permitting(asked: Question, *, only: User | None = None) -> list[Source]:
-    """Django's permissions that answer with yes, of everybody or of one person and his groups."""
-    found = list(_superusers(only)) + list(_everywhere(asked.labels, only))
+def permitting(asked: Question, labels: Iterable[str], *, only: User | None = None) -> list[Source]:
+    """Which of these permissions are held on what is asked about, by everybody or by one person and his groups."""
+    found = list(_superusers(only)) + list(_everywhere(labels, only))
     obj = rights.object_of(asked.group, asked.plural, asked.name)
     if obj is not None and type(obj) in governed():
-        found += _on_objects(type(obj), Q(permission__codename__in=_codenames(asked.labels), content_object=obj), only)
+        found += _on_objects(type(obj), Q(permission__codename__in=_codenames(labels), content_object=obj), only)
     word = asked.right.word if asked.right else asked.verb
     for reach in _reaches.get((word, asked.resource), ()) if asked.name else ():
         for label, through, how in reach(asked.name):
