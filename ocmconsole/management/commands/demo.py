@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
 from clusters.models import ManagedCluster
 from ocmconsole import demo
@@ -18,7 +17,7 @@ from ocmconsole.demo.people import PEOPLE
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-FEWEST = 40
+FEWEST = 30
 PAUSE = 2.0
 
 
@@ -46,8 +45,6 @@ class Command(BaseCommand):
             raise CommandError("this hub has clusters already; --force adds the demonstration to them")
         started = time.monotonic()
         password = password or secrets.token_urlsafe(9)
-        if connection.vendor == "sqlite":  # made anew when it is lost
-            connection.cursor().execute("PRAGMA synchronous=OFF")
         acts = demo.build(clusters, seed=seed, password=password)
         self.stdout.write(f"{clusters} clusters, {acts} acts in {time.monotonic() - started:.0f} s")
         self.stdout.write(f"people      {', '.join(PEOPLE)}  (password: {password})")
