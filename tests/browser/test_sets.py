@@ -8,10 +8,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import Console
-from tests.fleet import CLUSTERS, Fleet
+from tests.fleet import CLUSTERS, Doc, Fleet
 
-SETS = "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
-SET = "cluster.open-cluster-management.io/clusterset"
+GROUP = "cluster.open-cluster-management.io"
+SETS = f"/apis/{GROUP}/v1beta2/managedclustersets"
+SET = f"{GROUP}/clusterset"
 OWNER, OWNERS_PASSWORD = "rosa", "owns-just-one-set"
 OWNS = """
 from django.contrib.auth.models import User
@@ -26,15 +27,19 @@ assign_perm("clusters.change_managedcluster", rosa, ManagedCluster.objects.get(n
 """
 
 
+def make(fleet: Fleet, path: str, version: str, kind: str, metadata: Doc) -> None:
+    doc = {"apiVersion": version, "kind": kind, "metadata": metadata}
+    fleet.admin.post(path, json=doc).raise_for_status()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def sets(fleet: Fleet) -> None:
     """Two exclusive sets and three clusters in one of them; rosa may move them out of it and no further."""
     for name in ("shop", "depot"):
-        fleet.admin.post(SETS, json={"metadata": {"name": name}, "spec": {}}).raise_for_status()
+        make(fleet, SETS, f"{GROUP}/v1beta2", "ManagedClusterSet", {"name": name})
     for name in ("till-1", "till-2", "till-3"):
-        doc = {"metadata": {"name": name, "labels": {SET: "shop"}}, "spec": {"hubAcceptsClient": False}}
-        fleet.admin.post(CLUSTERS, json=doc).raise_for_status()
-    fleet.admin.post("/api/v1/namespaces", json={"metadata": {"name": "counter"}}).raise_for_status()
+        make(fleet, CLUSTERS, f"{GROUP}/v1", "ManagedCluster", {"name": name, "labels": {SET: "shop"}})
+    make(fleet, "/api/v1/namespaces", "v1", "Namespace", {"name": "counter"})
     fleet.hub.manage("shell", "-c", OWNS)
 
 
