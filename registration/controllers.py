@@ -225,7 +225,7 @@ def reconcile_request_signing(key: Key) -> None:
     authority = ca.load(settings.OCMCONSOLE_HOME)
     try:
         chain = authority.sign_client(
-            request_pem(doc), usages=doc["spec"]["usages"], lifetime=_lifetime(doc), now=datetime.now(UTC)
+            request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=datetime.now(UTC)
         )
     except ValueError as error:
         _fail(key, str(error))
@@ -254,11 +254,12 @@ def _unsignable(doc: Doc) -> str:
     return ""
 
 
-def _lifetime(doc: Doc) -> timedelta:
+def lifetime(doc: Doc) -> timedelta:
+    """For how long the hub's own signer would sign."""
     longest: timedelta = settings.OCMCONSOLE_CERT_LIFETIME
     asked = doc["spec"].get("expirationSeconds")
-    lifetime = min(timedelta(seconds=asked), longest) if asked else longest
-    return max(lifetime, SHORTEST_AGENT_LIFETIME) if cluster_of(doc) else lifetime
+    wanted = min(timedelta(seconds=asked), longest) if asked else longest
+    return max(wanted, SHORTEST_AGENT_LIFETIME) if cluster_of(doc) else wanted
 
 
 # ---------------------------------------------------------------- collection

@@ -142,10 +142,18 @@ def decline_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> lis
 
 
 def declined(
-    actor: Actor, cluster: str, asker: Asker, reason: str, *, fingerprint: str = "", request: str = ""
+    actor: Actor,
+    cluster: str,
+    asker: Asker,
+    reason: str,
+    *,
+    fingerprint: str = "",
+    request: str = "",
+    scope: Decline.Scope = Decline.Scope.ASKER,
 ) -> Decline:
     return Decline(
         cluster=cluster,
+        scope=scope,
         fingerprint=fingerprint,
         requester=asker.user[:320],
         credential=asker.credential[:330],

@@ -1,57 +1,193 @@
-"""Forms of the approval pages."""
+"""Forms of the approval pages. What the person had before his eyes travels as hidden fields."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime, timedelta
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
 
 from django import forms
+from django.utils import timezone
 
+from registration import later
 from registration.decisions import FINGERPRINT
-from registration.services import Override, Seen
+from registration.facts import Verdict
+from registration.inbox import Filter
+from registration.models import Decline
+from registration.services import Override
+from registration.staleness import Seen
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
+
+    from registration.inbox import Row
+
+MOST_REQUESTS = 100
+DAMAGED = "This page is damaged; open it again."
+LONGEST_NAME = 253
+
+
+# ---------------------------------------------------------------- what was seen
+
+
+def packed(name: str, seen: Seen) -> str:
+    """One row of a bulk decision as the value of a hidden field."""
+    return urlencode([("name", name), ("cluster", seen.cluster), *((f"of {k}", v) for k, v in seen.requests.items())])
+
+
+def unpacked(text: str) -> tuple[str, Seen]:
+    """Raises ValidationError; what somebody made up fits nothing and is stale."""
+    pairs = _pairs(text)
+    requests = {key.removeprefix("of "): value for key, value in pairs.items() if key.startswith("of ")}
+    if "name" not in pairs or "\0" in text:
+        raise forms.ValidationError(DAMAGED)
+    return pairs["name"], Seen(pairs.get("cluster", ""), requests)
+
+
+def packed_requests(seen: Seen) -> str:
+    return urlencode(list(seen.requests.items()))
+
+
+def _pairs(text: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_REQUESTS))
+    except ValueError as error:
+        raise forms.ValidationError(DAMAGED) from error
 
 
 class DecisionForm(forms.Form):
-    """What the person had before his eyes, as hidden fields: ``name=resourceVersion`` pairs."""
+    """``cluster_rv`` and ``csr_rvs`` are the resourceVersions of what was shown, ``clusterset`` is the chosen set.
+
+    ``ids`` keeps the forms of one page apart.
+    """
 
     cluster_rv = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
-    csr_rvs = forms.CharField(required=False, max_length=5_000, widget=forms.HiddenInput)
+    csr_rvs = forms.CharField(required=False, max_length=50_000, widget=forms.HiddenInput)
+    clusterset = forms.CharField(required=False, max_length=LONGEST_NAME, widget=forms.HiddenInput)
+    ids = "accept"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, auto_id=f"{self.ids}-%s", **options)
 
     def clean_cluster_rv(self) -> str:
         value: str = self.cleaned_data["cluster_rv"]
         if value and not value.isdigit():
-            msg = "This page is damaged; open it again."
-            raise forms.ValidationError(msg)
+            raise forms.ValidationError(DAMAGED)
         return value
 
     def clean_csr_rvs(self) -> dict[str, str]:
-        pairs = [part.partition("=") for part in self.cleaned_data["csr_rvs"].split(",") if part]
-        return {name: version for name, _, version in pairs}
+        return _pairs(self.cleaned_data["csr_rvs"])
 
     def seen(self) -> Seen:
         return Seen(cluster=self.cleaned_data["cluster_rv"], requests=self.cleaned_data["csr_rvs"])
 
 
-class DeclineForm(DecisionForm):
-    """Django itself refuses NUL in a text."""
+# ---------------------------------------------------------------- decline, later, override
 
+
+PRESETS = (
+    "Nobody expects this cluster.",
+    "Wrong token: ask for one of your own.",
+    "Wrong name: register again under another one.",
+    "The cluster was reinstalled; remove the old one first.",
+    "Asked from an address that we do not know.",
+)
+NO_REASON = "Say why: the agent and the audit show it."
+
+
+class ReasonForm(forms.Form):
+    """A reason that is picked, or written, or both. Django itself refuses NUL in a text."""
+
+    preset = forms.ChoiceField(
+        label="Usual answer", required=False, choices=[("", "In my own words"), *((each, each) for each in PRESETS)]
+    )
     reason = forms.CharField(
+        label="Reason",
+        required=False,
         max_length=500,
         strip=True,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": "Say why: the agent and the audit show it."},
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Recorded with your name. The agent sees it in its denied certificate request.",
     )
+
+    def clean(self) -> dict[str, Any]:
+        given = [self.cleaned_data.get("preset", ""), self.cleaned_data.get("reason", "")]
+        if not any(given) and "reason" not in self.errors:
+            self.add_error("reason", NO_REASON)
+        self.cleaned_data["words"] = " ".join(filter(None, given))
+        return self.cleaned_data
+
+
+class DeclineForm(DecisionForm, ReasonForm):
+    """What is refused from now on besides these requests."""
+
+    ids = "decline"
+    TOKEN = "token"  # noqa: S105 - the name of a choice
+
+    scope = forms.ChoiceField(
+        label="Refuse from now on",
+        required=False,
+        initial=Decline.Scope.ASKER,
+        widget=forms.RadioSelect,
+        choices=[
+            (Decline.Scope.ASKER, "This key, and this credential for this name"),
+            (Decline.Scope.NAME, "Whoever asks for this name"),
+            (TOKEN, "This token, for any name: revoke it too"),
+        ],
+    )
+
+    def __init__(self, *args: Any, may_revoke: bool = True, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not may_revoke:
+            scope: Any = self.fields["scope"]
+            scope.choices = [choice for choice in scope.choices if choice[0] != self.TOKEN]
+
+    @property
+    def revokes(self) -> bool:
+        return bool(self.cleaned_data["scope"] == self.TOKEN)
+
+    def scope_of_decline(self) -> Decline.Scope:
+        return Decline.Scope.NAME if self.cleaned_data["scope"] == Decline.Scope.NAME else Decline.Scope.ASKER
+
+
+class LaterForm(DecisionForm):
+    ids = "later"
+    until = forms.ChoiceField(
+        label="Hide for me",
+        widget=forms.RadioSelect,
+        initial="changed",
+        choices=[
+            ("hour", "for an hour"),
+            ("tomorrow", "until tomorrow, 8:00 UTC"),
+            ("monday", "until Monday, 8:00 UTC"),
+            ("changed", "until it changes"),
+        ],
+    )
+
+    def moment(self) -> datetime | None:
+        return later.times(timezone.now())[self.cleaned_data["until"]]
 
 
 class OverrideForm(DecisionForm):
     """A person's word for one key of a known name (D9): the name typed again, so that nobody gives it by habit."""
 
+    ids = "override"
     name = forms.CharField(widget=forms.HiddenInput)
     accept_key = forms.RegexField(FINGERPRINT, error_messages={"required": "Choose the key that is the right one."})
-    typed = forms.CharField(strip=True, max_length=253, error_messages={"required": "Type the name of the cluster."})
+    typed = forms.CharField(
+        label="Type the name of the cluster",
+        strip=True,
+        max_length=LONGEST_NAME,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        error_messages={"required": "Type the name of the cluster."},
+    )
     reason = forms.CharField(
+        label="How you know",
         max_length=500,
         strip=True,
-        widget=forms.Textarea(attrs={"rows": 3}),
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Kept with the key and your name for as long as the hub remembers this name.",
         error_messages={"required": "Say how you know: the audit and the memory of the name keep it."},
     )
 
@@ -62,3 +198,50 @@ class OverrideForm(DecisionForm):
 
     def override(self) -> Override:
         return Override(key=self.cleaned_data["accept_key"], reason=self.cleaned_data["reason"])
+
+
+# ---------------------------------------------------------------- the inbox's filter
+
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+AGES: dict[str, tuple[str, dict[str, timedelta]]] = {
+    "": ("Asked: any time", {}),
+    "hour": ("in the last hour", {"younger_than": HOUR}),
+    "day": ("in the last day", {"younger_than": DAY}),
+    "older-hour": ("more than an hour ago", {"older_than": HOUR}),
+    "older-day": ("more than a day ago", {"older_than": DAY}),
+}
+
+
+class FilterForm(forms.Form):
+    """GET parameters; what cannot be read is named beside its field and filters nothing."""
+
+    verdict = forms.ChoiceField(required=False, choices=[("", ""), *((str(each), "") for each in Verdict)])
+    token = forms.CharField(required=False, max_length=6)
+    source = forms.CharField(required=False, max_length=50)
+    age = forms.ChoiceField(required=False, choices=[(value, label) for value, (label, _) in AGES.items()])
+    q = forms.CharField(required=False, max_length=LONGEST_NAME)
+
+    def clean_source(self) -> IPv4Network | IPv6Network | None:
+        text = self.cleaned_data["source"].strip()
+        if not text:
+            return None
+        try:
+            return ip_network(text, strict=False)
+        except ValueError as error:
+            raise forms.ValidationError("Write an address or a range such as 10.3.0.0/16.") from error
+
+    def wanted(self) -> Filter:
+        found = self.cleaned_data if self.is_valid() else {}
+        return Filter(
+            verdict=found.get("verdict", ""),
+            token=found.get("token", ""),
+            source=found.get("source"),
+            name=found.get("q", "").strip(),
+            **AGES[found.get("age", "")][1],
+        )
+
+
+def token_choices(rows: list[Row]) -> list[tuple[str, str]]:
+    """The tokens that the rows came with."""
+    return sorted({(row.token, row.credential) for row in rows if row.token}, key=lambda choice: choice[1])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 State = CertificateSigningRequest.State
 SUPERSEDED = "certificatesigningrequest:supersede"
+EVIDENCE = "managedcluster:evidence"
 
 
 def requests_of(cluster: str) -> QuerySet[Any]:

@@ -6,7 +6,7 @@ An act is one transaction. It is done as the signed-in person, by the verbs that
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,33 +17,30 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.kinds import MANAGED_CLUSTER, spec_of
-from clusters.models import ClusterFacts
+from clusters.grants import CLUSTERS
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
+from clusters.models import ClusterFacts, ManagedCluster
+from ocmconsole.corekinds import bootstrap, rbac, tokens
 from ocmconsole.kubeapi import authz, errors, permissions, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, identity, memory, queries, revocation
+from registration import ca, evidence, identity, memory, queries, revocation, staleness
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
 from registration.controllers import CONTROLLER, add_decision
 from registration.decisions import declined
+from registration.evidence import Verdict
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.models import IssuedCertificate
+from registration.models import Decline, IssuedCertificate
 
 if TYPE_CHECKING:
+    from ocmconsole.corekinds.models import BootstrapToken
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
-    from registration.models import CertificateSigningRequest, Decline
+    from registration.models import CertificateSigningRequest
 
-STALE = "The request changed while you were reading it; nothing was done. Look at it again."
+Seen = staleness.Seen  # what a door sends along with a decision
+NOBODY = memory.Asker("", "", "")
 MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a person had before his eyes when he decided: resourceVersions, which must still be the present ones."""
-
-    cluster: str
-    requests: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,38 +51,58 @@ class Override:
     reason: str
 
 
-def accept_cluster(actor: Actor, name: str, *, seen: Seen | None = None, override: Override | None = None) -> list[str]:
+def accept_cluster(
+    actor: Actor, name: str, *, seen: Seen | None = None, override: Override | None = None, clusterset: str = ""
+) -> list[str]:
     """Approve the newest fitting request of a cluster and let it in. Returns the names of the approved requests.
 
-    Raises Forbidden (no right; a key that is unknown, D9, or declined, D10), NotFound, Conflict (the page is stale, or
-    it is open who is right: K7), Invalid (a guarded name, D18). An override chooses a key, and ends what is open.
+    Raises Forbidden (no right, also to join ``clusterset``, A6; a key that is unknown, D9, or declined, D10), NotFound,
+    Conflict (the page is stale, or it is open who is right: K7), Invalid (a guarded name, D18). An override chooses a
+    key, and ends what is open.
     """
     row = verbs.existing(MANAGED_CLUSTER, Key("", name))
     require_accept(actor, name)
     asking = queries.waiting_requests(name)
-    _require_unchanged(seen, row, asking)
+    _require_unchanged(seen, name, row, asking)
     waiting = [_with_key(asking, name, override.key)] if override else _undisputed(asking)
     if not waiting:
         _require_no_decline(name)
     word = memory.Vouched(name, override.key, override.reason) if override else None
+    found = evidence.of(name)
     with memory.vouching(word), verbs.batch(actor) as batch:
-        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word), expect=seen.cluster if seen else "")
+        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=seen.cluster if seen else "")
         for request in waiting:
             batch.edit(CSR, request.key, _approve, subresource="approval", expect=str(request.resource_version))
         if override:
             batch.note(MANAGED_CLUSTER, row.key, "managedcluster:accept-key", f"{override.key}: {override.reason}")
+        elif found.verdict is Verdict.BLOCKED:
+            raise errors.Conflict(f"{name} is blocked: {found.why}. Decline it, or say which key is the right one.")
+        _note_evidence(batch, found, "accepted")
     return [request.name for request in waiting]
 
 
-def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None = None) -> list[str]:
+def _note_evidence(batch: verbs.Batch, found: evidence.Evidence, decision: str) -> None:
+    """A copy of what the decision was made on; the audit keeps it when requests and tokens are long gone."""
+    facts = [f"{'holds' if fact.ok else fact.weight}: {fact.title}" for fact in found.checked]
+    told: dict[str, object] = {"verdict": str(found.verdict), "facts": facts}
+    if keys := [f"{asked.name} {asked.fingerprint}" for asked in found.waiting]:
+        told["keys"] = keys
+    diff = [{"path": f"evidence.{path}", "new": value} for path, value in told.items()]
+    batch.note(MANAGED_CLUSTER, Key("", found.name), queries.EVIDENCE, decision, diff)
+
+
+def decline_cluster(
+    actor: Actor, name: str, *, reason: str, seen: Seen | None = None, scope: Decline.Scope = Decline.Scope.ASKER
+) -> list[str]:
     """Deny the waiting requests of a cluster and remember why. Returns the names of the denied requests (D10).
 
-    A cluster that is accepted stays so: it loses the new request only.
+    A cluster that is accepted stays so: it loses the new request only. ``scope`` says whether only these askers are
+    refused from now on, or whoever asks for the name.
     """
     require_accept(actor, name)
     row = rows.read(MANAGED_CLUSTER, Key("", name))
     waiting = queries.waiting_requests(name)
-    _require_unchanged(seen, row, waiting)
+    _require_unchanged(seen, name, row, waiting)
     deniable = [request for request in waiting if _may_deny(actor, request)]
     is_accepted = row is not None and bool(spec_of(row.doc).get("hubAcceptsClient"))
     if row is None and not deniable:
@@ -98,6 +115,9 @@ def decline_cluster(actor: Actor, name: str, *, reason: str, seen: Seen | None =
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
             )
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:decline", reason)
+        _note_evidence(batch, evidence.of(name), "declined")
+        if scope == Decline.Scope.NAME:
+            batch.records.append(lambda: declined(actor, name, NOBODY, reason, scope=scope))
         if not is_accepted:
             batch.records.append(lambda: decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
         if row is not None and not deniable:  # it has not asked for a certificate yet: who made it is declined
@@ -122,6 +142,14 @@ def lift_decline(actor: Actor, name: str) -> None:
             batch.records.append(partial(_lifted, decline, actor))
         if is_declined:
             batch.records.append(partial(decided, actor, name, "", ""))
+
+
+def revoke_token_of(actor: Actor, token: BootstrapToken) -> None:
+    """From now on nobody asks with it, for whatever name. Raises Forbidden."""
+    if not bootstrap.may_revoke(actor, token):
+        asked = authz.Attributes("delete", bootstrap.GROUP, bootstrap.PLURAL, name=token.pk)
+        authz.refuse(actor, asked, "you may revoke the bootstrap tokens that you minted yourself")
+    tokens.revoke_bootstrap_token(actor, token.pk)
 
 
 def _lifted(decline: Decline, actor: Actor) -> Decline:
@@ -176,6 +204,19 @@ def may_accept(actor: Actor, name: str) -> authz.Decision:
     return authz.permitted(actor, ACCEPT, obj=rows.read(MANAGED_CLUSTER, Key("", name)), name=name)
 
 
+def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
+    """Those of the names that ``may_accept`` allows, asked for all at once."""
+    wanted = set(names)
+    if authz.permitted(actor, ACCEPT).allowed:
+        return wanted
+    holding = ManagedCluster.objects.filter(CLUSTERS.holding(actor, ACCEPT.partition(".")[2]), name__in=wanted)
+    rules = rbac.index.rules_for(actor)
+    named = {
+        name for name in wanted for asked in authz.spellings(ACCEPT, name) if any(rule.allows(asked) for rule in rules)
+    }
+    return named | set(holding.values_list("name", flat=True))
+
+
 def require_accept(actor: Actor, name: str) -> None:
     """A refusal names the permission that is missing, and is recorded."""
     if may_accept(actor, name).allowed:
@@ -186,13 +227,12 @@ def require_accept(actor: Actor, name: str) -> None:
     authz.refuse(actor, asked, MISSING.format(name=name))
 
 
-def _require_unchanged(seen: Seen | None, row: Resource | None, waiting: list[CertificateSigningRequest]) -> None:
-    """What the person decided about is still what is there."""
-    if seen is None:
-        return
-    requests = {request.name: str(request.resource_version) for request in waiting}
-    if seen != Seen(str(row.resource_version) if row else "", requests):
-        raise errors.Conflict(STALE)
+def _require_unchanged(
+    seen: Seen | None, name: str, row: Resource | None, waiting: list[CertificateSigningRequest]
+) -> None:
+    """What the person decided about is still what is there; if not, he reads what changed."""
+    if seen is not None and seen != staleness.present(row, waiting):
+        raise errors.Conflict(staleness.told(name, seen))
 
 
 def _undisputed(asking: list[CertificateSigningRequest]) -> list[CertificateSigningRequest]:
@@ -233,11 +273,13 @@ def _may_deny(actor: Actor, request: CertificateSigningRequest) -> bool:
     return cluster_of(request.doc) == request.cluster or may_use_signer(actor, "approve", request.signer).allowed
 
 
-def _accept_with(word: memory.Vouched | None) -> verbs.Edit:
+def _accept_with(word: memory.Vouched | None, clusterset: str) -> verbs.Edit:
     """An override leaves the annotation with which kubectl says the same (D9)."""
 
     def accept(doc: Doc) -> None:
         doc["spec"]["hubAcceptsClient"] = True
+        if clusterset:
+            doc["metadata"].setdefault("labels", {})[CLUSTERSET_LABEL] = clusterset
         if word:
             doc["metadata"].setdefault("annotations", {})[memory.ACCEPT_KEY] = word.fingerprint
 

@@ -7,7 +7,7 @@ result to ``store.commit``. Documents in and out are in the stored version unles
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -207,10 +207,10 @@ class Batch:
         if _is_change(write):
             self.writes.append(write)
 
-    def note(self, kind: Kind, key: Key, act: str, reason: str) -> None:
+    def note(self, kind: Kind, key: Key, act: str, reason: str, diff: Sequence[Doc] = ()) -> None:
         """An audit entry for an act that changes no resource."""
         place = {"resource": kind.resource, "namespace": key.namespace, "name": key.name}
-        entry = audit.allowed(self.actor, act, verb="update", reason=reason, **place)
+        entry = audit.allowed(self.actor, act, verb="update", reason=reason, diff=list(diff), **place)
         self.records.append(lambda: entry)
 
     def commit(self) -> None:

@@ -103,7 +103,7 @@ class Page:
 
     def disconnect(self, user: Any, waiting: Waiting) -> None:
         browser = Browser(user)
-        shown = browser.open(f"/clusters/{waiting.name}/")
+        shown = browser.open(f"/clusters/{waiting.name}/disconnect/")
         browser.send(shown.form(f"/clusters/{waiting.name}/disconnect/"))
 
 
@@ -194,6 +194,8 @@ class Forms(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
             self.found.append(Form(given.get("action", "")))
+        elif given.get("type") == "radio" and "checked" not in given:
+            return  # a browser sends one of them
         elif self.found and given.get("name") and tag in {"input", "textarea"} and given.get("type") != "submit":
             self.found[-1].fields[given["name"]] = given.get("value", "")
             self.area = given["name"] if tag == "textarea" else ""

@@ -40,6 +40,8 @@ OF_THE_DOOR = {"door", "credential", "address", "user_agent", "request_id", "tim
 OF_THE_WRITE = {"managedFields", "resourceVersion", "resource_version"}
 # Random by nature; that there is one must be equal.
 RANDOM = {"certificate_fingerprint", "key_fingerprint", "fingerprint", "serial", "renew_time", "skew", "request"}
+# What a person had before his eyes when he decided. A page and a command look at it; kubectl shows none.
+EVIDENCE = "managedcluster:evidence"
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -124,7 +126,7 @@ def rows_of(waiting: Waiting, found: list[Record]) -> list[str]:
 
 def audit_of(waiting: Waiting, found: list[Record], *, user: str = "") -> list[str]:
     """Every audit entry about them, of everybody or of one user, but for what only the door explains."""
-    fields = [record["fields"] for record in found if record["model"] == AUDIT]
+    fields = [record["fields"] for record in found if record["model"] == AUDIT and record["fields"]["act"] != EVIDENCE]
     about = [entry for entry in fields if waiting.name in json.dumps(entry) and user in {"", entry["user"]}]
     return sorted(
         _comparable(waiting, {name: value for name, value in entry.items() if name not in OF_THE_DOOR})

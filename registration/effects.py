@@ -1,0 +1,157 @@
+"""What accepting a request would do, in order, computed from what is there now (console.md 4.0, 4.4).
+
+Reads only and decides nothing: a rule may still refuse. Nothing is listed that is not known. Called by the page of a
+request and by the preview of a bulk decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from clusters import roles
+from clusters.kinds import CLUSTERSET_LABEL
+from clustersets import queries as sets
+from clustersets import reach, rights
+from clustersets.models import ManagedClusterSetGroupPermission
+from ocmconsole.corekinds.models import Namespace
+from registration import ca
+from registration.controllers import lifetime
+from registration.evidence import lifetime_text
+
+if TYPE_CHECKING:
+    from clusters.models import ManagedCluster
+    from ocmconsole.kubeapi.actor import Actor
+    from registration.facts import Asked, Evidence
+
+TEAMS_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """``reaches`` marks what concerns other people or their work."""
+
+    title: str
+    text: str = ""
+    reaches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The set that a cluster joins when it is accepted, and those that the person may put it into instead."""
+
+    joined: str
+    present: str
+    others: tuple[str, ...]
+    denied: str = ""
+
+    @property
+    def is_move(self) -> bool:
+        return self.joined != self.present
+
+
+def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> Choice:
+    """A6: to change the set takes the right to label the cluster, and to join both sets."""
+    if cluster is None:
+        return Choice("", "", ())
+    present = cluster.clusterset
+    exclusive = [each.name for each in sets.memberships() if each.is_exclusive]
+    joinable = rights.joinable(actor, [*exclusive, *([present] if present else [])])
+    if cluster.name not in rights.relabelable(actor, [cluster.name]):
+        return Choice(present, present, (), "You may not change the labels of this cluster.")
+    if present and present not in joinable:
+        return Choice(present, present, (), f"You may not take clusters out of the set {present}.")
+    others = tuple(name for name in exclusive if name in joinable)
+    return Choice(wanted if wanted in others else present, present, others)
+
+
+def of(found: Evidence, chosen: Choice, asked: Asked | None = None) -> list[Effect]:
+    """``asked`` is the request that would be signed; without it, the newest."""
+    signed = asked or next(iter(found.waiting), None)
+    return [
+        *([_signing(signed, len(found.waiting) - 1)] if signed else []),
+        Effect("Sets hubAcceptsClient to true", "The agent may renew its lease and report its status."),
+        _namespace(found.name),
+        *_sets(found, chosen),
+    ]
+
+
+def _signing(asked: Asked, others: int) -> Effect:
+    text = certificate(asked)
+    if others:
+        text += f" {others} other request{'s' if others > 1 else ''} stay undecided."
+    if settings.OCMCONSOLE_CSR_SIGNER != "internal":
+        return Effect(f"Approves request {asked.name}", "Another signer than the hub issues the certificate.")
+    return Effect(f"Signs request {asked.name}", text)
+
+
+def certificate(asked: Asked) -> str:
+    signed, wanted = lifetime(asked.doc), asked.doc["spec"].get("expirationSeconds")
+    ends = datetime.now(UTC) + signed
+    try:
+        ends = min(ends, ca.load(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc)
+    except ca.AuthorityError:
+        return "The hub's CA cannot be read; nothing can be signed until it is mended."
+    shorter = ""
+    if wanted and wanted > signed.total_seconds():
+        shorter = f" It asked for {lifetime_text(wanted)}; the hub gives no longer ones."
+    end = f"{ends:%d %b %Y}".lstrip("0")
+    return f"Client certificate for {lifetime_text(signed.total_seconds())}, to {end}.{shorter}"
+
+
+def _namespace(name: str) -> Effect:
+    """H4: what the reconciler of accepted clusters makes."""
+    bindings = (
+        roles.cluster_role_binding(name, {}),
+        roles.registration_binding(name, {}),
+        roles.work_binding(name, {}),
+    )
+    text = f"With a cluster role and {len(bindings)} bindings for its agents."
+    if Namespace.objects.filter(name=name).exists():
+        return Effect(f"Uses namespace {name}, which exists", text)
+    return Effect(f"Creates namespace {name}", text)
+
+
+def _sets(found: Evidence, chosen: Choice) -> list[Effect]:
+    """D16: members of a set are seen by whoever sees the set."""
+    if found.cluster is None:
+        return []
+    labels = dict(found.cluster.labels)
+    if chosen.joined:
+        labels[CLUSTERSET_LABEL] = chosen.joined
+    joined = sets.sets_of(labels)
+    others = [name for name in joined if name != chosen.joined]
+    also = f"Its labels also make it a member of {_listed(others)}." if others else ""
+    effects = (
+        [Effect(f"{'Moves to' if chosen.is_move else 'Joins'} set {chosen.joined}", also)] if chosen.joined else []
+    )
+    return [*effects, *_sight(joined)]
+
+
+def _sight(joined: list[str]) -> list[Effect]:
+    people = reach.shift([], joined).gain
+    granted = ManagedClusterSetGroupPermission.objects.filter(
+        permission__codename="view_managedclusterset", content_object__name__in=joined
+    )
+    teams = sorted(set(granted.values_list("group__name", flat=True)))
+    if not people and not teams:
+        return []
+    counted = [_counted(len(teams), "team")] if teams else []
+    counted += [_counted(len(people), "person", "people")]
+    named = teams[:TEAMS_NAMED] or list(people[:TEAMS_NAMED])
+    rest = (len(teams) or len(people)) - len(named)
+    text = f"{_listed(named)}{f' and {rest} more' if rest else ''}."
+    return [Effect(f"{', '.join(counted)} can see it through its sets", text, reaches=True)]
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = list(names)
+    return " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))

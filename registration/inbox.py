@@ -1,0 +1,355 @@
+"""The inbox: what waits for a person, what was decided, what gave way (console.md 4.4). Reads only, for pages.
+
+Invariant: nobody reads of a name that he may not see (D16), and the number of queries does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from clusters import queries as clusters
+from clusters.models import ClusterFacts
+from ocmconsole.kubeapi.models import AuditEvent
+from registration import evidence, later, queries, services
+from registration.facts import RISK, Verdict
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+    from registration.facts import Evidence
+    from registration.models import Snooze
+    from registration.staleness import Seen
+
+# So long a row that somebody decided stays in its place, greyed.
+GONE_SHOWN = timedelta(minutes=2)
+UNDO = timedelta(minutes=10)
+# Beyond these a page would be slow to make; whoever floods the hub with names must not close it to others.
+MOST_WEIGHED = 1_000
+Decision = ClusterFacts.Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request."""
+
+    decision: str
+    by: str
+    at: datetime | None
+    reason: str = ""
+    verdict: str = ""
+    facts: tuple[str, ...] = ()
+    can_undo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the inbox. ``outcome`` is set when it has just been decided."""
+
+    found: Evidence
+    verdict: Verdict
+    is_allowed: bool
+    outcome: Outcome | None = None
+    put_off: Snooze | None = None
+
+    @property
+    def name(self) -> str:
+        return self.found.name
+
+    @property
+    def why(self) -> str:
+        """The two worst facts."""
+        failed = [fact.title for fact in self.found.failed[:2]]
+        return "; ".join([*failed[:1], *(_continued(title) for title in failed[1:])]) or self.found.why
+
+    @property
+    def token(self) -> str:
+        """The id of the bootstrap token, for the filter."""
+        token = self.found.recorded.token
+        return token.pk if token else ""
+
+    @property
+    def credential(self) -> str:
+        token = self.found.recorded.token
+        return (token.name or token.pk) if token else self.found.recorded.credential
+
+    @property
+    def uses(self) -> str:
+        token = self.found.recorded.token
+        return token.uses_text if token else ""
+
+    @property
+    def asked(self) -> datetime | None:
+        return self.found.since
+
+    @property
+    def keys(self) -> int:
+        return len({asked.fingerprint for asked in self.found.waiting})
+
+    @property
+    def requests(self) -> int:
+        return len(self.found.waiting) + (self.found.superseded if self.found.waiting else 0)
+
+    @property
+    def clusterset(self) -> str:
+        return self.found.cluster.clusterset if self.found.cluster else ""
+
+    @property
+    def seen(self) -> Seen:
+        return later.seen_of(self.found)
+
+    @property
+    def can_select(self) -> bool:
+        return self.outcome is None and self.is_allowed and self.verdict is not Verdict.BLOCKED and self.is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Without a ManagedCluster there is nothing to let in."""
+        return self.found.cluster is not None
+
+    @property
+    def order(self) -> tuple[int, float]:
+        return RISK[self.verdict], self.asked.timestamp() if self.asked else 0.0
+
+    @property
+    def sort_key(self) -> str:
+        """The order as digits of one number, for scripts that put a row in its place."""
+        risk, asked = self.order
+        return f"{risk}{asked:015.3f}"
+
+
+def _continued(title: str) -> str:
+    """As the second half of a sentence."""
+    return title[:1].lower() + title[1:]
+
+
+# ---------------------------------------------------------------- waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """Worst first, then oldest. ``beyond`` is how many names were too many to weigh."""
+
+    rows: list[Row]
+    put_off: list[Row]
+    gone: list[Row]
+    beyond: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return counts(self.rows)
+
+    @property
+    def everything(self) -> list[Row]:
+        """With what has just been decided, in its place."""
+        return sorted([*self.rows, *self.gone], key=lambda row: row.order)
+
+
+def counts(rows: Iterable[Row]) -> dict[str, int]:
+    found = Counter(str(row.verdict) for row in rows if row.outcome is None)
+    return {"all": found.total()} | {str(verdict): found[str(verdict)] for verdict in Verdict}
+
+
+def of(actor: Actor, *, with_gone: bool = False) -> Inbox:
+    """What waits for the actor's eyes."""
+    names = queries.waiting_names(actor)
+    wanted = names[:MOST_WEIGHED]
+    recent = _just_decided(actor, set(names)) if with_gone else {}
+    found = evidence.of_all([*wanted, *recent])
+    allowed = services.acceptable(actor, wanted)
+    put_off = later.put_off_by(actor, (found[name] for name in wanted))
+    rows = [Row(found[name], found[name].verdict, name in allowed, put_off=put_off.get(name)) for name in wanted]
+    rows.sort(key=lambda row: row.order)
+    return Inbox(
+        rows=[row for row in rows if row.put_off is None],
+        put_off=[row for row in rows if row.put_off is not None],
+        gone=[_gone(found[name], outcome) for name, outcome in recent.items()],
+        beyond=len(names) - len(wanted),
+    )
+
+
+def _gone(found: Evidence, outcome: Outcome) -> Row:
+    verdict = Verdict(outcome.verdict) if outcome.verdict in set(Verdict) else Verdict.SAFE
+    return Row(found, verdict, is_allowed=False, outcome=outcome)
+
+
+def _just_decided(actor: Actor, waiting: set[str]) -> dict[str, Outcome]:
+    since = timezone.now() - GONE_SHOWN
+    rows = _facts_for(actor).filter(decided_at__gte=since, decision__in=(Decision.ACCEPTED, Decision.DECLINED))
+    return {
+        each.cluster: outcome for each, outcome in _with_outcomes(rows[:MOST_WEIGHED]) if each.cluster not in waiting
+    }
+
+
+# ---------------------------------------------------------------- filtered
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a person wants to see of it."""
+
+    verdict: str = ""
+    token: str = ""
+    source: IPv4Network | IPv6Network | None = None
+    older_than: timedelta | None = None
+    younger_than: timedelta | None = None
+    name: str = ""
+
+    def keeps(self, row: Row, now: datetime) -> bool:
+        """All but the verdict, whose counts are shown beside each other."""
+        return (
+            (not self.name or is_called(row.name, self.name))
+            and (not self.token or row.token == self.token)
+            and (self.source is None or _is_from(row.found.recorded.source, self.source))
+            and (self.older_than is None or (row.asked is not None and now - row.asked >= self.older_than))
+            and (self.younger_than is None or (row.asked is not None and now - row.asked < self.younger_than))
+        )
+
+
+def is_called(name: str, pattern: str) -> bool:
+    """``eu-web-*`` is a pattern; any other text is looked for in the name."""
+    return fnmatchcase(name, pattern) if set(pattern) & set("*?[") else pattern in name
+
+
+def _is_from(address: str, network: IPv4Network | IPv6Network) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found) in network
+
+
+def filtered(rows: Sequence[Row], wanted: Filter) -> list[Row]:
+    now = timezone.now()
+    return [row for row in rows if wanted.keeps(row, now)]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a selection comes to."""
+
+    rows: list[Row]
+    safe: int
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @property
+    def chosen_safe(self) -> int:
+        return sum(row.verdict is Verdict.SAFE for row in self.rows)
+
+    @property
+    def summary(self) -> str:
+        """``5 of 6 safe requests and 1 to check``."""
+        parts = [f"{self.chosen_safe} of {self.safe} safe requests"] if self.chosen_safe else []
+        if others := self.count - self.chosen_safe:
+            parts.append(f"{others} to check")
+        return " and ".join(parts)
+
+    @property
+    def joins(self) -> str:
+        """``web (3) and edge (2)``."""
+        found = Counter(row.clusterset or "no set" for row in self.rows)
+        parts = [f"{name} ({count})" for name, count in found.most_common()]
+        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def sums(rows: Iterable[Row], names: Iterable[str], *, every_safe: bool = False) -> Sums:
+    """Of the rows that are named, those that can be decided together."""
+    present, wanted = list(rows), set(names)
+    open_rows = [row for row in present if row.can_select]
+    safe = [row for row in open_rows if row.verdict is Verdict.SAFE]
+    chosen = [row for row in open_rows if row.name in wanted or (every_safe and row.verdict is Verdict.SAFE)]
+    return Sums(chosen, len(safe))
+
+
+# ---------------------------------------------------------------- decided
+
+
+def _facts_for(actor: Actor) -> QuerySet[ClusterFacts]:
+    """Decisions about names that the actor may see; of names that are gone, who sees every cluster (D16)."""
+    rows = ClusterFacts.objects.exclude(decision="").exclude(decided_at=None)
+    if not clusters.sees_all(actor):
+        rows = rows.filter(cluster__in=clusters.clusters_for(actor).order_by().values("name"))
+    return rows.order_by("-decided_at", "cluster")
+
+
+def decided(actor: Actor, *, limit: int, before: datetime | None = None) -> list[tuple[ClusterFacts, Outcome]]:
+    """The last word about each name, newest first; ``before`` goes on where a page ended."""
+    rows = _facts_for(actor)
+    if before is not None:
+        rows = rows.filter(decided_at__lt=before)
+    return _with_outcomes(rows[:limit])
+
+
+def own_decline(actor: Actor) -> ClusterFacts | None:
+    """What the person declined last, while that can be undone with one click."""
+    since = timezone.now() - UNDO
+    found = _facts_for(actor).filter(decision=Decision.DECLINED, decided_by=actor.user[:320], decided_at__gte=since)
+    return found.first()
+
+
+def outcome_of(facts: ClusterFacts) -> Outcome | None:
+    """What was decided about one name, and on what."""
+    return next((outcome for _, outcome in _with_outcomes([facts])), None) if facts.decision else None
+
+
+def _with_outcomes(rows: Iterable[ClusterFacts]) -> list[tuple[ClusterFacts, Outcome]]:
+    """With the evidence that each was decided on, in one query."""
+    found = list(rows)
+    if not found:
+        return []
+    notes = AuditEvent.objects.filter(
+        act=queries.EVIDENCE,
+        name__in=[each.cluster for each in found],
+        time__gte=min(each.decided_at or timezone.now() for each in found) - timedelta(minutes=1),
+    )
+    latest = {note.name: note for note in notes.order_by("time", "pk")}
+    return [(each, _outcome(each, latest.get(each.cluster))) for each in found]
+
+
+def _outcome(facts: ClusterFacts, note: AuditEvent | None) -> Outcome:
+    """A decision by kubectl leaves no evidence; it stands alone."""
+    told: dict[str, Any] = {entry["path"]: entry.get("new") for entry in note.diff} if note else {}
+    if note is None or note.reason != facts.decision or note.user != facts.decided_by:
+        told = {}
+    is_fresh = facts.decided_at is not None and facts.decided_at > timezone.now() - UNDO
+    return Outcome(
+        decision=facts.decision,
+        by=facts.decided_by,
+        at=facts.decided_at,
+        reason=facts.decision_reason,
+        verdict=told.get("evidence.verdict", ""),
+        facts=tuple(told.get("evidence.facts", ())),
+        can_undo=facts.decision == Decision.DECLINED and is_fresh,
+    )
+
+
+# ---------------------------------------------------------------- superseded
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A request that gave way to a newer one of the same asker (K11)."""
+
+    name: str
+    at: datetime
+    text: str
+
+
+def superseded(actor: Actor, *, limit: int, before: datetime | None = None) -> list[Superseded]:
+    rows = queries.superseded(timezone.now() - timedelta(days=365))
+    if not clusters.sees_all(actor):
+        rows = rows.filter(name__in=clusters.clusters_for(actor).order_by().values("name"))
+    if before is not None:
+        rows = rows.filter(time__lt=before)
+    return [Superseded(row.name, row.time, row.reason) for row in rows.order_by("-time", "-pk")[:limit]]

@@ -1,0 +1,114 @@
+"""What changed between the page that a person read and the moment at which he decided (console.md 4.4).
+
+A page carries resourceVersions; what they were is in the log of changes, which keeps at least its last ten minutes.
+Reads only. Called by the services, which refuse a stale decision, and by bulk decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import audit, rows
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import Change
+from registration import memory, queries
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
+    from ocmconsole.kubeapi.models import Resource
+    from registration.models import CertificateSigningRequest
+
+STALE = "The request changed while you were reading it; nothing was done."
+ACCEPTED = "spec.hubAcceptsClient"
+LONGEST_VERSION = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a person had before his eyes when he decided: resourceVersions, which must still be the present ones."""
+
+    cluster: str
+    requests: Mapping[str, str]
+
+
+def present(row: Resource | None, waiting: Sequence[CertificateSigningRequest]) -> Seen:
+    """What somebody who looks now sees."""
+    requests = {request.name: str(request.resource_version) for request in waiting}
+    return Seen(str(row.resource_version) if row else "", requests)
+
+
+def told(name: str, seen: Seen) -> str:
+    """The sentence of the refusal: that it is stale, and each difference."""
+    row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
+    found = [*_of_requests(seen, waiting), *_of_cluster(name, seen, row)]
+    return f"{STALE} What changed: {'; '.join(found)}." if found else f"{STALE} Look at it again."
+
+
+def _of_cluster(name: str, seen: Seen, row: Resource | None) -> Iterator[str]:
+    if row is None or not seen.cluster:
+        if row is not None:
+            yield "its ManagedCluster was created"
+        elif seen.cluster:
+            yield "its ManagedCluster was removed"
+        return
+    if seen.cluster == str(row.resource_version):
+        return
+    before = _at(MANAGED_CLUSTER, name, seen.cluster)
+    paths = [entry["path"] for entry in audit.diff(before, row.doc)] if before else []
+    if ACCEPTED in paths:
+        facts = queries.facts_of(name)
+        yield f"the cluster was {facts.decision} by {facts.decided_by}" if facts.decision else "the cluster was decided"
+    if others := list(dict.fromkeys(_field(path) for path in paths if path != ACCEPTED)):
+        yield f"the cluster was changed: {', '.join(others)}"
+    elif not paths:
+        yield "the cluster was changed"
+
+
+def _field(path: str) -> str:
+    """``labels`` of ``metadata.labels.env``: what a person would call it."""
+    parts = path.split(".")
+    return parts[1] if parts[0] in {"metadata", "spec", "status"} and len(parts) > 1 else parts[0]
+
+
+def _of_requests(seen: Seen, waiting: Sequence[CertificateSigningRequest]) -> Iterator[str]:
+    now = {request.name: request for request in waiting}
+    keys = {key for name, version in seen.requests.items() if (key := _key_at(name, version))}
+    for name, request in now.items():
+        if name not in seen.requests:
+            what = "a second request arrived" if seen.requests else "a certificate request arrived"
+            key = request.key_fingerprint
+            yield f"{what}, {name}" + (f", whose key differs: {key[:18]}…" if keys and key not in keys else "")
+        elif str(request.resource_version) != seen.requests[name]:
+            yield f"the request {name} was changed"
+    for name in seen.requests.keys() - now.keys():
+        yield _gone(name)
+
+
+def _gone(name: str) -> str:
+    row = queries.request_at(Key("", name))
+    if row is None:
+        return f"the request {name} is gone"
+    return f"the request {name} is {row.state.lower()}"
+
+
+def _key_at(name: str, version: str) -> str:
+    doc = _at(CSR, name, version)
+    return memory.requested(doc).key_fingerprint if doc else ""
+
+
+def _at(kind: Kind, name: str, version: str) -> Doc | None:
+    """A document as it was; None when the log has forgotten it, or never knew it."""
+    if not (version.isascii() and version.isdigit()) or len(version) > LONGEST_VERSION:
+        return None
+    change = Change.objects.filter(revision=int(version), resource=kind.resource, namespace="", name=name).first()
+    found: Doc | None = orjson.loads(change.wire) if change else None
+    return found

@@ -1,0 +1,142 @@
+"""What a person decides about one request. Each act parses, calls a service and says what was done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404
+from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.links import audit_url
+from ocmconsole.kubeapi.session import actor_of
+from registration import evidence, later, services, staleness
+from registration.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm
+from registration.views.request import may_revoke, page
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from registration.staleness import Seen
+
+
+@login_required
+@require_POST
+def accept(request: HttpRequest, name: str) -> HttpResponse:
+    form = DecisionForm(request.POST)
+    if not form.is_valid():
+        return _damaged(request, name)
+    seen, clusterset = form.seen(), form.cleaned_data["clusterset"]
+    try:
+        approved = services.accept_cluster(actor_of(request), name, seen=seen, clusterset=clusterset)
+    except errors.ApiError as error:
+        return _refused(request, name, error, seen)
+    return _accepted(request, name, approved)
+
+
+@login_required
+@require_POST
+@reauthentication_required
+def override(request: HttpRequest, name: str) -> HttpResponse:
+    """Accept a key that the hub would not give the name to, on the word of a person who signed in just now (D9)."""
+    form = OverrideForm({**request.POST.dict(), "name": name})
+    if not form.is_valid():
+        return page(request, name, forms={"override_form": form}, status=400)
+    seen, clusterset = form.seen(), form.cleaned_data["clusterset"]
+    actor = actor_of(request)
+    try:
+        approved = services.accept_cluster(actor, name, seen=seen, override=form.override(), clusterset=clusterset)
+    except errors.ApiError as error:
+        return _refused(request, name, error, seen)
+    return _accepted(request, name, approved)
+
+
+def _accepted(request: HttpRequest, name: str, approved: list[str]) -> HttpResponse:
+    certificate = (
+        f"its request {approved[0]} is approved" if approved else "its certificate follows when it asks for one"
+    )
+    _tell(request, name, f"{name} is accepted; {certificate}.")
+    return redirect("registration:approvals")
+
+
+@login_required
+@require_POST
+def decline(request: HttpRequest, name: str) -> HttpResponse:
+    actor = actor_of(request)
+    found = evidence.of(name)
+    form = DeclineForm(request.POST, may_revoke=may_revoke(actor, found))
+    if not form.is_valid():
+        return page(request, name, forms={"decline_form": form}, status=400)
+    seen, words = form.seen(), form.cleaned_data["words"]
+    token = found.recorded.token if form.revokes else None
+    try:
+        services.decline_cluster(actor, name, reason=words, seen=seen, scope=form.scope_of_decline())
+        if token is not None:
+            services.revoke_token_of(actor, token)
+    except errors.ApiError as error:
+        return _refused(request, name, error, seen)
+    also = f" The token {token.name or token.pk} is revoked." if token is not None else ""
+    _tell(request, name, f"{name} is declined.{also}")
+    return redirect("registration:approvals")
+
+
+@login_required
+@require_POST
+def lift(request: HttpRequest, name: str) -> HttpResponse:
+    """Let what was declined ask again (D10)."""
+    actor = actor_of(request)
+    try:
+        services.lift_decline(actor, name)
+    except errors.ApiError as error:
+        return _refused(request, name, error)
+    _tell(request, name, f"{name} may ask again; its next request waits for a decision.")
+    found = evidence.of(name)
+    if found.cluster or found.asked:
+        return redirect("registration:request", name=name)
+    return redirect("registration:approvals")
+
+
+@login_required
+@require_POST
+def put_off(request: HttpRequest, name: str) -> HttpResponse:
+    """Hide it for this person, until a time or until it changes."""
+    actor = actor_of(request)
+    form = LaterForm(request.POST)
+    if not clusters.may_see(actor, name):
+        raise Http404(f"Nothing called {name} asks to join.")
+    if not form.is_valid():
+        return page(request, name, forms={"later_form": form}, status=400)
+    later.put_off(actor, name, form.seen(), form.moment())
+    messages.success(request, f"{name} is put off for you; it still waits for everybody else.")
+    return redirect("registration:approvals")
+
+
+@login_required
+@require_POST
+def bring_back(request: HttpRequest, name: str) -> HttpResponse:
+    later.bring_back(actor_of(request), name)
+    return redirect("registration:approvals")
+
+
+def _tell(request: HttpRequest, name: str, text: str) -> None:
+    """What was done, and where it is recorded."""
+    link = format_html('<a href="{}">Its audit entry</a>', audit_url(MANAGED_CLUSTER.resource, name))
+    messages.success(request, format_html("{} {}", text, link))
+
+
+def _damaged(request: HttpRequest, name: str) -> HttpResponse:
+    return page(request, name, status=409, refusal=f"{staleness.STALE} Look at it again.")
+
+
+def _refused(request: HttpRequest, name: str, error: errors.ApiError, seen: Seen | None = None) -> HttpResponse:
+    """The refusal beside what it was about, or that there is no such thing; nothing was changed."""
+    moved = isinstance(error, errors.Conflict) and "object has been modified" in error.message
+    text = staleness.told(name, seen) if moved and seen is not None else error.message
+    return page(request, name, status=error.code, refusal=text)

@@ -1,0 +1,189 @@
+"""The inbox: what waits, what was decided, what gave way. It reads through ``registration.inbox`` and renders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_GET
+
+from ocmconsole.corekinds import tokens
+from ocmconsole.kubeapi.session import actor_of
+from registration import inbox, services
+from registration.facts import Verdict
+from registration.forms import FilterForm, token_choices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+    from registration.inbox import Inbox, Row
+
+PAGE = 50
+LAST_DECIDED = 5
+VERDICTS = (Verdict.BLOCKED, Verdict.CHECK, Verdict.SAFE)
+
+
+@login_required
+@require_GET
+def waiting(request: HttpRequest) -> HttpResponse:
+    """What waits for a decision, worst and oldest first."""
+    actor = actor_of(request)
+    found = inbox.of(actor, with_gone=True)
+    form = FilterForm(request.GET)
+    wanted = form.wanted()
+    is_later = "later" in request.GET
+    matching = inbox.filtered(found.put_off if is_later else found.everything, wanted)
+    counts = inbox.counts(matching)
+    shown = [row for row in matching if wanted.verdict in {"", row.verdict}]
+    start = _number(request.GET.get("page", ""))
+    context = {
+        "tabs": _tabs("waiting", found),
+        "counts": found.counts,
+        "news": _news(found.counts),
+        "put_off": [] if is_later else found.put_off,
+        "beyond": found.beyond,
+        "rows": shown[start : start + PAGE] if found.rows or is_later else [],
+        "verdicts": [("", "All", counts["all"]), *((str(v), v.capitalize(), counts[v]) for v in VERDICTS)],
+        "filter": form,
+        "is_filtered": any(request.GET.get(name) for name in form.fields),
+        "tokens": token_choices(found.rows),
+        "sums": _sums(request, shown),
+        "pager": _pager(request, start, len(shown)),
+        "decided": inbox.decided(actor, limit=LAST_DECIDED) if not found.rows else [],
+        "undo": _undo(actor, found),
+        "may_keep": request.user.has_perm("registration.view_approvalpolicy"),
+        "may_mint": tokens.may_mint(actor).allowed,
+    }
+    return render(request, "registration/approvals.html", context, status=200 if form.is_valid() else 400)
+
+
+@login_required
+@require_GET
+def bar(request: HttpRequest) -> HttpResponse:
+    """The selection and what it comes to, again: a fragment of the list for htmx."""
+    request.is_fragment = True  # type: ignore[attr-defined] # the frame is not shown
+    form = FilterForm(request.GET)
+    wanted = form.wanted()
+    rows = inbox.filtered(inbox.of(actor_of(request)).rows, wanted)
+    shown = [row for row in rows if wanted.verdict in {"", row.verdict}]
+    return render(request, "registration/approvals.html#bar", {"sums": _sums(request, shown), "filter": form})
+
+
+def _tabs(current: str, found: Inbox) -> list[dict[str, Any]]:
+    places = (
+        ("waiting", "registration:approvals"),
+        *((tab, f"registration:{tab}") for tab in ("decided", "superseded")),
+    )
+    return [
+        {
+            "label": tab.capitalize(),
+            "url": reverse(route),
+            "count": found.counts["all"] if tab == "waiting" else 0,
+            "current": tab == current,
+        }
+        for tab, route in places
+    ]
+
+
+def _news(counts: dict[str, int]) -> str:
+    """6 are safe to accept together, 2 need a look, 1 is blocked."""
+    safe, check, blocked = (counts[verdict] for verdict in (Verdict.SAFE, Verdict.CHECK, Verdict.BLOCKED))
+    parts = [
+        f"{safe} {'is' if safe == 1 else 'are'} safe to accept{' together' if safe > 1 else ''}" if safe else "",
+        f"{check} need{'s' if check == 1 else ''} a look" if check else "",
+        f"{blocked} {'is' if blocked == 1 else 'are'} blocked" if blocked else "",
+    ]
+    return ", ".join(filter(None, parts)) + "."
+
+
+def _sums(request: HttpRequest, rows: Sequence[Row]) -> inbox.Sums:
+    return inbox.sums(rows, request.GET.getlist("select"), every_safe=request.GET.get("all") == Verdict.SAFE)
+
+
+def _undo(actor: Actor, found: Inbox) -> dict[str, Any] | None:
+    """The person's own last decline, for the ten minutes in which one click takes it back."""
+    facts = inbox.own_decline(actor)
+    asking = {row.name for row in found.rows}
+    if facts is None or facts.cluster in asking or not services.may_accept(actor, facts.cluster).allowed:
+        return None
+    return {"name": facts.cluster, "at": facts.decided_at, "reason": facts.decision_reason}
+
+
+def _pager(request: HttpRequest, start: int, total: int) -> dict[str, Any]:
+    return {
+        "first": start + 1,
+        "last": min(start + PAGE, total),
+        "total": total,
+        "previous": _link(request, page=max(start - PAGE, 0)) if start else "",
+        "next": _link(request, page=start + PAGE) if start + PAGE < total else "",
+    }
+
+
+def _link(request: HttpRequest, **changes: object) -> str:
+    parameters = request.GET.copy()
+    for name in ("select", "all"):
+        parameters.pop(name, None)
+    for name, value in changes.items():
+        parameters[name] = str(value)
+    return f"?{parameters.urlencode()}"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0  # noqa: PLR2004 - far beyond any list
+
+
+# ---------------------------------------------------------------- decided, superseded
+
+
+@login_required
+@require_GET
+def decided(request: HttpRequest) -> HttpResponse:
+    """The last word about each name, newest first, with the evidence it was given on."""
+    actor = actor_of(request)
+    found = inbox.decided(actor, limit=PAGE + 1, before=_before(request))
+    rows = found[:PAGE]
+    allowed = services.acceptable(actor, [facts.cluster for facts, outcome in rows if outcome.can_undo])
+    context = {
+        "tabs": _tabs("decided", inbox.of(actor)),
+        "rows": [
+            {"name": facts.cluster, "outcome": outcome, "may": facts.cluster in allowed} for facts, outcome in rows
+        ],
+        "older": _link(request, before=_written(rows[-1][1].at)) if len(found) > PAGE else "",
+        "is_later": "before" in request.GET,
+    }
+    return render(request, "registration/decided.html", context)
+
+
+@login_required
+@require_GET
+def superseded(request: HttpRequest) -> HttpResponse:
+    """Requests that gave way to a newer one of the same asker (K11)."""
+    actor = actor_of(request)
+    found = inbox.superseded(actor, limit=PAGE + 1, before=_before(request))
+    context = {
+        "tabs": _tabs("superseded", inbox.of(actor)),
+        "rows": found[:PAGE],
+        "older": _link(request, before=_written(found[PAGE - 1].at)) if len(found) > PAGE else "",
+        "is_later": "before" in request.GET,
+    }
+    return render(request, "registration/superseded.html", context)
+
+
+def _before(request: HttpRequest) -> datetime | None:
+    try:
+        found = parse_datetime(request.GET.get("before", ""))
+    except ValueError:  # well formed, but no such day
+        return None
+    return found if found is not None and timezone.is_aware(found) else None
+
+
+def _written(moment: datetime | None) -> str:
+    return moment.isoformat() if moment else ""

@@ -1,0 +1,229 @@
+"""The page of one request: what is known about it, and what accepting it would do. It reads and renders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterFacts
+from ocmconsole.corekinds import bootstrap
+from ocmconsole.kubeapi import shown
+from ocmconsole.kubeapi.links import audit_url, explain_url
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.session import actor_of
+from registration import effects, evidence, inbox, later, services
+from registration.facts import Verdict
+from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.forms import Form
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.actor import Actor
+    from registration.evidence import Asked, Evidence
+    from registration.models import AcceptedKey
+
+ACCEPT_RESOURCE = "managedclusters/accept.register.open-cluster-management.io"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@login_required
+@require_GET
+def detail(request: HttpRequest, name: str) -> HttpResponse:
+    return page(request, name)
+
+
+@login_required
+@require_GET
+def effects_of(request: HttpRequest, name: str) -> HttpResponse:
+    """The consequences again, for another set: a fragment of the page for htmx."""
+    request.is_fragment = True  # type: ignore[attr-defined] # the frame is not shown
+    return page(request, name, template="registration/request.html#effects")
+
+
+def page(
+    request: HttpRequest,
+    name: str,
+    *,
+    forms: dict[str, Form] | None = None,
+    status: int = 200,
+    refusal: str = "",
+    template: str = "registration/request.html",
+) -> HttpResponse:
+    """``forms`` are those that were refused, with what the person had typed; ``refusal`` says why nothing was done."""
+    actor = actor_of(request)
+    found = evidence.of(name)
+    if not (found.cluster or found.asked) or not clusters.may_see(actor, name):
+        raise Http404(f"Nothing called {name} asks to join.")
+    if refusal:
+        messages.error(request, refusal)
+    decision = services.may_accept(actor, name)
+    chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
+    seen = later.seen_of(found)
+    context = {
+        "req": found,
+        "verdict": str(found.verdict),
+        "verdict_text": _verdict_text(found),
+        "csrs": _compared(found),
+        "asked_of": found.asked,
+        "on_record": _on_record(found),
+        "recorded": _recorded(found),
+        "reported": _reported(found),
+        "choice": chosen,
+        "effects": effects.of(found, chosen),
+        "can_accept": decision.allowed,
+        "missing": "" if decision.allowed else services.MISSING.format(name=name),
+        "explain_url": explain_url("update", ACCEPT_RESOURCE, name=name),
+        "audit_url": audit_url(MANAGED_CLUSTER.resource, name),
+        "cluster_rv": seen.cluster,
+        "csr_rvs": packed_requests(seen),
+        "decline_form": DeclineForm(may_revoke=may_revoke(actor, found)),
+        "later_form": LaterForm(),
+        "override_form": OverrideForm(),
+        "keys": found.fitting if found.cluster else [],
+        "commands": _commands(found, chosen),
+        "decision": _decision(found),
+        "put_off": later.put_off_by(actor, [found]).get(name),
+        "raw": _raw(found),
+        **(forms or {}),
+    }
+    if template.endswith(".html"):
+        context["place"] = _place(actor, name)
+    return render(request, template, context, status=status)
+
+
+def may_revoke(actor: Actor, found: Evidence) -> bool:
+    token = found.recorded.token
+    return token is not None and token.revoked_at is None and bootstrap.may_revoke(actor, token)
+
+
+# ---------------------------------------------------------------- parts of the page
+
+
+def _verdict_text(found: Evidence) -> str:
+    """``Blocked: 2 problems``."""
+    failed = [fact for fact in found.failed if fact.weight is found.verdict]
+    if not failed:
+        return f"Safe: all {len(found.checked)} checks hold"
+    word = "problem" if found.verdict is Verdict.BLOCKED else "thing to look at"
+    many = "problems" if found.verdict is Verdict.BLOCKED else "things to look at"
+    return f"{found.verdict.capitalize()}: {len(failed)} {word if len(failed) == 1 else many}"
+
+
+def _compared(found: Evidence) -> list[dict[str, Any]]:
+    """Each request with the name that the page gives its asker: A is the newest."""
+    letters = {id(asked): LETTERS[i % 26] for i, each in enumerate(found.askers) for asked in each}
+    is_disputed = len(found.askers) > 1
+    return [
+        {"asked": asked, "title": f"Asker {letters[id(asked)]}" if is_disputed and asked.is_waiting else f"Request {i}"}
+        for i, asked in enumerate(found.asked, start=1)
+    ]
+
+
+def _on_record(found: Evidence) -> dict[str, Any] | None:
+    """The key that was accepted last, and from where its request came."""
+    if not found.keys:
+        return None
+    newest: AcceptedKey = found.keys[0]
+    event = AuditEvent.objects.filter(uid=newest.request_uid, resource=CSR.resource, verb="create").first()
+    address = event.address if event else ""
+    same = [asked for asked in found.waiting if address and asked.source == address]
+    return {"key": newest, "address": address, "count": len(found.keys), "is_same_address": bool(same)}
+
+
+def _recorded(found: Evidence) -> list[tuple[str, Any]]:
+    recorded = found.recorded
+    rows = [
+        ("Token" if recorded.token else "Credential", _credential(found)),
+        ("Asked as", recorded.requester),
+        ("From", recorded.source),
+        ("Client", recorded.client),
+        ("Asked for", _wish(found.waiting[:1])),
+        ("First seen", found.cluster.created if found.cluster else recorded.asked),
+    ]
+    return [(label, value) for label, value in rows if value]
+
+
+def _credential(found: Evidence) -> str:
+    recorded = found.recorded
+    if recorded.token is None:
+        return recorded.credential
+    token = recorded.token
+    life = evidence.lifetime_text((token.expires - token.created).total_seconds())
+    return f"{token.name or token.pk}, minted by {token.created_by}, lives {life}, {token.uses_text}"
+
+
+def _wish(newest: Iterable[Asked]) -> str:
+    return next((f"client certificate, {asked.expires}, {asked.key}" for asked in newest), "")
+
+
+def _reported(found: Evidence) -> list[tuple[str, str]]:
+    if found.cluster is None:
+        return []
+    doc = found.cluster.doc
+    configs = doc["spec"].get("managedClusterClientConfigs") or []
+    rows = [("API URL", config.get("url", "")) for config in configs]
+    labels = {
+        key: value
+        for key, value in (doc["metadata"].get("labels") or {}).items()
+        if not key.startswith("cluster.open-cluster-management.io/")
+    }
+    if labels:
+        rows.append(("Labels", ", ".join(f"{key}={value}" if value else key for key, value in labels.items())))
+    claims = (doc.get("status") or {}).get("clusterClaims") or []
+    rows += [(claim.get("name", ""), claim.get("value", "")) for claim in claims]
+    return [(label, value) for label, value in rows if value]
+
+
+def _commands(found: Evidence, chosen: effects.Choice) -> list[str]:
+    """What kubectl would be told: to let it in, or to refuse it where accepting is blocked."""
+    if found.waiting and found.verdict is Verdict.BLOCKED:
+        return [f"kubectl certificate deny {asked.name}" for asked in found.waiting]
+    if found.declines and not found.waiting:
+        return []  # what was declined is not let in by another command
+    commands = [f"kubectl certificate approve {asked.name}" for asked in found.waiting[:1]]
+    if chosen.is_move:
+        label = f"cluster.open-cluster-management.io/clusterset={chosen.joined}"
+        commands.append(f"kubectl label managedcluster {found.name} --overwrite {label}")
+    patch = '{"spec":{"hubAcceptsClient":true}}'
+    return [*commands, f"kubectl patch managedcluster {found.name} --type=merge -p '{patch}'"]
+
+
+def _decision(found: Evidence) -> inbox.Outcome | None:
+    """The last word, unless something new waits."""
+    facts = found.facts
+    accepted = bool(found.cluster and found.cluster.hub_accepts_client)
+    if (found.waiting and facts.decision != ClusterFacts.Decision.ACCEPTED) or (accepted and found.waiting):
+        return None
+    return inbox.outcome_of(facts)
+
+
+def _raw(found: Evidence) -> list[tuple[str, str]]:
+    """The objects as stored."""
+    documents = [("ManagedCluster", found.cluster.doc)] if found.cluster else []
+    documents += [(f"CertificateSigningRequest {asked.name}", asked.doc) for asked in found.asked]
+    return [(title, shown.as_yaml(doc)) for title, doc in documents]
+
+
+def _place(actor: Actor, name: str) -> dict[str, Any] | None:
+    """Where it stands in the inbox, and its neighbours there."""
+    names = [row.name for row in inbox.of(actor).rows]
+    if name not in names:
+        return None
+    at = names.index(name)
+    return {
+        "number": at + 1,
+        "total": len(names),
+        "previous": names[at - 1] if at else "",
+        "next": names[at + 1] if at + 1 < len(names) else "",
+    }
