@@ -135,6 +135,30 @@ def _is_list(value: Any) -> bool:
     return value is None or isinstance(value, list)
 
 
+# ---------------------------------------------------------------- who set a taint
+
+
+def owners_of_taints(name: str) -> dict[tuple[str, str], str]:
+    """Who added each taint, by key and effect, as far as the last writes tell."""
+    owners: dict[tuple[str, str], str] = {}
+    for entry in _writes(name).exclude(verb="delete")[:LOOKED_AT]:
+        for told in entry.diff:
+            for taint in _added_taints(told):
+                owners.setdefault(taint, entry.user)
+    return owners
+
+
+def _added_taints(told: Doc) -> list[tuple[str, str]]:
+    """A new object is told with its whole spec."""
+    old, new = told.get("old"), told.get("new")
+    if told["path"] == "spec":
+        old, new = (side.get("taints") if isinstance(side, dict) else None for side in (old, new))
+    elif told["path"] != TAINTS:
+        return []
+    before, after = (side if isinstance(side, list) else [] for side in (old, new))
+    return [(taint["key"], taint["effect"]) for taint in after if taint not in before]
+
+
 # ---------------------------------------------------------------- history of labels
 
 

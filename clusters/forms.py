@@ -12,13 +12,14 @@ from clusters.taints import EFFECTS
 from ocmconsole.kubeapi import names
 
 LONGEST = timedelta(days=366)
+ENDLESS, AT = "endless", "at"
 SPANS = (
     ("1", "1 hour"),
     ("4", "4 hours"),
     ("24", "1 day"),
     ("168", "7 days"),
-    ("at", "Until a moment"),
-    ("", "Until I end it"),
+    (AT, "Until a moment"),
+    (ENDLESS, "Until I end it"),
 )
 
 
@@ -43,7 +44,9 @@ class TaintForm(forms.Form):
     )
     value = forms.CharField(max_length=1024, required=False, help_text="More about it, such as payments.")
     effect = forms.ChoiceField(
-        choices=[(effect, effect) for effect in EFFECTS], error_messages={"required": "Choose what it does."}
+        choices=[(effect, f"{effect}: {text[:1].lower()}{text[1:]}") for effect, text in EFFECTS.items()],
+        widget=forms.RadioSelect,
+        error_messages={"required": "Choose what it does."},
     )
     was_key = forms.CharField(max_length=316, required=False, widget=forms.HiddenInput)
     was_effect = forms.CharField(max_length=16, required=False, widget=forms.HiddenInput)
@@ -104,8 +107,9 @@ class MaintenanceForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data, now = self.cleaned_data, timezone.now()
-        if data.get("lasts") != "at":
-            data["until"] = now + timedelta(hours=int(data["lasts"])) if data.get("lasts") else None
+        lasts = data.get("lasts", ENDLESS)
+        if lasts != AT:
+            data["until"] = None if lasts == ENDLESS else now + timedelta(hours=int(lasts))
             return data
         if "until" not in data:
             return data

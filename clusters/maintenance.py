@@ -47,7 +47,7 @@ def notes_of(doc: Doc) -> Notes | None:
     told = _annotations(doc)
     return Notes(
         by=told.get(BY, ""),
-        reason=told.get(REASON, ""),
+        reason=told.get(REASON) or taint.get("value") or "",  # kubectl taints with a value
         since=_moment(taint.get("timeAdded")),
         until=_moment(told.get(UNTIL)),
         effect=taint["effect"],

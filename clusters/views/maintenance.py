@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from clusters import maintenance, services, status
-from clusters.forms import MaintenanceForm
+from clusters.forms import AT, ENDLESS, MaintenanceForm
 from clusters.kinds import MAINTENANCE_TAINT
 from clusters.views import opened
 from clusters.views.opened import SUMMARY, Opened, frame, opens_cluster, tab_url
@@ -43,7 +43,7 @@ def _initial(cluster: Opened) -> dict[str, Any]:
     notes = maintenance.notes_of(cluster.doc)
     if notes is None:
         return {}
-    lasts = "at" if notes.until else ""
+    lasts = AT if notes.until else ENDLESS
     return {"reason": notes.reason, "until": notes.until, "lasts": lasts, "effect": notes.effect}
 
 

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from clusters import services, taints
+from clusters import edits, services, taints
 from clusters.forms import TaintForm
 from clusters.views import opened
 from clusters.views.detail import taint_row
@@ -30,13 +30,12 @@ def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     present = taints.taints_of(cluster.doc)
     edited = taints.find(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
     editable = edited if edited is not None and taints.owner_of(edited["key"]) == "person" else None
-    rows = [taint_row(taint) for taint in present]
+    owners = edits.owners_of_taints(cluster.name)
+    rows = [{**taint_row(taint), "by": owners.get((taint["key"], taint["effect"]), "")} for taint in present]
     return {
         "rows": rows,
         "edited": editable,
         "form": TaintForm(initial=_initial(editable) if editable else {"effect": "NoSelect"}),
-        "effects": taints.EFFECTS,
-        "hub_taints": taints.HUB_TAINTS,
         "commands": [_command(cluster.name)],
     }
 

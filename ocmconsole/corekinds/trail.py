@@ -27,13 +27,28 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 CURSOR = re.compile(r"(?P<at>[0-9]{1,17})\.(?P<source>audit|event)\.(?P<id>[0-9a-zA-Z-]{1,36})", re.ASCII)
 LONGEST_ID = 18  # digits of a row's number
-PAST = {
-    "create": "created",
-    "update": "changed",
-    "patch": "changed",
-    "delete": "deleted",
-    "deletecollection": "deleted",
+# Verbs, and acts that have names of their own, as things that have happened.
+DONE = {
+    "create": "Created",
+    "update": "Changed",
+    "patch": "Changed",
+    "delete": "Deleted",
+    "deletecollection": "Deleted",
+    "accept": "Accepted",
+    "accept-key": "Key vouched for",
+    "approve": "Approved",
+    "decline": "Declined",
+    "deny": "Denied",
+    "detach": "Given up",
+    "disconnect": "Disconnected",
+    "evidence": "Evidence kept",
+    "issue": "Issued",
+    "lift-decline": "Decline lifted",
+    "revoke": "Revoked",
+    "sign": "Signed",
+    "supersede": "Superseded",
 }
+LONGEST_TEXT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,7 @@ def _told_by_audit(row: AuditEvent) -> Entry:
         actor=row.user,
         verb=row.verb,
         title=_title(row, denied=denied),
-        text=row.reason if denied else _summary(row.diff),
+        text=row.reason if denied else "" if row.verb == "create" else _summary(row.diff),
         tone="danger" if denied else "warn" if row.verb == "delete" else "quiet",
         count=row.count,
         audit=row,
@@ -158,17 +173,25 @@ def _title(row: AuditEvent, *, denied: bool) -> str:
     """An act that has a name of its own is told by it; the others by their verb."""
     if denied:
         return f"Denied: {row.verb}"
-    act = row.act.partition(":")[2]
-    if act and act not in PAST:
-        return act.replace("-", " ").capitalize()
-    return PAST.get(row.verb, row.verb).capitalize()
+    act = row.act.partition(":")[2] or row.verb
+    return DONE.get(act) or act.replace("-", " ").capitalize()
 
 
 def _summary(diff: list[Doc]) -> str:
-    """Which fields moved; the values are in the details."""
+    """Which fields moved, and to what when it is one short value; all values are in the details."""
+    if len(diff) == 1 and (told := _one(diff[0])):
+        return told
     paths = list(dict.fromkeys(_short_path(str(each.get("path", ""))) for each in diff))
     shown, more = paths[:3], len(paths) - 3
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _one(part: Doc) -> str:
+    value = part.get("new")
+    text = str(value).lower() if isinstance(value, bool) else value
+    if not isinstance(text, str | int) or len(str(text)) > LONGEST_TEXT:
+        return ""
+    return f"{part.get('path', '')}: {text}"
 
 
 def _short_path(path: str) -> str:

@@ -95,7 +95,7 @@ def test_a_busy_agent_cannot_make_the_page_too_stale_to_disconnect_it(ana: Any, 
     make.accept(waiting.name)
     make.settle()
     browser = Browser(ana)
-    form = browser.open(f"/clusters/{waiting.name}/").form(f"/clusters/{waiting.name}/disconnect/")
+    form = browser.open(f"/clusters/{waiting.name}/disconnect/").form(f"/clusters/{waiting.name}/disconnect/")
     make.available(waiting.name)
     browser.send(form)
     assert not scene.is_accepted(waiting)

@@ -220,7 +220,7 @@ def test_a_claim_filter_can_be_cleared_and_survives_a_search(browser: Client) ->
 
 @pytest.mark.contract("S26")
 def test_the_page_of_a_cluster_shows_its_claims_and_who_says_the_same(browser: Client) -> None:
-    page = browser.get("/clusters/c2/")
+    page = browser.get("/clusters/c2/claims/")
     shown = {claim["name"]: (claim["label"], claim["value"]) for claim in page.context["claims"]}
     assert shown == {PLATFORM: ("Platform", "AWS"), "a": ("", "b=c")}
     for claim, found in zip(page.context["claims"], (["c1", "c2"], ["c2"]), strict=True):
@@ -229,4 +229,4 @@ def test_the_page_of_a_cluster_shows_its_claims_and_who_says_the_same(browser: C
 
 def test_the_page_stands_an_entry_without_name(browser: Client) -> None:
     make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc.update(status={"clusterClaims": [{}]}), subresource="status")
-    assert browser.get("/clusters/c1/").status_code == 200
+    assert browser.get("/clusters/c1/claims/").status_code == 200
