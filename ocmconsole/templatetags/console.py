@@ -162,6 +162,8 @@ def who(value: object) -> str:
     text = str(value)
     if text.startswith("system:ocmconsole:"):
         return "the hub"
+    if text.startswith("system:bootstrap:"):
+        return f"token {text.removeprefix('system:bootstrap:')}"
     cluster, _, agent = text.removeprefix("system:open-cluster-management:").partition(":")
     return f"agent of {cluster}" if text.startswith("system:open-cluster-management:") and agent else text
 
