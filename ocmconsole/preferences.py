@@ -23,43 +23,33 @@ THEME_COOKIE = "theme"
 THEMES = ("light", "dark")
 
 
-class PreferencesForm(forms.Form):
-    """An empty value is what everybody has."""
+def _choice(label: str, *choices: tuple[str, str], help_text: str = "") -> forms.ChoiceField:
+    """The first choice is what everybody has."""
+    return forms.ChoiceField(
+        label=label, choices=choices, initial=choices[0][0], widget=forms.RadioSelect, help_text=help_text
+    )
 
-    theme = forms.ChoiceField(
-        choices=[("", "As the system"), ("light", "Light"), ("dark", "Dark")],
-        required=False,
-        widget=forms.RadioSelect,
-    )
-    contrast = forms.ChoiceField(
-        choices=[("", "As the system"), ("high", "High")],
-        required=False,
-        widget=forms.RadioSelect,
-        help_text="Darker lines and text.",
-    )
-    density = forms.ChoiceField(
-        choices=[("", "Comfortable"), ("compact", "Compact")], required=False, widget=forms.RadioSelect
-    )
-    times = forms.ChoiceField(
-        choices=[("", "How long ago"), ("utc", "Date and time in UTC")], required=False, widget=forms.RadioSelect
-    )
-    shortcuts = forms.ChoiceField(
-        label="Single-key shortcuts",
-        choices=[("", "Off"), ("on", "On")],
-        required=False,
-        widget=forms.RadioSelect,
+
+class PreferencesForm(forms.Form):
+    theme = _choice("Theme", ("system", "As the system"), ("light", "Light"), ("dark", "Dark"))
+    contrast = _choice("Contrast", ("system", "As the system"), ("high", "High"), help_text="Darker lines and text.")
+    density = _choice("Density", ("comfortable", "Comfortable"), ("compact", "Compact"))
+    times = _choice("Times", ("relative", "How long ago"), ("utc", "Date and time in UTC"))
+    shortcuts = _choice(
+        "Single-key shortcuts",
+        ("off", "Off"),
+        ("on", "On"),
         help_text="Such as / for the filter of a page. Leave them off if you speak to your computer.",
     )
-    live = forms.ChoiceField(
-        label="Live updates",
-        choices=[("", "On"), ("off", "Off")],
-        required=False,
-        widget=forms.RadioSelect,
-        help_text="Pages follow what happens. Each page can also be paused in the masthead.",
+    live = _choice(
+        "Live updates",
+        ("on", "On"),
+        ("off", "Off"),
+        help_text="Pages follow what happens. They can also be paused in the masthead.",
     )
 
 
-NAMES = tuple(PreferencesForm.base_fields)
+USUAL = {name: field.initial for name, field in PreferencesForm.base_fields.items()}
 
 
 def of(request: HttpRequest) -> dict[str, str]:
@@ -71,7 +61,7 @@ def of(request: HttpRequest) -> dict[str, str]:
 
 def _stored(request: HttpRequest) -> dict[str, str]:
     kept = kept_for(request)
-    return {name: kept.get(name, "") for name in NAMES}
+    return {name: kept.get(name, "") for name in USUAL}
 
 
 def kept_for(request: HttpRequest) -> dict[str, Any]:
@@ -87,16 +77,20 @@ def keep(request: HttpRequest, **values: Any) -> None:
     Preferences.objects.update_or_create(user_id=request.user.pk, defaults={"values": merged})
 
 
+def _chosen(request: HttpRequest) -> dict[str, str]:
+    return {name: value or USUAL[name] for name, value in _stored(request).items()}
+
+
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def preferences(request: HttpRequest) -> HttpResponse:
     """One form; where it is saved, the browser's own theme gives way."""
     if request.method != "POST":
-        return render(request, "console/preferences.html", {"form": PreferencesForm(initial=_stored(request))})
+        return render(request, "console/preferences.html", {"form": PreferencesForm(initial=_chosen(request))})
     form = PreferencesForm(request.POST)
     if not form.is_valid():
         return render(request, "console/preferences.html", {"form": form}, status=400)
-    keep(request, **form.cleaned_data)
+    keep(request, **{name: "" if value == USUAL[name] else value for name, value in form.cleaned_data.items()})
     messages.success(request, "Your preferences are saved, for every browser.")
     response = redirect("preferences")
     response.delete_cookie(THEME_COOKIE)
