@@ -32,6 +32,7 @@ from ocmconsole.kubeapi import changes
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.signin import lifetime
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest
 
@@ -240,7 +241,9 @@ def event(name: str, number: int, **data: Any) -> bytes:
 
 
 def is_signed_in(session: str, user: str) -> bool:
-    """Whether the session still belongs to that person, who may have been deactivated or given a new password."""
+    """Whether the session lasts and is still that person's, who may have been deactivated or given a new password."""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session)
     found = get_user(SimpleNamespace(session=store))  # type: ignore[arg-type] # reads nothing but the session
+    if lifetime.ends(store).soonest <= 0:
+        return False
     return bool(found.is_authenticated and found.is_active and found.get_username() == user)

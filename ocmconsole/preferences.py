@@ -74,7 +74,8 @@ def kept_for(request: HttpRequest) -> dict[str, Any]:
 def keep(request: HttpRequest, **values: Any) -> None:
     """Beside what is kept already; an empty value is forgotten."""
     merged = {name: value for name, value in {**kept_for(request), **values}.items() if value}
-    Preferences.objects.update_or_create(user_id=request.user.pk, defaults={"values": merged})
+    assert request.user.is_authenticated
+    Preferences.objects.update_or_create(user=request.user, defaults={"values": merged})
 
 
 def _chosen(request: HttpRequest) -> dict[str, str]:
