@@ -5,17 +5,20 @@ The act itself asks again, so a page may be wrong without harm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clusters.admission import ACCEPT
+from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, REGISTER
+from clusters.models import ManagedCluster
+from ocmconsole.corekinds import rbac
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.links import explain_url
 
 if TYPE_CHECKING:
-    from clusters.models import ManagedCluster
     from ocmconsole.kubeapi.actor import Actor
 
 RESOURCE = MANAGED_CLUSTER.resource
@@ -38,6 +41,19 @@ def to_change(actor: Actor, name: str) -> Right:
         return Right(allowed=True)
     text = f"You may look at {name}, but not change it: that takes clusters.change_managedcluster."
     return Right(allowed=False, reason=text, explain_url=explain_url("patch", RESOURCE, name=name))
+
+
+def changeable(actor: Actor, names: Iterable[str]) -> set[str]:
+    """Clusters whose labels and taints the actor may change; a bounded number of queries for any number of them."""
+    wanted = set(names)
+    question = Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural)
+    decision = authz.authorize(actor, question)
+    if decision.allowed and decision.fields is None:
+        return wanted
+    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, "change_managedcluster"), name__in=wanted)
+    rules = rbac.index.rules_for(actor)
+    by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
+    return by_rule | set(held.values_list("name", flat=True))
 
 
 def to_delete(actor: Actor, name: str) -> Right:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from clusters.views import detail, document, events, export, health, labels, maintenance, remove, saved, taints  # noqa: F401 - tabs
+from clusters.views import bulk, detail, document, events, export, health, labels, maintenance, remove, saved, taints  # noqa: F401 - tabs
 from clusters.views.claims import claims_page
 from clusters.views.list import cluster_list
 
@@ -17,6 +17,8 @@ CLUSTERS = [
     path("_views/", saved.save_view, name="save-view"),
     path("_views/<int:view>/forget/", saved.forget_view, name="forget-view"),
     path("_columns/", saved.choose_columns, name="columns"),
+    path("_bulk/", bulk.bulk_act, name="bulk"),
+    path("_bulk/done/", bulk.bulk_done, name="bulk-done"),
     path("<str:name>/", detail.cluster_detail, name="detail"),
     path("<str:name>/undo/<int:entry>/", detail.undo, name="undo"),
     path("<str:name>/maintenance/", maintenance.cluster_maintenance, name="maintenance"),

@@ -6,12 +6,11 @@ For pages, which say before what a write would be refused for; the write itself 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from clusters.grants import CLUSTERS, Grants
+from clusters.grants import Grants
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedCluster
+from clusters.rights import changeable
 from clustersets.admission import BIND, JOIN
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
@@ -42,15 +41,7 @@ def bindable(actor: Actor, names: Iterable[str]) -> set[str]:
 
 def relabelable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Clusters whose labels the actor may patch."""
-    wanted = set(names)
-    question = Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural)
-    # Accepting also allows patches, of other fields.
-    decision = authz.authorize(actor, question)
-    if decision.allowed and decision.fields is None:
-        return wanted
-    granted = _granted(actor, CLUSTERS, ManagedCluster, "change_managedcluster", wanted)
-    rules = rbac.index.rules_for(actor)
-    return granted | {name for name in wanted if _allow(rules, [replace(question, name=name)])}
+    return changeable(actor, names)
 
 
 def may(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:

@@ -32,23 +32,29 @@ SETS = ("stores-fr", "stores-de", "edge", "web", "payments", "erp", "ml", "core"
 VERSIONS = ("v1.31.4", "v1.32.9", "v1.33.5", "v1.33.8", "v1.34.1", "v1.34.2", "v1.34.10")
 REGIONS = ("eu-west", "eu-north", "eu-central", "lyon", "paris", "madrid", "porto")
 TAINTS = ("ocmconsole.io/maintenance", "dedicated", "cluster.open-cluster-management.io/unreachable")
-# Of a thousand clusters, how many are in each state; the others are well.
+# Of a thousand clusters, how many are in each state; the others are well. ``troubled`` times as many where few are made.
 SHARES = {"expired": 1, "silent": 4, "unhealthy": 2, "skewed": 2, "disconnected": 3, "declined": 2, "joining": 3}
 ROOT = Actor(user="root", groups=(MASTERS, AUTHENTICATED))
 PERSON, PASSWORD = "bench", "ten-thousand-clusters"
 
 
-def fill(count: int) -> None:
-    """That many clusters in ten sets, and a person who may see them all."""
-    chance, now = random.Random(7), timezone.now()  # noqa: S311 - the same crowd each time
-    for name in SETS:
-        verbs.create(ROOT, MANAGED_CLUSTER_SET, {"metadata": {"name": name}})
-    states = [state for state, share in SHARES.items() for _ in range(share)]
-    states += ["well"] * (1000 - len(states))
-    for start in range(0, count, BATCH):
-        with transaction.atomic(), writing():
-            _insert(list(_clusters(range(start, min(start + BATCH, count)), states, chance, now)))
+def admit() -> None:
+    """A person who may see everything."""
     User.objects.create_superuser(PERSON, password=PASSWORD)
+
+
+def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:
+    """That many clusters in ten sets, or ``more`` beside those that are there."""
+    chance, now = random.Random(count), timezone.now()  # noqa: S311 - the same crowd each time
+    states = [state for state, share in SHARES.items() for _ in range(share * troubled)]
+    states += ["well"] * (1000 - len(states))
+    if not more:
+        for name in SETS:
+            verbs.create(ROOT, MANAGED_CLUSTER_SET, {"metadata": {"name": name}})
+    first = ManagedCluster.objects.count()
+    for start in range(first, first + count, BATCH):
+        with transaction.atomic(), writing():
+            _insert(list(_clusters(range(start, min(start + BATCH, first + count)), states, chance, now)))
 
 
 def _insert(made: list[tuple[Doc, Lease, ClusterFacts]]) -> None:
