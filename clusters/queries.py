@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from django.db.models import F, Q
 
@@ -55,10 +55,11 @@ class NamedSet(Protocol):
 
 
 SetReader = Callable[["Actor"], "Iterable[NamedSet]"]
+_Reader = TypeVar("_Reader", bound=SetReader)
 _set_readers: list[SetReader] = []
 
 
-def names_sets(reader: SetReader) -> SetReader:
+def names_sets(reader: _Reader) -> _Reader:
     """Say which sets an actor may see; sets do so for themselves."""
     _set_readers.append(reader)
     return reader

@@ -17,6 +17,7 @@ MOST_SETS = 14
 MOST_NAMESPACES = MOST_NODES - MOST_SETS - len(WORST_FIRST)
 HEIGHT = 1_000
 REST = "…"
+WORDS = {f"word:{word}": word for word in WORST_FIRST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def of(bindings: Iterable[tuple[str, str, bool]], members: Mapping[str, Mapping[
     namespaces = dict.fromkeys((edge.start for edge in ties), 0)
     for edge in ties:
         namespaces[edge.start] += 1
-    words = {f"word:{word}": sum(e.count for e in counts if e.end == f"word:{word}") for word in WORST_FIRST}
+    words = {key: sum(edge.count for edge in counts if edge.end == key) for key in WORDS}
     shown_words = [key for key, count in words.items() if count]
     room = len(names) + len(namespaces) + len(shown_words) <= MOST_NODES
     kept_sets = _kept(weight, len(weight) if room else MOST_SETS)
@@ -80,7 +81,7 @@ def of(bindings: Iterable[tuple[str, str, bool]], members: Mapping[str, Mapping[
     counts = _merged(counts, "set", kept_sets, "word", set(shown_words))
     left = _column("namespace", namespaces, kept_namespaces)
     middle = _column("set", weight, kept_sets)
-    right = tuple(_placed([Node(key, _word(key).label, words[key], _word(key)) for key in shown_words]))
+    right = tuple(_placed([Node(key, WORDS[key].label, words[key], WORDS[key]) for key in shown_words]))
     y = {node.key: node.y for node in (*left, *middle, *right)}
     return Graph(left, middle, right, _drawn(ties, y), _drawn(counts, y))
 
@@ -141,7 +142,3 @@ def _drawn(edges: Sequence[Edge], y: Mapping[str, int]) -> tuple[Edge, ...]:
         )
         for edge in edges
     )
-
-
-def _word(key: str) -> Word:
-    return Word(key.partition(":")[2])

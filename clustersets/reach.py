@@ -7,77 +7,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Count, Q
 
-from clustersets.admission import BIND, JOIN
+from clustersets.admission import JOIN
+from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
-from ocmconsole.corekinds import rbac
-from ocmconsole.kubeapi import authz
+from ocmconsole.corekinds import whocan
+from ocmconsole.corekinds.whocan import Door, Source
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 VIEW = "clustersets.view_managedclusterset"
 RIGHTS = (
-    ("join", JOIN, "Add clusters to the set and take them out"),
-    ("bind", BIND, "Bind the set into namespaces, where placements then choose from it"),
-    ("view", VIEW, "See the set and, through it, its clusters"),
+    ("join", "Add clusters to the set and take them out"),
+    ("bind", "Bind the set into namespaces, where placements then choose from it"),
+    ("see", "See the set and, through it, its clusters"),
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Holder:
-    """Somebody with a right and where he has it from. ``size`` is the number of people of a group of this hub."""
+    """Somebody with a right. ``size`` is the number of people of a group of this hub; ``sources`` are where from."""
 
     kind: str
     name: str
-    source: str
     size: int = 0
+    sources: tuple[Source, ...] = ()
 
 
-def holders(permission: str, name: str) -> list[Holder]:
-    """Whoever holds a right on the set by Django permissions: on this set, on all sets, or as a superuser."""
-    codename = permission.partition(".")[2]
-    mine = {"permission__codename": codename, "content_object__name": name}
-    users = ManagedClusterSetUserPermission.objects.filter(user__is_active=True, **mine)
-    groups = ManagedClusterSetGroupPermission.objects.filter(**mine)
-    found = [Holder("user", each, "granted on this set") for each in users.values_list("user__username", flat=True)]
-    found += [
-        Holder("group", each, "granted on this set", size)
-        for each, size in groups.annotate(size=Count("group__user")).values_list("group__name", "size")
+def holders(word: str, name: str, *, with_rules: bool) -> list[Holder]:
+    """Whoever holds a right on the set; those whom RBAC gives it only for eyes that may list RBAC's bindings."""
+    found = whocan.who_can(word, MANAGED_CLUSTER_SET.resource, name)
+    shown = [source for source in found if with_rules or source.door is not Door.BINDING]
+    groups = {source.subject.name for source in shown if source.subject.kind == "Group"}
+    sizes = dict(Group.objects.filter(name__in=groups).annotate(size=Count("user")).values_list("name", "size"))
+    return [
+        Holder(subject.kind.lower(), subject.name, sizes.get(subject.name, 0), tuple(sources))
+        for subject, sources in groupby(shown, key=lambda source: source.subject)
     ]
-    return sorted({*found, *_everywhere(permission)})
-
-
-def _everywhere(permission: str) -> list[Holder]:
-    app, _, codename = permission.partition(".")
-    right = Permission.objects.filter(content_type__app_label=app, codename=codename)
-    people = User.objects.filter(is_active=True)
-    found = [
-        Holder("user", each, "granted on all sets")
-        for each in people.filter(user_permissions__in=right, is_superuser=False).values_list("username", flat=True)
-    ]
-    found += [
-        Holder("group", each, "granted on all sets", size)
-        for each, size in Group.objects.filter(permissions__in=right)
-        .annotate(size=Count("user"))
-        .values_list("name", "size")
-    ]
-    superusers = people.filter(is_superuser=True).values_list("username", flat=True)
-    return found + [Holder("user", each, "superuser, may do everything") for each in superusers]
-
-
-def holders_by_rules(permission: str, name: str) -> list[Holder]:
-    """Whoever RBAC allows the same (D2); for eyes that may list the bindings of RBAC."""
-    found = {
-        Holder(subject.kind.lower(), subject.name, f"{binding.role_kind} {(binding.role or ('', ''))[1]}")
-        for asked in authz.spellings(permission, name)
-        for subject, binding in rbac.index.holders(asked)
-    }
-    return sorted(found)
 
 
 def owners(names: Iterable[str]) -> dict[str, list[Holder]]:
@@ -86,11 +58,11 @@ def owners(names: Iterable[str]) -> dict[str, list[Holder]]:
     mine = {"permission__codename": JOIN.partition(".")[2], "content_object__name__in": list(found)}
     users = ManagedClusterSetUserPermission.objects.filter(user__is_active=True, **mine)
     for name, user in users.values_list("content_object__name", "user__username"):
-        found[name].append(Holder("user", user, "granted on this set"))
+        found[name].append(Holder("user", user))
     groups = ManagedClusterSetGroupPermission.objects.filter(**mine).annotate(size=Count("group__user"))
     for name, group, size in groups.values_list("content_object__name", "group__name", "size"):
-        found[name].append(Holder("group", group, "granted on this set", size))
-    return {name: sorted(each) for name, each in found.items()}
+        found[name].append(Holder("group", group, size))
+    return {name: sorted(each, key=lambda holder: (holder.kind, holder.name)) for name, each in found.items()}
 
 
 # ---------------------------------------------------------------- when clusters change sets

@@ -13,7 +13,6 @@ from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
 from clusters.models import ManagedCluster
-from clusters.status import Word
 from clusters.words import RANKS, with_word
 from clustersets import bindings, composition, explained, membership, moves, queries, reach, rights, services
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
 
 PAGE = 50
+RANK_OF = {str(word): rank for word, rank in RANKS.items()}
 TABS = (("members", "Members"), ("bindings", "Bindings"), ("people", "People"), ("definition", "Definition"))
 
 
@@ -95,8 +95,8 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     wanted = request.GET.get("status", "")
     matching = members.filter(name__contains=query, name__gt=after)
-    if wanted in RANKS:
-        matching = matching.filter(pk__in=with_word(members, now).filter(rank=RANKS[Word(wanted)]).values("pk"))
+    if wanted in RANK_OF:
+        matching = matching.filter(pk__in=with_word(members, now).filter(rank=RANK_OF[wanted]).values("pk"))
     names = list(matching.values_list("name", flat=True)[: PAGE + 1])
     shown = clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
     sets = _exclusive(actor)
@@ -159,20 +159,14 @@ def _people(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members:
         "rules_explain": explain_url("list", _kind_of(ClusterRoleBinding).resource),
         "rights": [
             {
-                "key": key,
+                "key": word,
                 "sentence": sentence,
-                "holders": reach.holders(permission, row.name),
-                "rules": reach.holders_by_rules(permission, row.name) if sees_rules else [],
-                "explain_url": explain_url(*_asked(key), name=row.name),
+                "holders": reach.holders(word, row.name, with_rules=sees_rules),
+                "explain_url": explain_url(word, MANAGED_CLUSTER_SET.resource, name=row.name),
             }
-            for key, permission, sentence in reach.RIGHTS
+            for word, sentence in reach.RIGHTS
         ],
     }
-
-
-def _asked(key: str) -> tuple[str, str]:
-    resources = {"join": rights.JOIN_RESOURCE, "bind": rights.BIND_RESOURCE}
-    return ("create", resources[key]) if key in resources else ("get", MANAGED_CLUSTER_SET.resource)
 
 
 def _kind_of(model: type[Any]) -> kinds.Kind:

@@ -65,14 +65,13 @@ def _move(request: HttpRequest, names: list[str]) -> HttpResponse:
         form.add_error("typed", f"{len(seen)} clusters would move. Type that number.")
         return _page(request, actor, form, list(seen), to, status=400)
     if len(seen) == 1:
-        return _moved_alone(request, actor, form, *next(iter(seen.items())), to)
+        return _moved_alone(request, actor, form, next(iter(seen)), to)
     return _keep(request, services.move_clusters(actor, seen, to), to)
 
 
-def _moved_alone(
-    request: HttpRequest, actor: Actor, form: MoveForm, cluster: str, before: str, to: str
-) -> HttpResponse:
+def _moved_alone(request: HttpRequest, actor: Actor, form: MoveForm, cluster: str, to: str) -> HttpResponse:
     """A refusal stands beside the form, where something can be done about it."""
+    before = form.cleaned_data["seen"][cluster]
     try:
         services.move_cluster(actor, cluster, to, seen=before)
     except errors.ApiError as error:

@@ -140,8 +140,9 @@ def bind(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     sets = list(queries.sets_for(actor).values_list("name", flat=True))
     if request.method == "GET":
-        chosen = {"set": request.GET.get("set", ""), "namespace": request.GET.get("namespace", "")}
-        return _bind_page(request, actor, BindForm(initial=chosen, sets=sets), **chosen)
+        name, namespace = request.GET.get("set", ""), request.GET.get("namespace", "")
+        form = BindForm(initial={"set": name, "namespace": namespace}, sets=sets)
+        return _bind_page(request, actor, form, name=name, namespace=namespace)
     form = BindForm(request.POST, sets=sets)
     if not form.is_valid():
         return _bind_page(request, actor, form, status=400)
@@ -150,7 +151,7 @@ def bind(request: HttpRequest) -> HttpResponse:
         services.bind_set(actor, name, namespace)
     except errors.ApiError as error:
         form.add_error(_about(error), plain(error.message))
-        return _bind_page(request, actor, form, set=name, namespace=namespace, status=error.code)
+        return _bind_page(request, actor, form, name=name, namespace=namespace, status=error.code)
     messages.success(request, f"Set {name} is bound into namespace {namespace}.")
     if not bindings.namespaces_for(actor).filter(name=namespace).exists():
         return redirect("clustersets:set", name=name, tab="bindings")
@@ -167,11 +168,11 @@ def _bind_page(
     actor: Actor,
     form: BindForm,
     *,
-    set: str = "",  # noqa: A002 - the name of the parameter in the address
+    name: str = "",
     namespace: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    row = queries.sets_for(actor).filter(name=set).first() if set else None
+    row = queries.sets_for(actor).filter(name=name).first() if name else None
     members = clusters.clusters_for(actor).filter(membership.of(row.doc).condition()) if row else None
     places = bindings.namespaces_for(actor).exclude(bindings.of_clusters())
     context = {
@@ -179,9 +180,9 @@ def _bind_page(
         "set": row,
         "target": namespace,
         "composition": composition.of_clusters(members, timezone.now()) if members is not None else None,
-        "is_there": bindings.bindings_for(actor).filter(namespace=namespace, cluster_set=set).exists(),
+        "is_there": bindings.bindings_for(actor).filter(namespace=namespace, cluster_set=name).exists(),
         "can_bind_set": not row or row.name in rights.bindable(actor, [row.name]),
-        "set_explain": explain_url("create", rights.BIND_RESOURCE, name=set),
+        "set_explain": explain_url("create", rights.BIND_RESOURCE, name=name),
         "can_bind_into": not namespace or rights.may_bind_into(actor, namespace),
         "namespace_explain": explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
         "suggested": list(places.values_list("name", flat=True)[:SUGGESTED]),

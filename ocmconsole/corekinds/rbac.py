@@ -157,16 +157,6 @@ class Tables:
         found = (rule for _, binding in bindings if binding.role for rule in self._rules.get(binding.role, ()))
         return list(dict.fromkeys(found))
 
-    def holders(self, asked: Attributes) -> list[tuple[Subject, Binding]]:
-        """Every subject that some binding allows this, with that binding."""
-        allowing = {role for role, rules in self._rules.items() if any(rule.allows(asked) for rule in rules)}
-        return [
-            (subject, binding)
-            for (namespace, _), binding in self._bindings.items()
-            if binding.role in allowing and namespace in {"", asked.namespace}
-            for subject in binding.subjects
-        ]
-
     def namespaces_of(self, actor: Actor) -> set[str]:
         """Namespaces in which a role is bound to the actor."""
         subjects = {("User", actor.user), *(("Group", group) for group in actor.groups)}
@@ -218,10 +208,6 @@ class RuleIndex:
     def lacking(self, actor: Actor, rules: Iterable[PolicyRule], namespace: str = "") -> list[PolicyRule]:
         """What the actor would need in addition, to hand out these rules there."""
         return missing(self.rules_for(actor, namespace), rules)
-
-    def holders(self, asked: Attributes) -> list[tuple[Subject, Binding]]:
-        """Who may do this by RBAC, and by which binding; for pages that name people."""
-        return sorted(self.catch_up().holders(asked))
 
     def namespaces_of(self, actor: Actor) -> set[str]:
         """Where the actor holds more than on the whole hub."""
