@@ -47,7 +47,7 @@ class Networks(forms.CharField):
         super().__init__(required=False, max_length=2_000, **options)
 
     def to_python(self, value: Any) -> list[str]:  # type: ignore[override] # a list of texts
-        found = super().to_python(value).replace(",", " ").split()
+        found = (super().to_python(value) or "").replace(",", " ").split()
         if wrong := next((each for each in found if not bootstrap.is_network(each)), None):
             raise forms.ValidationError("“%(text)s” is not a network such as 10.3.0.0/16.", params={"text": wrong[:60]})
         return found
@@ -63,7 +63,7 @@ class Labels(forms.CharField):
         super().__init__(required=False, max_length=5_000, widget=forms.Textarea(attrs={"rows": 3}), **options)
 
     def to_python(self, value: Any) -> dict[str, str]:  # type: ignore[override] # labels
-        lines = super().to_python(value).replace(",", "\n").split("\n")
+        lines = (super().to_python(value) or "").replace(",", "\n").split("\n")
         pairs = [line.partition("=") for line in lines if line.strip()]
         found = {key.strip(): text.strip() for key, _, text in pairs}
         for key, text in found.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import models
 
@@ -193,7 +193,7 @@ class ApprovalPolicy(models.Model):
     failure = models.TextField(blank=True, default="")
     failed_at = models.DateTimeField(null=True)
 
-    uses: models.Manager[ApprovalPolicyUse]
+    uses: Any  # the manager of its uses
     objects = ApprovalPolicyQuerySet.as_manager()
 
     def __str__(self) -> str:
@@ -203,7 +203,7 @@ class ApprovalPolicy(models.Model):
     def accepts(self) -> int:
         """How many clusters it has let in."""
         counted: int | None = getattr(self, "use_count", None)
-        return self.uses.count() if counted is None else counted
+        return int(self.uses.count()) if counted is None else counted
 
     def state(self, now: datetime) -> State:
         """The first that holds."""

@@ -110,8 +110,14 @@ def _decided(event: AuditEvent, accepted: AuditEvent | None, decline: Decline | 
     if decline is not None and decline.declined_at >= event.time and decline.lifted_at is None:
         return _past(event, Outcome.DECLINED, by=decline.declined_by, reason=decline.reason)
     if accepted is not None:
-        return _past(event, Outcome.ACCEPTED, by=accepted.user)
+        return _past(event, Outcome.ACCEPTED, by=_who(accepted))
     return _past(event, Outcome.NONE)
+
+
+def _who(accepted: AuditEvent) -> str:
+    """A policy accepts as a person, who did not look."""
+    policy = accepted.credential.removeprefix(standing.POLICY)
+    return accepted.user if policy == accepted.credential else f"the policy {policy}, as {accepted.user}"
 
 
 def _past(event: AuditEvent, outcome: Outcome, **told: str) -> Past:

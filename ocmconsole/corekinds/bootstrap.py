@@ -23,8 +23,7 @@ from ocmconsole.kubeapi.values import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django.db.models import QuerySet
-
+    from ocmconsole.corekinds.models import BootstrapTokenQuerySet
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Cause
 
@@ -143,9 +142,9 @@ def new_uses(token: BootstrapToken | None, names: Iterable[str]) -> list[Bootstr
 # ---------------------------------------------------------------- sight
 
 
-def tokens_for(actor: Actor) -> QuerySet[BootstrapToken]:
+def tokens_for(actor: Actor) -> BootstrapTokenQuerySet:
     """A person's own tokens, all of them for whoever may see them all; newest first, with their uses."""
-    rows = BootstrapToken.objects.counted().order_by("-created", "pk")
+    rows: BootstrapTokenQuerySet = BootstrapToken.objects.counted().order_by("-created", "pk")
     return rows if sees_all(actor) else rows.filter(created_by=actor.user)
 
 

@@ -6,7 +6,7 @@ are filled by the ``project`` functions in ``kinds``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import models
 
@@ -123,7 +123,7 @@ class BootstrapToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
     last_used = models.DateTimeField(null=True)
 
-    brought: models.Manager[BootstrapTokenUse]
+    brought: Any  # the manager of its uses
     objects = BootstrapTokenQuerySet.as_manager()
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class BootstrapToken(models.Model):
     def uses(self) -> int:
         """Clusters that were registered or asked for with it, each counted once."""
         counted: int | None = getattr(self, "brought_count", None)
-        return self.brought.count() if counted is None else counted
+        return int(self.brought.count()) if counted is None else counted
 
     @property
     def uses_text(self) -> str:

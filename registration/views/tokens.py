@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -28,9 +28,9 @@ from registration.models import ApprovalPolicy, CertificateSigningRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
+    from ocmconsole.corekinds.models import BootstrapTokenQuerySet
     from ocmconsole.kubeapi.actor import Actor
 
 State = BootstrapToken.State
@@ -80,9 +80,8 @@ def _require_sight(actor: Actor) -> None:
         raise Http404("There are no tokens that you may see.")
 
 
-def _narrowed(found: Any, wanted: str) -> QuerySet[BootstrapToken]:
-    narrowed: QuerySet[BootstrapToken] = found.usable(timezone.now()) if wanted == "usable" else found
-    return narrowed
+def _narrowed(found: BootstrapTokenQuerySet, wanted: str) -> BootstrapTokenQuerySet:
+    return found.usable(timezone.now()) if wanted == "usable" else found
 
 
 def _rows(actor: Actor, found: Iterable[BootstrapToken]) -> list[Row]:
@@ -184,13 +183,14 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
         username=f"system:bootstrap:{token.pk}", state=CertificateSigningRequest.State.PENDING, signer=identity.SIGNER
     ).exclude(cluster="")
     waiting_names = _visible(actor, set(waiting.values_list("cluster", flat=True)))
-    brought = _visible(actor, set(token.brought.values_list("cluster", flat=True)))
+    brought = set(token.brought.values_list("cluster", flat=True)) - waiting_names
+    joined = clusters.clusters_for(actor).filter(name__in=brought, hub_accepts_client=True)
     naming = [policy.name for policy in ApprovalPolicy.objects.filter(enabled=True) if token.pk in policy.tokens]
     context = {
         "token": token,
         "state": str(token.state(timezone.now())),
         "waiting": sorted(waiting_names),
-        "joined": sorted(brought - waiting_names),
+        "joined": list(joined.values_list("name", flat=True)),
         "policies": naming if request.user.has_perm("registration.view_approvalpolicy") else [],
         "may_revoke": may_revoke,
         "missing": f"You need the permission {bootstrap.REVOKE_ALL} to revoke tokens of others.",

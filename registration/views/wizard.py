@@ -121,9 +121,7 @@ def _notes(actor: Actor, name: str) -> list[str]:
         return []
     notes = []
     if memory.keys_of(name).exists():
-        notes.append(
-            "The hub remembers keys of an earlier cluster of this name. A new key waits for somebody who vouches for it."
-        )
+        notes.append("The hub remembers keys of an earlier cluster of this name. Somebody must vouch for a new one.")
     if decline := memory.declines_of(name).first():
         notes.append(f"It was declined by {decline.declined_by}: {decline.reason or 'no reason was given'}.")
     if queries.is_foreign_namespace(name):

@@ -16,7 +16,7 @@ from clusters.models import ClusterFacts
 from ocmconsole.corekinds import defaults, tokens
 from ocmconsole.corekinds.models import BootstrapTokenUse
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
@@ -231,7 +231,7 @@ def test_an_accept_that_comes_after_its_last_use_is_refused_when_it_is_stored() 
     policy(ana, pattern="eu-*", max_accepts=1)
     make.cluster("eu-1")
     ApprovalPolicy.objects.update(enabled=False)
-    late = replace(ana, door=standing.Door.STANDING, credential="policy:web")
+    late = replace(ana, door=Door.STANDING, credential="policy:web")
     with pytest.raises(errors.Conflict, match="has ended"):
         make.accept("eu-1", by=late)
     assert not is_accepted("eu-1")

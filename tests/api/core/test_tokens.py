@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db
 ANA = person("ana").through(Door.CLI)
 
 
-def mint(**wishes: str) -> tuple[str, str]:
+def mint(**wishes: Any) -> tuple[str, str]:
     token = tokens.issue_bootstrap_token(ANA, ttl=timedelta(hours=1), **wishes)
     return token, token.split(".")[0]
 
