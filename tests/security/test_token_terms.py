@@ -60,6 +60,7 @@ def test_an_exhausted_token_asks_for_no_other_certificate() -> None:
     caller, _ = minted(max_uses=1)
     assert register(caller, "c1").code == 201
     assert ask(caller, "c2").code == 403
+    assert "was minted for 1 cluster" in AuditEvent.objects.get(outcome="denied").reason
 
 
 @pytest.mark.contract("K4")
