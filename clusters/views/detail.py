@@ -67,7 +67,9 @@ def summary(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: A
         "urls": opened.urls_of(cluster.doc),
         "annotations": metadata.get("annotations") or {},
         "heartbeat": status.span(timedelta(seconds=cluster.row.lease_duration_seconds)),
-        "first_seen": cluster.known.first_seen or cluster.row.created,
+        "first_seen": cluster.known.first_seen
+        if cluster.known.pk and cluster.known.first_seen is not None
+        else cluster.row.created,
         "commands": [cluster_command(cluster.name, "get", "-o yaml"), cluster_command(cluster.name, "describe")],
         "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
     }

@@ -39,8 +39,10 @@ def document(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
 
 def _parts(doc: Doc, *, with_fields: bool) -> list[dict[str, Any]]:
     """One a top-level field, so that each can be folded."""
-    shown = {**doc, "metadata": {name: part for name, part in doc["metadata"].items() if name != "managedFields"}}
-    parts = [(name, {name: shown[name]}) for name in ("metadata", "spec", "status") if name in shown]
+    shown: Doc = {**doc, "metadata": {name: part for name, part in doc["metadata"].items() if name != "managedFields"}}
+    parts: list[tuple[str, Doc]] = [
+        (name, {name: shown[name]}) for name in ("metadata", "spec", "status") if name in shown
+    ]
     head = {name: shown[name] for name in ("apiVersion", "kind")}
     parts.insert(0, ("apiVersion, kind", head))
     if with_fields:

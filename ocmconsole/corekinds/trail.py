@@ -48,6 +48,7 @@ DONE = {
     "sign": "Signed",
     "supersede": "Superseded",
 }
+WHOLE = frozenset({"create", "delete"})  # their difference is the object itself
 LONGEST_TEXT = 60
 
 
@@ -162,7 +163,7 @@ def _told_by_audit(row: AuditEvent) -> Entry:
         actor=row.user,
         verb=row.verb,
         title=_title(row, denied=denied),
-        text=row.reason if denied else "" if row.verb == "create" else _summary(row.diff),
+        text=row.reason if denied else "" if row.verb in WHOLE else _summary(row.diff),
         tone="danger" if denied else "warn" if row.verb == "delete" else "quiet",
         count=row.count,
         audit=row,

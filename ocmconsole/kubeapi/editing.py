@@ -90,7 +90,8 @@ def read(kind: Kind, key: Key, text: str) -> Doc:
         raise errors.BadRequest(f"apiVersion and kind must stay {kind.storage.api_version} and {kind.kind}")
     if (metadata.get("namespace") or "", metadata.get("name")) != (key.namespace, key.name):
         raise errors.BadRequest(f"the name must stay {key.name}; another name is another object")
-    return doc
+    found: Doc = doc
+    return found
 
 
 def preview(actor: Actor, kind: Kind, key: Key, edited: Doc, *, seen: str, force: bool = False) -> Preview:
