@@ -86,7 +86,6 @@ def test_a_passkey_signs_in_alone_and_makes_the_password_half_of_it(local: Conso
     local.open("/account/passkeys/")
     expect(page.get_by_role("cell", name="Laptop", exact=True)).to_be_visible()
     page.get_by_role("link", name="Remove Laptop").click()
-    page.get_by_role("link", name=re.compile("password")).click()
     confirm(page)
     page.get_by_role("button", name="Remove it").click()
     expect(page.get_by_text("You have none.")).to_be_visible()
