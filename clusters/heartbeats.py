@@ -7,7 +7,7 @@ and all of them when a cell begins. It writes nothing when it is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import transaction
@@ -18,6 +18,8 @@ from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
 
 MOST_AT_ONCE = 1_000
+# Until a hub that has just begun to serve has met every agent, it cannot count who is missing.
+PATIENCE = timedelta(minutes=2)
 
 
 class Seen(NamedTuple):
@@ -30,13 +32,14 @@ class Seen(NamedTuple):
 
 def look(now: datetime, since: datetime) -> None:
     """Note how well every expected cluster is heard (D17): ``since`` is when the hub began to serve."""
-    seen = [each for each in _expected(now, since) if each.level is not Level.UNKNOWN]
+    seen = list(_expected(now, since))
     with transaction.atomic():
-        store(*history.cell_of(now), now.hour, seen)
-        minute = now.replace(second=0, microsecond=0)
-        heard = sum(each.level is Level.FULL for each in seen)
-        looked = FleetMinute(minute=minute, heard=heard, expected=len(seen))
-        FleetMinute.objects.bulk_create([looked], ignore_conflicts=True)
+        store(*history.cell_of(now), now.hour, [each for each in seen if each.level is not Level.UNKNOWN])
+        if now - since >= PATIENCE:
+            minute = now.replace(second=0, microsecond=0)
+            heard = sum(each.level is Level.FULL for each in seen)
+            looked = FleetMinute(minute=minute, heard=heard, expected=len(seen))
+            FleetMinute.objects.bulk_create([looked], ignore_conflicts=True)
 
 
 def _expected(now: datetime, since: datetime) -> Iterator[Seen]:

@@ -109,6 +109,11 @@ def _troubles(fleet: Fleet, agent: Agent) -> None:
             fleet.silent_from(agent, begin, begin + length)
 
 
+def new(fleet: Fleet) -> None:
+    """Joined in the last hours, with a token that is in use."""
+    fleet.alive(fleet.inside(family=BY_PREFIX["store-fr"], days=(0.05, 0.9)))
+
+
 # ---------------------------------------------------------------- let in, with something to say
 
 
@@ -250,7 +255,8 @@ def declined(fleet: Fleet) -> None:
 
 
 def safe(fleet: Fleet) -> None:
-    fleet.ask(fleet.agent(lifetime=90 * DAY), fleet.story.ago(3 * MINUTE, 70 * MINUTE))
+    family = BY_PREFIX[fleet.story.random.choice(("store-fr", "store-de"))]
+    fleet.ask(fleet.agent(family, lifetime=90 * DAY), fleet.story.ago(3 * MINUTE, 70 * MINUTE))
 
 
 def without_request(fleet: Fleet) -> None:
@@ -297,6 +303,7 @@ def two_askers(fleet: Fleet) -> None:
 
 # How many of a hundred clusters, and at least how many; what is left is healthy.
 STATES: tuple[tuple[Callable[[Fleet], None], float, int], ...] = (
+    (new, 1.5, 1),
     (late, 1.5, 1),
     (silent, 1.5, 1),
     (skewed, 1, 1),

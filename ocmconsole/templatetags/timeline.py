@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import template
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -179,15 +180,12 @@ def behind(skew: Any) -> str:
 
 
 @register.filter
-def clock(value: datetime, is_dated: bool = False) -> SafeString:  # noqa: FBT001, FBT002 - a filter's argument
-    """The time of day for a table of one day, with the date for one of many."""
-    text = f"{value:%d %b, %H:%M}".lstrip("0") if is_dated else f"{value:%H:%M}"
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
-        value.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        f"{value:%d %b %Y, %H:%M UTC}",
-        text,
-    )
+def clock(value: datetime) -> SafeString:
+    """The time of day, with the date if that is another."""
+    text = f"{value:%H:%M}" if value.date() == timezone.now().date() else f"{value:%d %b, %H:%M}".lstrip("0")
+    written = value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    title = f"{value:%d %b %Y, %H:%M} UTC".lstrip("0")
+    return format_html('<time datetime="{}" title="{}">{}</time>', written, title, text)
 
 
 @register.simple_tag

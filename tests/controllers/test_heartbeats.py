@@ -83,7 +83,10 @@ def test_time_in_which_the_hub_did_not_serve_is_unknown(clock: time_machine.Trav
     make.serve_since(timedelta())
     note_heartbeats()
     assert cells("c1") == [Level.FULL, Level.UNKNOWN, Level.UNKNOWN]
-    assert FleetMinute.objects.latest("minute").expected == 0
+    assert FleetMinute.objects.count() == 1
+    clock.shift(3 * MINUTE)
+    heartbeats.look(timezone.now(), timezone.now() - 3 * MINUTE)
+    assert [(row.heard, row.expected) for row in FleetMinute.objects.order_by("minute")] == [(1, 1), (0, 1)]
 
 
 @pytest.mark.contract("D17")

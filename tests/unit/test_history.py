@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ days = some.lists(levels, min_size=CELLS, max_size=CELLS)
 runs = some.lists(levels, max_size=60)
 
 
-def cells_of(found: list[Level]) -> list[Cell]:
+def cells_of(found: Sequence[Level]) -> list[Cell]:
     return [Cell(NOON + index * CELL, level) for index, level in enumerate(found)]
 
 
