@@ -107,7 +107,7 @@ class MaintenanceForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data, now = self.cleaned_data, timezone.now()
-        lasts = data.get("lasts", ENDLESS)
+        lasts = data.get("lasts") or ENDLESS
         if lasts != AT:
             data["until"] = None if lasts == ENDLESS else now + timedelta(hours=int(lasts))
             return data

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
 
     from ocmconsole.kubeapi.actor import Actor
 
@@ -75,7 +76,7 @@ def events_for(actor: Actor) -> QuerySet[Event]:
 
 @login_required
 @require_GET
-def activity(request: HttpRequest) -> HttpResponse:
+def activity(request: HttpRequest) -> HttpResponseBase:
     """The stream, newest first; filtered by the address, which can be sent to somebody."""
     actor = actor_of(request)
     given = {name: request.GET.get(name, "").replace("\0", "").strip()[:LONGEST] for name in FILTERS}

@@ -21,7 +21,9 @@ from clusters import queries as clusters
 from clusters import words
 from clusters.status import Word, span
 from ocmconsole import preferences
+from ocmconsole.corekinds import access
 from ocmconsole.kubeapi.session import actor_of
+from registration import policy_services
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 SOON = timedelta(days=7)
 STUCK = timedelta(minutes=10)
 MOST_PUT_AWAY = 20
+MOST_COUNTED = 100
 KEPT = "ocmconsole.attention"
 
 
@@ -62,7 +65,14 @@ def of(request: HttpRequest) -> list[Item]:
 def items(actor: Actor, now: datetime) -> list[Item]:
     """All that there is for the person to see to, in the order of the overview."""
     visible = clusters.clusters_for(actor)
-    found = (_approvals(actor, now), _silent(visible, now), _credentials(visible, now), _removals(visible, now))
+    found = (
+        _approvals(actor, now),
+        _silent(visible, now),
+        _credentials(visible, now),
+        _removals(visible, now),
+        _policies(actor),
+        _wishes(actor),
+    )
     return [item for item in found if item]
 
 
@@ -122,6 +132,28 @@ def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
     return Item(
         "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {longest.name}"
     )
+
+
+def _policies(actor: Actor) -> Item | None:
+    failing = policy_services.failing(actor)
+    if not failing:
+        return None
+    first = failing[0]
+    text = f"{first.name}: {first.failure}"
+    url = reverse("registration:policy", args=[first.name]) if len(failing) == 1 else reverse("registration:policies")
+    label = f"Polic{'y' if len(failing) == 1 else 'ies'} failing"
+    return Item("policies", len(failing), label, "scroll-text", "danger", text, "Open policy", url, text)
+
+
+def _wishes(actor: Actor) -> Item | None:
+    """Somebody asks for a right that the person can give."""
+    waiting = list(access.waiting_requests(actor)[:MOST_COUNTED])
+    if not waiting:
+        return None
+    first, url = waiting[0], reverse("access:requests")
+    what = " ".join(filter(None, (first.verb, first.resource.partition(".")[0], first.name)))
+    text = f"{first.user} would like to {what}."
+    return Item("access", len(waiting), "Access requested", "users", "accent", text, "Answer", url, str(waiting[-1].pk))
 
 
 # ---------------------------------------------------------------- the bell

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from ocmconsole.corekinds import tokens
 
@@ -89,37 +89,47 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
 THUMBS = ("home", "registration:approvals", "clusters:list", "clustersets:list")
 
 
-def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> dict[str, Any]:
+@dataclass(slots=True)
+class Page:
+    """An entry as the person finds it."""
+
+    label: str
+    icon: str
+    route: str
+    url: str
+    count: int
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    label: str
+    pages: list[Page]
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """``thumbs`` are the pages at the foot of a small screen."""
+
+    groups: list[Group]
+    thumbs: list[Page]
+
+
+def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> Menu:
     """Groups of links for the person; the current page is the one whose address begins that of the request longest."""
     groups = [
-        {"label": label, "pages": [page for entry in entries if (page := _page(entry, request, actor, counts))]}
+        Group(label, [_page(entry, counts) for entry in entries if entry.may(request.user, actor)])
         for label, entries in GROUPS
     ]
-    pages = [page for group in groups for page in group["pages"]]
-    fitting = [page for page in pages if _leads_to(page["url"], request.path)]
+    pages = [page for group in groups for page in group.pages]
+    fitting = [page for page in pages if _leads_to(page.url, request.path)]
     if fitting:
-        max(fitting, key=lambda page: len(page["url"]))["current"] = True
-    return {
-        "groups": [group for group in groups if group["pages"]],
-        "thumbs": [page for page in pages if page["route"] in THUMBS],
-    }
+        max(fitting, key=lambda page: len(page.url)).current = True
+    return Menu([group for group in groups if group.pages], [page for page in pages if page.route in THUMBS])
 
 
-def _page(entry: Entry, request: HttpRequest, actor: Actor, counts: dict[str, int]) -> dict[str, Any] | None:
-    if not entry.may(request.user, actor):
-        return None
-    try:
-        url = reverse(entry.route)
-    except NoReverseMatch:
-        return None
-    return {
-        "label": entry.label,
-        "icon": entry.icon,
-        "route": entry.route,
-        "url": url,
-        "count": counts.get(entry.count, 0),
-        "current": False,
-    }
+def _page(entry: Entry, counts: dict[str, int]) -> Page:
+    return Page(entry.label, entry.icon, entry.route, reverse(entry.route), counts.get(entry.count, 0))
 
 
 def _leads_to(url: str, path: str) -> bool:

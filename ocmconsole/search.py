@@ -163,7 +163,5 @@ def _people(user: Any, query: str) -> list[Hit]:
 
 
 def _pages(request: HttpRequest, actor: Actor) -> list[Hit]:
-    groups = navigation.menu(request, actor, {})["groups"]
-    return [
-        Hit(page["label"], page["url"], page["icon"], group["label"]) for group in groups for page in group["pages"]
-    ]
+    groups = navigation.menu(request, actor, {}).groups
+    return [Hit(page.label, page.url, page.icon, group.label) for group in groups for page in group.pages]

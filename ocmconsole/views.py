@@ -46,4 +46,4 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         return frame
     waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
     counts = {"waiting": waiting, "attention": attention.count(request)}
-    return {**frame, "nav": {**navigation.menu(request, actor_of(request), counts), **counts}}
+    return {**frame, "nav": navigation.menu(request, actor_of(request), counts), "needs_you": counts}

@@ -81,7 +81,7 @@ class _State:
         return []
 
 
-_registry.register(_State())  # type: ignore[arg-type] # a collector by its shape
+_registry.register(_State())
 
 
 @reads

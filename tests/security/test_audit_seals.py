@@ -40,7 +40,7 @@ def note(count: int, *, ago: timedelta = timedelta(minutes=5)) -> list[AuditEven
     return entries
 
 
-def execute(sql: str, *values: object) -> None:
+def execute(sql: str, *values: str | int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
 
@@ -71,7 +71,7 @@ def test_what_may_still_be_counted_is_not_sealed() -> None:
     assert seals.verify().unsealed == 2
 
 
-def changed(column: str, value: object) -> Callable[[list[AuditEvent]], None]:
+def changed(column: str, value: str | int) -> Callable[[list[AuditEvent]], None]:
     return lambda entries: execute(f"UPDATE {TABLE} SET {column} = %s WHERE id = %s", value, entries[4].pk)  # noqa: S608 - a column of ours
 
 
