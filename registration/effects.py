@@ -83,7 +83,7 @@ def of(found: Evidence, chosen: Choice, asked: Asked | None = None) -> list[Effe
 def _signing(asked: Asked, others: int) -> Effect:
     text = certificate(asked)
     if others:
-        text += f" {others} other request{'s' if others > 1 else ''} stay undecided."
+        text += f" {others} other request{'s stay' if others > 1 else ' stays'} undecided."
     if settings.OCMCONSOLE_CSR_SIGNER != "internal":
         return Effect(f"Approves request {asked.name}", "Another signer than the hub issues the certificate.")
     return Effect(f"Signs request {asked.name}", text)

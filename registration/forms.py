@@ -99,22 +99,23 @@ NO_REASON = "Say why: the agent and the audit show it."
 class ReasonForm(forms.Form):
     """A reason that is picked, or written, or both. Django itself refuses NUL in a text."""
 
+    use_required_attribute = False
     preset = forms.ChoiceField(
         label="Usual answer", required=False, choices=[("", "In my own words"), *((each, each) for each in PRESETS)]
     )
     reason = forms.CharField(
         label="Reason",
-        required=False,
         max_length=500,
         strip=True,
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Recorded with your name. The agent sees it in its denied certificate request.",
+        error_messages={"required": NO_REASON},
     )
 
     def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("preset") and self.has_error("reason", "required"):
+            del self.errors["reason"]
         given = [self.cleaned_data.get("preset", ""), self.cleaned_data.get("reason", "")]
-        if not any(given) and "reason" not in self.errors:
-            self.add_error("reason", NO_REASON)
         self.cleaned_data["words"] = " ".join(filter(None, given))
         return self.cleaned_data
 
@@ -127,7 +128,6 @@ class DeclineForm(DecisionForm, ReasonForm):
 
     scope = forms.ChoiceField(
         label="Refuse from now on",
-        required=False,
         initial=Decline.Scope.ASKER,
         widget=forms.RadioSelect,
         choices=[

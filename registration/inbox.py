@@ -34,6 +34,7 @@ GONE_SHOWN = timedelta(minutes=2)
 UNDO = timedelta(minutes=10)
 # Beyond these a page would be slow to make; whoever floods the hub with names must not close it to others.
 MOST_WEIGHED = 1_000
+LONGEST_WHY = 110
 Decision = ClusterFacts.Decision
 
 
@@ -66,9 +67,10 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The two worst facts."""
-        failed = [fact.title for fact in self.found.failed[:2]]
-        return "; ".join([*failed[:1], *(_continued(title) for title in failed[1:])]) or self.found.why
+        """The worst fact, and the next if both fit into two lines."""
+        worst, *others = [fact.title for fact in self.found.failed[:2]] or [self.found.why]
+        both = "; ".join([worst, *(_continued(title) for title in others)])
+        return both if len(both) <= LONGEST_WHY else worst
 
     @property
     def token(self) -> str:

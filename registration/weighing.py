@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from ocmconsole.corekinds.tokens import JOINING
-from registration import identity
+from registration import identity, memory
 from registration.facts import Fact, KeyHistory, Verdict
 
 if TYPE_CHECKING:
@@ -124,7 +124,11 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
     """D9, D10: what was decided before about these keys and those who show them."""
     yield from _declined_facts(found)
     histories = {asked.history for asked in found.waiting}
-    if KeyHistory.UNKNOWN in histories:
+    unknown = {asked.fingerprint for asked in found.waiting if asked.history is KeyHistory.UNKNOWN}
+    if unknown and unknown == {_vouched(found)}:
+        yield Fact(ok=False, title="The key is new for this name, and somebody vouched for it", weight=Verdict.CHECK,
+                   text=f"The annotation {memory.ACCEPT_KEY} names it.")  # fmt: skip
+    elif unknown:
         weight = Verdict.CHECK if settings.OCMCONSOLE_ALLOW_REKEY else Verdict.BLOCKED
         text = "Its agent would renew with its certificate. Whoever asks now has lost that, or never had it."
         yield Fact(ok=False, title=f"“{found.name}” is known, and not under this key", text=text, weight=weight)
@@ -135,6 +139,12 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
                    text="A cluster that comes back brings its key. So does whoever took it.")  # fmt: skip
     if not found.keys:
         yield _first_certificate(found)
+
+
+def _vouched(found: Evidence) -> str:
+    """The key that the ManagedCluster says is the right one (D9); only those write it who may accept."""
+    annotations = (found.cluster.doc["metadata"].get("annotations") or {}) if found.cluster else {}
+    return str(annotations.get(memory.ACCEPT_KEY, ""))
 
 
 def _declined_facts(found: Evidence) -> Iterator[Fact]:

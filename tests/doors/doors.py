@@ -187,25 +187,28 @@ class Forms(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[Form] = []
+        self.open: Form | None = None
         self.area = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        if tag == "form":
-            self.found.append(Form(given.get("action", "")))
+        if tag == "form" and given.get("method") == "post":
+            self.open = Form(given.get("action", ""))
+            self.found.append(self.open)
         elif given.get("type") == "radio" and "checked" not in given:
             return  # a browser sends one of them
-        elif self.found and given.get("name") and tag in {"input", "textarea"} and given.get("type") != "submit":
-            self.found[-1].fields[given["name"]] = given.get("value", "")
+        elif self.open and given.get("name") and tag in {"input", "textarea"} and given.get("type") != "submit":
+            self.open.fields[given["name"]] = given.get("value", "")
             self.area = given["name"] if tag == "textarea" else ""
 
     def handle_endtag(self, tag: str) -> None:
         self.area = "" if tag == "textarea" else self.area
+        self.open = None if tag == "form" else self.open
 
     def handle_data(self, data: str) -> None:
-        if self.area:
-            self.found[-1].fields[self.area] += data
+        if self.open and self.area:
+            self.open.fields[self.area] += data
 
 
 @dataclass

@@ -1,0 +1,606 @@
+"""The inbox, the page of a request and decisions about many: what they show, and what they do for whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from guardian.shortcuts import assign_perm
+
+from clusters.kinds import CLUSTERSET_LABEL
+from clusters.models import ManagedCluster
+from clustersets.models import ManagedClusterSet
+from ocmconsole.corekinds import tokens
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi import models
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.session import actor_for
+from registration import bulk, evidence, identity, inbox, later, queries, services
+from registration.evidence import Verdict
+from registration.forms import packed, unpacked
+from registration.models import CertificateSigningRequest, Decline, Snooze
+from tests import factories as make
+from tests import requests
+from tests.actors import ROOT
+from tests.doors import rights
+from tests.doors.scene import Waiting
+
+pytestmark = pytest.mark.django_db
+
+INBOX = "/approvals/"
+
+
+@pytest.fixture(autouse=True)
+def _hub() -> None:
+    """Bearers of bootstrap tokens may ask, and the hub can sign."""
+    from django.conf import settings
+
+    from ocmconsole.corekinds import defaults
+    from registration import ca, foundation
+
+    ca.ensure(settings.OCMCONSOLE_HOME, ["localhost"])
+    defaults.ensure(Actor.controller("test"))
+    foundation._ensure_registration_objects()
+    make.settle()
+
+
+def person(name: str, **options: Any) -> Any:
+    return get_user_model().objects.create_user(name, **options)
+
+
+@pytest.fixture
+def li() -> Any:
+    return person("li", is_superuser=True)
+
+
+@pytest.fixture
+def browser(li: Any) -> Client:
+    return signed_in(li)
+
+
+def signed_in(user: Any) -> Client:
+    client = Client()
+    client.force_login(user, "django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def bearer(address: str = "10.3.0.17", **terms: Any) -> Actor:
+    """Who shows a new token."""
+    wish = {"name": "web-eu", "ttl": timedelta(hours=1), **terms}
+    token = tokens.issue_bootstrap_token(ROOT, **wish).partition(".")[0]
+    actor = replace(requests.BOOTSTRAP, user=f"system:bootstrap:{token}", credential=f"bootstrap:{token}")
+    return replace(actor, address=address)
+
+
+def asks(name: str, by: Actor, *, request: str = "", key: Any = None) -> Waiting:
+    """A cluster and its request; of one that is there, one more request."""
+    if not ManagedCluster.objects.filter(name=name).exists():
+        make.cluster(name, by=by)
+    return asks_again(name, by, request=request, key=key)
+
+
+def asks_again(name: str, by: Actor, *, request: str = "", key: Any = None) -> Waiting:
+    group = identity.group_of(name)
+    pem = requests.pem(f"{group}:agent", [group, identity.MANAGED_CLUSTERS], key=key)
+    waiting = Waiting(name, request or f"{name}-{CertificateSigningRequest.objects.count():05}")
+    requests.ask(waiting.request, pem, cluster=name, by=by)
+    make.settle()
+    return waiting
+
+
+def titles(name: str) -> dict[str, Verdict]:
+    """What does not hold, with what that means."""
+    return {fact.title: fact.weight for fact in evidence.of(name).failed}
+
+
+def names(page: Any) -> list[str]:
+    return re.findall(r'data-row="([^"]+)"', page.content.decode())
+
+
+def text(page: Any) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
+
+
+def hidden(page: Any, name: str) -> str:
+    found = re.search(rf'name="{name}" value="([^"]*)"', page.content.decode())
+    assert found, name
+    return found[1].replace("&amp;", "&")
+
+
+def seen(page: Any) -> dict[str, str]:
+    return {name: hidden(page, name) for name in ("cluster_rv", "csr_rvs")}
+
+
+def decide(client: Client, act: str, name: str, **values: str) -> Any:
+    page = client.get(f"{INBOX}{name}/")
+    return client.post(f"{INBOX}{name}/{act}/", {**seen(page), **values}, follow=True)
+
+
+# ---------------------------------------------------------------- evidence
+
+
+class TestEvidence:
+    def test_a_usual_request_is_safe_by_seven_facts(self) -> None:
+        asks("web-1", bearer())
+        found = evidence.of("web-1")
+        assert found.verdict is Verdict.SAFE
+        assert found.why == "All 7 hub-checked facts hold"
+
+    def test_a_new_address_range_for_a_token_is_a_check(self) -> None:
+        token = bearer("10.3.0.17")
+        asks("web-1", token)
+        asks("web-2", replace(token, address="10.3.200.1"))
+        asks("web-3", replace(token, address="81.2.9.40"))
+        assert evidence.of("web-2").verdict is Verdict.SAFE
+        assert titles("web-3") == {"New address range for this token": Verdict.CHECK}
+
+    def test_a_token_near_its_end_is_a_check(self) -> None:
+        token = bearer(max_uses=10)
+        for number in range(9):
+            make.cluster(f"web-{number}", by=token)
+        assert "The token is nearly used up: 9 of 10 uses" in titles("web-8")
+
+    def test_a_token_that_was_not_used_for_long_is_a_check(self) -> None:
+        token = bearer()
+        row = BootstrapToken.objects.get()
+        BootstrapToken.objects.update(created=row.created - timedelta(days=60))
+        asks("web-1", token)
+        assert any(title.startswith("The token had not been used since") for title in titles("web-1"))
+
+    def test_the_agent_of_another_cluster_is_blocked(self) -> None:
+        asks("web-1", replace(requests.agent("web-2"), groups=ROOT.groups))
+        assert titles("web-1")["The agent of another cluster asks for this name"] is Verdict.BLOCKED
+        with pytest.raises(Exception, match="web-1 is blocked: The agent of another cluster"):
+            services.accept_cluster(ROOT, "web-1")
+
+    def test_a_key_that_two_clusters_use_is_a_check(self) -> None:
+        key, token = ec.generate_private_key(ec.SECP256R1()), bearer()
+        asks("web-1", token, key=key)
+        asks("web-2", token, key=key)
+        assert titles("web-1") == titles("web-2") == {"Another cluster uses the same key": Verdict.CHECK}
+
+    def test_a_weak_key_that_is_allowed_is_a_check(self) -> None:
+        asks("web-1", bearer(), key=rsa.generate_private_key(65_537, 2_048))
+        assert titles("web-1") == {"A key of type RSA 2048 is weak, though it is allowed": Verdict.CHECK}
+
+    @pytest.mark.contract("D9")
+    def test_a_name_that_comes_back_with_its_key_is_a_check(self) -> None:
+        key, token = ec.generate_private_key(ec.SECP256R1()), bearer()
+        asks("web-1", token, key=key)
+        services.accept_cluster(ROOT, "web-1")
+        make.settle()
+        from clusters.kinds import MANAGED_CLUSTER
+        from ocmconsole.kubeapi import verbs
+        from ocmconsole.kubeapi.kinds import Key
+
+        verbs.delete(ROOT, MANAGED_CLUSTER, Key("", "web-1"))
+        make.settle()
+        assert not ManagedCluster.objects.filter(name="web-1").exists()
+        asks("web-1", token, key=key)
+        found = evidence.of("web-1")
+        assert [title.partition(",")[0] for title in titles("web-1")] == ["The name was seen before with the same key"]
+        assert [life.removed_by for life in found.earlier] == ["root"]
+
+    def test_evidence_that_cannot_be_computed_is_a_check_and_breaks_no_page(self, browser: Client) -> None:
+        broken, token = asks("web-1", bearer()), bearer()
+        asks("web-2", token)
+        with models.writing():
+            CertificateSigningRequest.objects.filter(name=broken.request).update(wire='{"metadata": {}, "spec": {}}')
+        assert titles("web-1") == {"The evidence could not be computed": Verdict.CHECK}
+        page = browser.get(INBOX)
+        assert names(page) == ["web-1", "web-2"]
+        assert browser.get(f"{INBOX}web-1/").status_code == 200
+
+    def test_the_number_of_queries_does_not_grow(self, browser: Client) -> None:
+        token = bearer()
+
+        def queries_of(path: str) -> int:
+            with CaptureQueriesContext(
+                connection,
+            ) as captured:
+                assert browser.get(path).status_code == 200
+            return len(captured)
+
+        for number in range(2):
+            asks(f"web-{number}", token)
+        browser.get(INBOX)
+        few = [queries_of(path) for path in (INBOX, f"{INBOX}-/selected/?all=safe", f"{INBOX}web-1/")]
+        for number in range(2, 14):
+            asks(f"web-{number}", token)
+        many = [queries_of(path) for path in (INBOX, f"{INBOX}-/selected/?all=safe", f"{INBOX}web-1/")]
+        assert many == few
+        assert max(few) < 70
+
+
+# ---------------------------------------------------------------- the list
+
+
+class TestInbox:
+    def test_the_worst_is_first_and_the_first_sentence_says_the_news(self, browser: Client) -> None:
+        token = bearer()
+        asks("safe-1", token)
+        asks("safe-2", token)
+        make.cluster("check-1", by=token)
+        asks("blocked-1", token)
+        asks_again("blocked-1", replace(token, address="203.0.113.9"))
+        page = browser.get(INBOX)
+        assert names(page) == ["blocked-1", "check-1", "safe-1", "safe-2"]
+        assert "4 clusters ask to join. 2 are safe to accept together, 1 needs a look, 1 is blocked." in text(page)
+        assert "2 keys 2 askers" in text(page)
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ("q=eu-web-*", ["eu-web-1", "eu-web-2"]),
+            ("q=lyon", ["edge-lyon"]),
+            ("source=10.7.0.0/16", ["edge-lyon"]),
+            ("source=10.3.0.17", ["eu-web-1", "eu-web-2"]),
+            ("age=older-hour", []),
+            ("age=hour", ["eu-web-1", "eu-web-2", "edge-lyon"]),
+            ("verdict=blocked", []),
+            ("verdict=safe&q=lyon", ["edge-lyon"]),
+            ("page=junk", ["eu-web-1", "eu-web-2", "edge-lyon"]),
+        ],
+    )
+    def test_it_is_filtered(self, browser: Client, query: str, expected: list[str]) -> None:
+        web, edge = bearer(), bearer("10.7.0.22", name="edge-fr")
+        asks("eu-web-1", web)
+        asks("eu-web-2", web)
+        asks("edge-lyon", edge)
+        assert names(browser.get(f"{INBOX}?{query}")) == expected
+        token = edge.credential.partition(":")[2]
+        assert names(browser.get(f"{INBOX}?token={token}")) == ["edge-lyon"]
+
+    @pytest.mark.parametrize("query", ["source=over-there", "source=10.0.0.0/99", "verdict=good", "q=%00", "age=1"])
+    def test_a_filter_that_cannot_be_read_filters_nothing(self, browser: Client, query: str) -> None:
+        asks("web-1", bearer())
+        page = browser.get(f"{INBOX}?{query}")
+        assert (page.status_code, names(page)) == (400, ["web-1"])
+
+    def test_what_somebody_decided_stays_greyed_for_a_moment(self, browser: Client) -> None:
+        token = bearer()
+        asks("web-1", token)
+        asks("web-2", token)
+        services.accept_cluster(actor_for(person("ana", is_superuser=True)), "web-1")
+        page = browser.get(INBOX)
+        assert names(page) == ["web-1", "web-2"]
+        assert "web-1 Decided Accepted by ana" in text(page)
+        assert "1 cluster asks to join." in text(page)
+
+    def test_nobody_waiting_shows_the_last_decisions(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        services.decline_cluster(ROOT, "web-1", reason="Not ours.")
+        page = browser.get(INBOX)
+        assert "No cluster is waiting." in text(page)
+        assert "web-1 declined by root: Not ours." in text(page)
+
+    def test_a_page_holds_fifty(self, browser: Client) -> None:
+        token = bearer()
+        for number in range(52):
+            make.cluster(f"web-{number:02}", by=token)
+        first, second = browser.get(INBOX), browser.get(f"{INBOX}?page=50")
+        assert (len(names(first)), len(names(second))) == (50, 2)
+        assert "of 52" in text(first)
+
+    @pytest.mark.contract("D16")
+    def test_nobody_reads_of_what_he_may_not_see(self) -> None:
+        mallory = signed_in(person("mallory"))
+        token = bearer()
+        asks("web-1", token)
+        asks_again("web-1", token)
+        asks("web-2", token)
+        services.accept_cluster(ROOT, "web-2")
+        for path in ("", "-/decided/", "-/superseded/", "-/selected/?all=safe", "-/together/?select=web-1"):
+            page = mallory.get(f"{INBOX}{path}")
+            assert page.status_code == 200
+            assert "web-1" not in text(page).replace("select=web-1", "")
+            assert "web-2" not in text(page)
+        assert mallory.get(f"{INBOX}web-1/").status_code == 404
+        assert mallory.get(f"{INBOX}web-1/effects/").status_code == 404
+        assert mallory.post(f"{INBOX}web-1/later/", {"until": "hour"}).status_code == 404
+
+    @pytest.mark.contract("D2")
+    @pytest.mark.parametrize("allow", [rights.by_guardian, rights.by_group, rights.by_rules, rights.but_accept])
+    def test_who_may_accept_what_is_the_same_for_one_and_for_many(self, allow: Callable[..., None]) -> None:
+        ana, token = person("ana"), bearer()
+        waiting = [asks(name, token) for name in ("web-1", "web-2", "web-3")]
+        allow(ana, *waiting[:2])
+        actor = actor_for(ana)
+        each = {name for name in ("web-1", "web-2", "web-3") if services.may_accept(actor, name).allowed}
+        assert services.acceptable(actor, ["web-1", "web-2", "web-3"]) == each
+
+    def test_superseded_requests_have_a_tab(self, browser: Client) -> None:
+        token = bearer()
+        asks("web-1", token, request="first")
+        asks_again("web-1", token, request="second")
+        assert re.search("first with the key SHA256:.* gave way to second", text(browser.get(f"{INBOX}-/superseded/")))
+        assert "2 requests 1 superseded" in text(browser.get(INBOX))
+
+
+# ---------------------------------------------------------------- one request
+
+
+class TestRequest:
+    @pytest.mark.contract("A6")
+    def test_effects_say_what_accepting_does_now(self, browser: Client) -> None:
+        make.clusterset("web")
+        team = Group.objects.create(name="web-operators")
+        raj = person("raj")
+        raj.groups.add(team)
+        assign_perm("clustersets.view_managedclusterset", team, ManagedClusterSet.objects.get(name="web"))
+        waiting = asks("web-1", bearer())
+        page = text(browser.get(f"{INBOX}web-1/"))
+        for effect in (f"Signs request {waiting.request}", "Creates namespace web-1", "Joins set default"):
+            assert effect in page
+        assert "can see it" not in page
+        moved = text(browser.get(f"{INBOX}web-1/effects/?set=web"))
+        assert "Moves to set web" in moved
+        assert "1 team, 1 person can see it through its sets web-operators." in moved
+        assert "kubectl label managedcluster web-1 --overwrite" in moved
+
+    @pytest.mark.contract("A6")
+    def test_the_chosen_set_is_joined_in_the_same_act(self, browser: Client) -> None:
+        make.clusterset("web")
+        asks("web-1", bearer())
+        decide(browser, "accept", "web-1", clusterset="web")
+        row = make.stored("web-1")
+        assert (row.hub_accepts_client, row.labels[CLUSTERSET_LABEL]) == (True, "web")
+
+    @pytest.mark.contract("A6")
+    def test_a_set_that_the_person_may_not_join_is_neither_offered_nor_given(self) -> None:
+        make.clusterset("web")
+        ana, waiting = person("ana"), asks("web-1", bearer())
+        rights.by_guardian(ana, waiting)
+        rights.allow(ana, "change", waiting)
+        client = signed_in(ana)
+        assert "Change set" not in text(client.get(f"{INBOX}web-1/"))
+        answer = decide(client, "accept", "web-1", clusterset="web")
+        assert answer.status_code == 403
+        assert "cannot add/remove a ManagedCluster to/from ManagedClusterSet" in text(answer)
+        assert not make.stored("web-1").hub_accepts_client
+        assert CertificateSigningRequest.objects.get(name=waiting.request).state == "Pending"
+
+    def test_who_may_only_look_sees_everything_and_why_the_buttons_are_off(self) -> None:
+        vera, waiting = person("vera"), asks("web-1", bearer())
+        rights.but_accept(vera, waiting)
+        page = signed_in(vera).get(f"{INBOX}web-1/")
+        assert "All 7 hub-checked facts hold" in text(page)
+        assert "clusters.accept_managedcluster" in text(page)
+        assert "/access/explain/?verb=update&amp;resource=managedclusters%2Faccept" in page.content.decode()
+        assert f"{INBOX}web-1/accept/" not in page.content.decode()
+
+    def test_without_a_request_both_choices_are_explained(self, browser: Client) -> None:
+        make.cluster("web-1", by=bearer())
+        page = text(browser.get(f"{INBOX}web-1/"))
+        assert "Accept now The cluster is let in by its name." in page
+        assert "Wait Nothing is lost" in page
+
+    def test_neighbours_are_those_of_the_inbox(self, browser: Client) -> None:
+        token = bearer()
+        for name in ("web-1", "web-2", "web-3"):
+            asks(name, token)
+        page = browser.get(f"{INBOX}web-2/").content.decode()
+        assert "2 of 3" in page
+        assert re.findall(r'href="/approvals/(web-\d)/" rel="(prev|next)"', page) == [
+            ("web-1", "prev"),
+            ("web-3", "next"),
+        ]
+
+
+# ---------------------------------------------------------------- decisions
+
+
+class TestDecision:
+    def test_the_evidence_is_kept_with_the_decision(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        decide(browser, "accept", "web-1")
+        note = AuditEvent.objects.get(act=queries.EVIDENCE)
+        told = {entry["path"]: entry["new"] for entry in note.diff}
+        assert (note.user, note.name, note.reason, told["evidence.verdict"]) == ("li", "web-1", "accepted", "safe")
+        assert len(told["evidence.facts"]) == 7
+        page = text(browser.get(f"{INBOX}-/decided/"))
+        assert re.search("web-1 Accepted li .* Safe holds: One key asks for this name", page)
+
+    def test_a_decision_by_kubectl_has_no_evidence(self, browser: Client) -> None:
+        make.cluster("web-1", by=bearer())
+        make.accept("web-1")
+        assert "web-1 Accepted root just now not recorded" in re.sub(
+            r"\d+ s ago", "just now", text(browser.get(f"{INBOX}-/decided/"))
+        )
+
+    @pytest.mark.parametrize(
+        ("happens", "told"),
+        [
+            (lambda: make.label("web-1", env="prod"), "the cluster was changed: labels"),
+            (lambda: make.accept("web-1"), "the cluster was accepted by root"),
+            (
+                lambda: asks_again(
+                    "web-1", replace(requests.BOOTSTRAP, credential="bootstrap:zzzzzz"), request="other"
+                ),
+                r"a second request arrived, other, whose key differs: SHA256:",
+            ),
+            (lambda: services.decline_cluster(ROOT, "web-1", reason="No."), "the request web-1-00000 is denied"),
+        ],
+    )
+    @pytest.mark.parametrize("act", ["accept", "decline"])
+    def test_a_stale_page_says_what_changed_and_does_nothing(
+        self, browser: Client, happens: Callable[[], object], told: str, act: str
+    ) -> None:
+        asks("web-1", bearer())
+        stale = seen(browser.get(f"{INBOX}web-1/"))
+        happens()
+        before = ManagedCluster.objects.get(name="web-1").resource_version
+        answer = browser.post(f"{INBOX}web-1/{act}/", {**stale, "reason": "No.", "scope": "asker"})
+        assert answer.status_code == 409
+        assert re.search(f"nothing was done. What changed: .*{told}", text(answer))
+        assert ManagedCluster.objects.get(name="web-1").resource_version == before
+
+    @pytest.mark.contract("D10")
+    def test_a_decline_of_the_name_refuses_whoever_asks_for_it(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        decide(browser, "decline", "web-1", reason="Not ours.", scope="name")
+        other = asks_again("web-1", bearer("203.0.113.9"))
+        assert requests.state(other.request) == "Denied"
+        assert "Whoever asks for this name is refused" in text(browser.get(f"{INBOX}web-1/"))
+
+    @pytest.mark.contract("D10")
+    def test_a_decline_of_the_asker_leaves_the_name_to_others(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        decide(browser, "decline", "web-1", preset="Nobody expects this cluster.", scope="asker")
+        assert Decline.objects.get().reason == "Nobody expects this cluster."
+        assert requests.state(asks_again("web-1", bearer("203.0.113.9")).request) == "Pending"
+
+    @pytest.mark.contract("D10")
+    def test_a_decline_of_the_token_revokes_it(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        answer = decide(browser, "decline", "web-1", reason="Leaked.", scope="token")
+        assert "The token web-eu is revoked." in text(answer)
+        assert BootstrapToken.objects.get().revoked_at is not None
+
+    def test_a_token_of_somebody_else_is_not_offered_for_revocation(self) -> None:
+        ana, waiting = person("ana"), asks("web-1", bearer())
+        rights.by_guardian(ana, waiting)
+        client = signed_in(ana)
+        assert "This token, for any name" not in text(client.get(f"{INBOX}web-1/"))
+        assert decide(client, "decline", "web-1", reason="Leaked.", scope="token").status_code == 400
+        assert BootstrapToken.objects.get().revoked_at is None
+        assert not Decline.objects.exists()
+
+    def test_a_decline_can_be_undone_for_ten_minutes(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        decide(browser, "decline", "web-1", reason="Not ours.", scope="asker")
+        assert "You declined web-1" in text(browser.get(INBOX))
+        assert "You declined" not in text(signed_in(person("ana", is_superuser=True)).get(INBOX))
+        browser.post(f"{INBOX}web-1/lift/")
+        assert "You declined" not in text(browser.get(INBOX))
+        assert Decline.objects.get().lifted_by == "li"
+
+    def test_no_reason_is_no_decline(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        answer = decide(browser, "decline", "web-1", reason=" ", scope="asker")
+        assert answer.status_code == 400
+        assert "Say why" in text(answer)
+        assert not Decline.objects.exists()
+
+
+class TestLater:
+    def test_it_is_hidden_for_the_person_alone_until_it_changes(self, browser: Client) -> None:
+        token = bearer()
+        asks("web-1", token)
+        ana = signed_in(person("ana", is_superuser=True))
+        decide(browser, "later", "web-1", until="changed")
+        assert names(browser.get(INBOX)) == []
+        assert "1 that you put off still waits" in text(browser.get(INBOX))
+        assert names(browser.get(f"{INBOX}?later=1")) == ["web-1"]
+        assert names(ana.get(INBOX)) == ["web-1"]
+        asks_again("web-1", token)
+        assert names(browser.get(INBOX)) == ["web-1"]
+
+    def test_its_time_ends_it(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        decide(browser, "later", "web-1", until="hour")
+        assert names(browser.get(INBOX)) == []
+        Snooze.objects.update(until=timezone.now())
+        assert names(browser.get(INBOX)) == ["web-1"]
+
+    def test_it_can_be_brought_back(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        decide(browser, "later", "web-1", until="monday")
+        assert "You put it off until" in text(browser.get(f"{INBOX}web-1/"))
+        browser.post(f"{INBOX}web-1/back/")
+        assert names(browser.get(INBOX)) == ["web-1"]
+
+
+# ---------------------------------------------------------------- many at once
+
+
+class TestBulk:
+    def test_sums_are_those_of_the_selection(self, browser: Client) -> None:
+        make.clusterset("web")
+        token = bearer()
+        for name in ("web-1", "web-2", "web-3"):
+            asks(name, token)
+        make.label("web-1", {CLUSTERSET_LABEL: "web"})
+        bar = text(browser.get(f"{INBOX}-/selected/?select=web-1&select=web-3&select=nobody"))
+        assert (
+            bar
+            == "2 of 3 safe requests selected · they join web (1) and default (1) Clear Decline… Preview and accept 2…"
+        )
+        assert "3 of 3 safe requests selected" in text(browser.get(f"{INBOX}?all=safe"))
+
+    def test_what_was_shown_is_accepted_and_each_has_its_result(self, browser: Client) -> None:
+        token = bearer()
+        waiting = [asks(f"web-{number}", token) for number in range(3)]
+        page = browser.get(f"{INBOX}-/together/?act=accept&all=safe")
+        rows = [
+            value.replace("&amp;", "&") for value in re.findall(r'name="row" value="([^"]+)"', page.content.decode())
+        ]
+        make.label("web-1", env="prod")
+        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows}, follow=True)
+        assert "2 of 3 clusters accepted" in text(answer)
+        assert "web-1 Left as it is The request changed while you were reading it; nothing was done." in text(answer)
+        make.settle()
+        assert [requests.state(each.request) for each in waiting] == ["Issued", "Pending", "Issued"]
+
+    def test_one_that_is_blocked_is_left_out_and_refused(self, browser: Client) -> None:
+        token = bearer()
+        asks("web-1", token)
+        asks_again("web-1", replace(token, address="203.0.113.9"))
+        page = browser.get(f"{INBOX}-/together/?act=accept&select=web-1")
+        assert "Left out: decided one by one" in text(page)
+        row = packed("web-1", later.seen_of(evidence.of("web-1")))
+        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row]}, follow=True)
+        assert "0 of 1 cluster accepted" in text(answer)
+        assert not make.stored("web-1").hub_accepts_client
+
+    @pytest.mark.contract("D2")
+    def test_it_stops_at_the_first_missing_right(self) -> None:
+        ana, token = person("ana"), bearer()
+        waiting = [asks(f"web-{number}", token) for number in range(4)]
+        rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
+        chosen = [(each.name, later.seen_of(evidence.of(each.name))) for each in waiting]
+        results = bulk.accept(actor_for(ana), chosen)
+        assert [str(result.state) for result in results] == ["done", "refused", "not tried", "not tried"]
+        assert [make.stored(each.name).hub_accepts_client for each in waiting] == [True, False, False, False]
+
+    def test_one_reason_declines_all(self, browser: Client) -> None:
+        token = bearer()
+        rows = [packed(name, later.seen_of(evidence.of(asks(name, token).name))) for name in ("web-1", "web-2")]
+        form = {"act": "decline", "row": rows}
+        assert browser.post(f"{INBOX}-/together/", form).status_code == 400
+        answer = browser.post(f"{INBOX}-/together/", {**form, "reason": "Not ours."}, follow=True)
+        assert "2 of 2 clusters declined" in text(answer)
+        assert set(Decline.objects.values_list("reason", flat=True)) == {"Not ours."}
+
+    def test_many_are_confirmed_by_their_number(self, browser: Client) -> None:
+        token = bearer()
+        for number in range(21):
+            make.cluster(f"web-{number:02}", by=token)
+        rows = [packed(row.name, row.seen) for row in inbox.of(ROOT).rows]
+        refused = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows})
+        assert (refused.status_code, "Type 21 to confirm." in text(refused)) == (400, True)
+        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows, "count": "21"}, follow=True)
+        assert "21 of 21 clusters accepted" in text(answer)
+
+    @pytest.mark.parametrize("row", ["", "x", "name=%00", "cluster=1", "&" * 500, "name=a&of b=c"])
+    def test_a_damaged_page_does_nothing(self, browser: Client, row: str) -> None:
+        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row, "\0"]}, follow=True)
+        assert answer.status_code == 400
+        assert "This page is damaged" in text(answer)
+
+    def test_names_of_requests_may_hold_anything(self) -> None:
+        asks("web-1", bearer(), request="a=b,c&d e+f;g")
+        found = later.seen_of(evidence.of("web-1"))
+        assert unpacked(packed("web-1", found)) == ("web-1", found)
