@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -31,8 +32,9 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
-    """One symbol of the sprite; decorative, so the words beside it must say the same."""
+    """One symbol of the sprite; decorative, so the words beside it must say the same. A page may have hundreds."""
     return format_html(
         '<svg class="oc-i" aria-hidden="true" focusable="false"><use href="{}#{}"/></svg>',
         static("vendor/icons.svg"),

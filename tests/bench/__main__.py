@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests import hub as hubs
 from tests import servers
-from tests.bench import machine, rows
+from tests.bench import machine, pages, rows
 from tests.bench.goals import GOALS
 from tests.hub import ROOT, Hub
 
@@ -33,6 +33,9 @@ def main() -> None:
         tell(f"\n{database}\n{HEADER}")
         with served(database) as hub:
             found += [told(row, database) for row in rows.measure(hub, rows.QUICK if quick else _whole())]
+        with served(database) as hub:  # one whose fleet is let in
+            scale = rows.QUICK if quick else _whole()
+            found += [told(row, database) for row in pages.measure(hub, scale.clusters, scale.rounds)]
     tell(f"\nload after {machine.load()}")
     LATEST.parent.mkdir(parents=True, exist_ok=True)
     LATEST.write_text(

@@ -35,12 +35,11 @@ TAINTS = ("ocmconsole.io/maintenance", "dedicated", "cluster.open-cluster-manage
 # Of a thousand clusters, how many are in each state; the others are well. ``troubled`` times as many where few are made.
 SHARES = {"expired": 1, "silent": 4, "unhealthy": 2, "skewed": 2, "disconnected": 3, "declined": 2, "joining": 3}
 ROOT = Actor(user="root", groups=(MASTERS, AUTHENTICATED))
-PERSON, PASSWORD = "bench", "ten-thousand-clusters"
 
 
-def admit() -> None:
+def admit(name: str, password: str) -> None:
     """A person who may see everything."""
-    User.objects.create_superuser(PERSON, password=PASSWORD)
+    User.objects.create_superuser(name, password=password)
 
 
 def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:

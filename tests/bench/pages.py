@@ -1,0 +1,74 @@
+"""Pages of the console among ten thousand clusters, as a browser asks for them: signed in, compressed, one at a time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from tests.bench import callers, machine
+from tests.bench.rows import Row
+from tests.hub import Hub
+
+PERSON, PASSWORD = "bench", "ten-thousand-clusters"
+PAGES = {
+    "list": "/clusters/",
+    "latest changes": "/clusters/?sort=since",
+    "filter": "/clusters/?status=attention&set=web",
+    "claim and label": "/clusters/?claim=region%3Dlyon&label=env%3Dprod&sort=certificate",
+    "search": "/clusters/?q=web-01",
+    "palette": "/search/?q=web-01",
+    "overview": "/",
+}
+
+
+def measure(hub: Hub, clusters: int, rounds: int) -> Iterator[Row]:
+    """The slowest page's 95th percentile; the detail has all of them, with their size as it was sent."""
+    hub.manage(
+        "shell", "-c", f"from tests.bench import crowd; crowd.admit({PERSON!r}, {PASSWORD!r}); crowd.fill({clusters})"
+    )
+    found, told = [], []
+    with signed_in(hub) as browser:
+        machine.settle()
+        for name, path in PAGES.items():
+            taken, size = _ask(browser, path, rounds)
+            p95 = callers.percentiles(taken)["p95"] * 1000
+            found.append(p95)
+            told.append(f"{name} {p95:.0f} ms, {size / 1024:.0f} kB")
+    yield Row("page_p95_ms", max(found), f"among {clusters} clusters, {rounds} times each: {'; '.join(told)}")
+
+
+@contextmanager
+def signed_in(hub: Hub, name: str = PERSON, password: str = PASSWORD) -> Iterator[httpx.Client]:
+    """A browser without eyes, past the door."""
+    with httpx.Client(base_url=hub.console_url, timeout=60, headers={"Accept-Encoding": "gzip"}) as browser:
+        _sign_in(browser, name, password)
+        yield browser
+
+
+def _sign_in(browser: httpx.Client, name: str, password: str) -> None:
+    door = browser.get("/login/")
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', door.text)
+    field = re.search(r'name="(login|username)"', door.text)
+    if token is None or field is None:
+        raise callers.UnexpectedError(f"the door has no form: {door.text[:300]}")
+    form = {"csrfmiddlewaretoken": token[1], field[1]: name, "password": password}
+    answer = browser.post("/login/", data=form, headers={"Referer": f"{browser.base_url}login/"})
+    if answer.status_code != httpx.codes.FOUND:
+        raise callers.UnexpectedError(f"the door stays shut: {answer.status_code} {answer.text[:300]}")
+
+
+def _ask(browser: httpx.Client, path: str, rounds: int) -> tuple[list[float], int]:
+    taken, size = [], 0
+    for number in range(rounds + 1):
+        began = time.monotonic()
+        answer = browser.get(path)
+        if answer.status_code != httpx.codes.OK:
+            raise callers.UnexpectedError(f"GET {path}: {answer.status_code} {answer.text[:300]}")
+        if number:  # the first one fills what is read once
+            taken.append(time.monotonic() - began)
+        size = answer.num_bytes_downloaded
+    return taken, size
