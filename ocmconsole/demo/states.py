@@ -215,7 +215,7 @@ def waiting(fleet: Fleet) -> None:
 
 
 def disconnected(fleet: Fleet) -> None:
-    agent = fleet.inside()
+    agent = fleet.inside(days=(21, 100))
     moment = fleet.story.ago(HOUR, 20 * DAY)
     agent.expected_until = moment
     fleet.story.at(moment, lambda: services.disconnect_cluster(actor("ana"), agent.name))

@@ -31,6 +31,7 @@ PAGES = [
     "/clusters/?status=healthy",
     "/clusters/?q=nothing-like-it",
     "/clusters/erp-de-01/",
+    "/clusters/erp-de-01/health/",
     "/clusters/erp-de-01/identity/",
     "/clusters/erp-de-01/taints/",
     "/clusters/erp-de-01/claims/",
