@@ -46,7 +46,7 @@ def test_a_span_is_told_in_its_largest_whole_unit(length: timedelta, said: str) 
 @pytest.mark.usefixtures("frozen")
 def test_an_age_shows_the_exact_moment_on_demand() -> None:
     assert console.age(NOW - timedelta(minutes=4)) == (
-        '<time datetime="2026-11-21T02:17:11Z" title="21 Nov 2026, 02:17:11 UTC">4 min</time>'
+        '<time datetime="2026-11-21T02:17:11Z" title="21 Nov 2026, 02:17:11 UTC" data-age>4 min</time>'
     )
 
 
