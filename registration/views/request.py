@@ -12,7 +12,6 @@ from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ClusterFacts
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi import shown
 from ocmconsole.kubeapi.links import audit_url, explain_url
@@ -200,12 +199,14 @@ def _commands(found: Evidence, chosen: effects.Choice) -> list[str]:
 
 
 def _decision(found: Evidence) -> inbox.Outcome | None:
-    """The last word, unless something new waits."""
-    facts = found.facts
-    accepted = bool(found.cluster and found.cluster.hub_accepts_client)
-    if (found.waiting and facts.decision != ClusterFacts.Decision.ACCEPTED) or (accepted and found.waiting):
+    """The last word, unless something new waits, or it was said about an earlier cluster of the name."""
+    decided_at, cluster = found.facts.decided_at, found.cluster
+    if found.waiting or decided_at is None:
         return None
-    return inbox.outcome_of(facts)
+    is_of_another = cluster is not None and decided_at < cluster.created
+    if is_of_another and not found.declines:
+        return None
+    return inbox.outcome_of(found.facts)
 
 
 def _raw(found: Evidence) -> list[tuple[str, str]]:

@@ -10,8 +10,6 @@ from playwright.sync_api import expect
 from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
 from tests.fleet import Fleet
 
-STALE = "The request changed while you were reading it; nothing was done."
-
 
 def accepts(fleet: Fleet, name: str) -> bool:
     return bool(fleet.cluster(name)["spec"]["hubAcceptsClient"])
@@ -47,63 +45,6 @@ class TestSession:
 
 
 class TestDecision:
-    def test_accepting_leads_from_the_inbox_to_the_cluster(self, console: Console, fleet: Fleet) -> None:
-        fleet.ask("welcome")
-        console.sign_in()
-        console.page.get_by_role("link", name="Review welcome").click()
-        expect(console.page.get_by_text("Safe: all 5 checks hold")).to_be_visible()
-        console.page.get_by_role("button", name="Accept welcome").click()
-        expect(console.page.get_by_role("status")).to_contain_text("welcome is accepted; its request welcome-")
-        expect(console.page.get_by_role("link", name="Review welcome")).to_have_count(0)
-        console.page.get_by_role("link", name="Clusters", exact=True).first.click()
-        console.page.get_by_role("link", name="welcome", exact=True).click()
-        expect(console.page.get_by_role("heading", name="welcome", level=1)).to_be_visible()
-        expect(console.page.locator("#state")).to_contain_text(re.compile("certificate is issued|Accepted;"))
-        assert accepts(fleet, "welcome")
-
-    def test_a_decline_needs_its_reason_and_shows_it(self, console: Console, fleet: Fleet) -> None:
-        fleet.ask("unwelcome")
-        console.sign_in()
-        console.open("/approvals/unwelcome/")
-        console.page.get_by_text("Decline…").click()
-        console.page.get_by_label("Reason").fill("   ")
-        console.page.get_by_role("button", name="Decline unwelcome").click()
-        expect(console.page.get_by_label("Reason")).to_have_accessible_description(re.compile("Say why"))
-        expect(console.page.get_by_label("Reason")).to_have_attribute("aria-invalid", "true")
-        console.page.get_by_label("Reason").fill("Nobody knows this machine.")
-        console.page.get_by_role("button", name="Decline unwelcome").click()
-        expect(console.page.get_by_role("status")).to_contain_text("unwelcome is declined.")
-        expect(console.page.get_by_role("listitem").filter(has_text="unwelcome")).to_contain_text(
-            "Nobody knows this machine."
-        )
-        assert not accepts(fleet, "unwelcome")
-
-    def test_a_stale_page_says_what_happened_and_changes_nothing(self, console: Console, fleet: Fleet) -> None:
-        fleet.ask("restless")
-        console.sign_in()
-        console.open("/approvals/restless/")
-        fleet.request("restless")
-        console.page.get_by_role("button", name="Accept restless").click()
-        expect(console.page.get_by_role("status")).to_contain_text(STALE)
-        expect(console.page.get_by_text("The newest of 2 keys counts").first).to_be_visible()
-        assert not accepts(fleet, "restless")
-
-    def test_two_askers_block_the_acceptance(self, console: Console, fleet: Fleet) -> None:
-        fleet.ask("contested")
-        fleet.request("contested", token="stores")
-        console.sign_in()
-        console.open("/approvals/contested/")
-        expect(console.page.get_by_text("Blocked: 1 problem")).to_be_visible()
-        expect(console.page.get_by_role("button", name="Accept contested")).to_have_count(0)
-        expect(console.page.get_by_role("row").filter(has_text="Credential")).to_contain_text(["token stores"])
-
-    def test_who_may_only_look_learns_which_permission_is_missing(self, console: Console, fleet: Fleet) -> None:
-        fleet.ask("locked")
-        console.sign_in(VIEWER, VIEWERS_PASSWORD)
-        console.open("/approvals/locked/")
-        expect(console.page.get_by_text("clusters.accept_managedcluster")).to_be_visible()
-        expect(console.page.locator("main").get_by_role("button", name=re.compile("Accept|Decline"))).to_have_count(0)
-
     def test_disconnecting_withdraws_the_acceptance(self, console: Console, fleet: Fleet) -> None:
         fleet.accept(fleet.ask("leaving"))
         console.sign_in()
@@ -130,39 +71,6 @@ class TestList:
         expect(rows).to_contain_text("narrow-1")
         console.page.get_by_role("link", name="Clear the name filter").click()
         expect(console.page).to_have_url(re.compile(r"\?status=needs-review$"))
-
-
-class TestWithoutMouseOrScript:
-    def test_the_keyboard_alone_gets_a_cluster_in(self, console: Console, fleet: Fleet) -> None:
-        fleet.ask("by-keyboard")
-        keyboard = console.page.keyboard
-        console.open("/login/")
-        keyboard.type("admin")
-        console.tab_to(console.page.get_by_label("Password"))
-        keyboard.type(console.password)
-        keyboard.press("Enter")
-        expect(console.page.get_by_role("heading", name="Approvals", level=1)).to_be_visible()
-        console.tab_to(console.page.get_by_role("link", name="Skip to content"))
-        keyboard.press("Enter")
-        console.tab_to(console.page.get_by_role("link", name="by-keyboard", exact=True))
-        keyboard.press("Enter")
-        expect(console.page.get_by_role("heading", name="by-keyboard wants to join")).to_be_visible()
-        console.tab_to(console.page.get_by_role("button", name="Accept by-keyboard"))
-        keyboard.press("Enter")
-        expect(console.page.get_by_role("status")).to_contain_text("by-keyboard is accepted")
-
-    @pytest.mark.parametrize("decision", ["accept", "decline"])
-    def test_everything_works_without_scripts(self, scriptless: Console, fleet: Fleet, decision: str) -> None:
-        name = f"scriptless-{decision}"
-        fleet.ask(name)
-        page = scriptless.page
-        scriptless.sign_in()
-        page.get_by_role("link", name=f"Review {name}").click()
-        if decision == "decline":
-            page.get_by_text("Decline…").click()
-            page.get_by_label("Reason").fill("Not ours.")
-        page.get_by_role("button", name=f"{decision.capitalize()} {name}").click()
-        expect(page.get_by_role("status")).to_contain_text(f"{name} is {decision.rstrip('e')}ed")
 
 
 class TestDjangoAdmin:

@@ -18,13 +18,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters.kinds import CLUSTERSET_LABEL
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import models
+from ocmconsole.kubeapi import models, verbs
 from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
 from registration import bulk, evidence, identity, inbox, later, queries, services
@@ -98,6 +99,12 @@ def asks_again(name: str, by: Actor, *, request: str = "", key: Any = None) -> W
     requests.ask(waiting.request, pem, cluster=name, by=by)
     make.settle()
     return waiting
+
+
+def remove(name: str) -> None:
+    verbs.delete(ROOT, MANAGED_CLUSTER, Key("", name))
+    make.settle()
+    assert not ManagedCluster.objects.filter(name=name).exists()
 
 
 def titles(name: str) -> dict[str, Verdict]:
@@ -181,13 +188,7 @@ class TestEvidence:
         asks("web-1", token, key=key)
         services.accept_cluster(ROOT, "web-1")
         make.settle()
-        from clusters.kinds import MANAGED_CLUSTER
-        from ocmconsole.kubeapi import verbs
-        from ocmconsole.kubeapi.kinds import Key
-
-        verbs.delete(ROOT, MANAGED_CLUSTER, Key("", "web-1"))
-        make.settle()
-        assert not ManagedCluster.objects.filter(name="web-1").exists()
+        remove("web-1")
         asks("web-1", token, key=key)
         found = evidence.of("web-1")
         assert [title.partition(",")[0] for title in titles("web-1")] == ["The name was seen before with the same key"]
@@ -386,6 +387,18 @@ class TestRequest:
         page = text(browser.get(f"{INBOX}web-1/"))
         assert "Accept now The cluster is let in by its name." in page
         assert "Wait Nothing is lost" in page
+
+    def test_what_was_said_of_an_earlier_cluster_does_not_decide_about_this_one(self, browser: Client) -> None:
+        token = bearer()
+        asks("web-1", token)
+        services.accept_cluster(ROOT, "web-1")
+        make.settle()
+        assert "Accepted by root" in text(browser.get(f"{INBOX}web-1/"))
+        remove("web-1")
+        asks("web-1", token)
+        page = text(browser.get(f"{INBOX}web-1/"))
+        assert "web-1 wants to join Blocked: 1 problem" in page
+        assert "Override the block" in page
 
     def test_neighbours_are_those_of_the_inbox(self, browser: Client) -> None:
         token = bearer()
