@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.urls import reverse
 
 from ocmconsole.corekinds import tokens
+from registration import policy_services
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -35,7 +36,7 @@ def minters(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature fo
 
 
 def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
-    return bool(user.has_perm("registration.view_approvalpolicy"))
+    return policy_services.may(actor, "view")
 
 
 @dataclass(frozen=True, slots=True)

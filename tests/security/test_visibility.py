@@ -19,7 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters.kinds import CLUSTERSET_LABEL
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import HeartbeatDay, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds.models import BootstrapToken
@@ -72,7 +72,7 @@ def hub() -> None:
     make.settle()
     make.available("vault-kx1")
     make.edit(
-        make.MANAGED_CLUSTER,
+        MANAGED_CLUSTER,
         "vault-kx1",
         lambda doc: doc["status"].update(clusterClaims=[{"name": "secretclaim", "value": "s"}]),
         subresource="status",
