@@ -49,6 +49,7 @@ def build(clusters: int, *, seed: int, password: str) -> int:
     past.write(fleet.agents, now, random)
     Serving.objects.update_or_create(pk=1, defaults={"since": now - 9 * DAY, "seen": timezone.now()})
     changes.compact()
+    beat()  # telling took its time
     return count
 
 
