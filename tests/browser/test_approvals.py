@@ -80,7 +80,7 @@ class TestOne:
         console.sign_in()
         console.open("/approvals/restless/")
         fleet.request("restless")
-        expect(console.page.get_by_text("This request changed while you were reading it.")).to_be_visible()
+        expect(console.page.get_by_role("link", name="This request changed while you were reading it.")).to_be_visible()
         console.page.get_by_role("button", name="Accept restless").click()
         expect(console.page.get_by_role("status")).to_contain_text(STALE)
         expect(console.page.get_by_role("status")).to_contain_text("whose key differs")
@@ -102,6 +102,8 @@ class TestOne:
         page.get_by_label("Type the name of the cluster").fill("contested")
         page.get_by_label("How you know").fill("Its admin read me the fingerprint.")
         page.get_by_role("button", name="Accept this key for contested").click()
+        page.get_by_label("Password").fill(console.password)
+        page.get_by_role("button", name="Confirm").click()
         expect(page.get_by_role("status")).to_contain_text(f"contested is accepted; its request {right.request}")
 
     def test_who_may_only_look_sees_buttons_that_are_off_and_why(self, console: Console, fleet: Fleet) -> None:
@@ -114,10 +116,9 @@ class TestOne:
 
     def test_another_set_has_other_effects(self, console: Console, fleet: Fleet) -> None:
         name = "choosers"
-        answer = fleet.admin.post(
-            "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets", json={"metadata": {"name": name}}
-        )
-        assert answer.status_code == 201
+        version = "cluster.open-cluster-management.io/v1beta2"
+        doc = {"apiVersion": version, "kind": "ManagedClusterSet", "metadata": {"name": name}}
+        assert fleet.admin.post(f"/apis/{version}/managedclustersets", json=doc).status_code == 201
         fleet.ask("moving")
         console.sign_in()
         console.open("/approvals/moving/")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
+from tests.browser.people import Console
 from tests.fleet import Fleet
 
 
