@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
@@ -17,6 +18,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.signin import authenticate_again, recently_authenticated
 from registration import evidence, later, services, staleness
 from registration.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm
 from registration.views.request import may_revoke, page
@@ -45,7 +47,12 @@ def accept(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 @reauthentication_required
 def override(request: HttpRequest, name: str) -> HttpResponse:
-    """Accept a key that the hub would not give the name to, on the word of a person who signed in just now (D9)."""
+    """Accept a key that the hub would not give the name to, on the word of a person who proved who he is (D9).
+
+    The decorator goes on with the form afterwards; whoever signs in elsewhere has to send it again.
+    """
+    if not recently_authenticated(request):
+        return authenticate_again(request, back=reverse("registration:request", args=[name]))
     form = OverrideForm({**request.POST.dict(), "name": name})
     if not form.is_valid():
         return page(request, name, forms={"override_form": form}, status=400)

@@ -79,6 +79,7 @@ class TestOne:
         fleet.ask("restless")
         console.sign_in()
         console.open("/approvals/restless/")
+        expect(console.page.locator("#live")).to_have_attribute("data-state", "live")
         fleet.request("restless")
         expect(console.page.get_by_role("link", name="This request changed while you were reading it.")).to_be_visible()
         console.page.get_by_role("button", name="Accept restless").click()

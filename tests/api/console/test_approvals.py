@@ -508,6 +508,17 @@ class TestDecision:
         assert not Decline.objects.exists()
 
 
+@pytest.mark.contract("D9")
+def test_an_override_asks_who_is_there(browser: Client) -> None:
+    token = bearer()
+    asks("web-1", token)
+    asks_again("web-1", replace(token, address="203.0.113.9"))
+    key = evidence.of("web-1").waiting[0].fingerprint
+    answer = decide(browser, "override", "web-1", accept_key=key, typed="web-1", reason="He read it to me.")
+    assert answer.redirect_chain[0][0].startswith("/login/again/")
+    assert not make.stored("web-1").hub_accepts_client
+
+
 class TestLater:
     def test_it_is_hidden_for_the_person_alone_until_it_changes(self, browser: Client) -> None:
         token = bearer()
