@@ -7,10 +7,11 @@ import { tell } from "./tell.js";
 const FALLBACK = 30_000;
 const SOONEST = 1_000;
 const LONGEST_WAIT = 30_000;
+const SILENCE = 25_000; // the stream beats every 10 s; one that does not is dead, whatever the browser believes
 const stamp = document.querySelector("#live");
 const scopes = (stamp?.dataset.scope ?? "").trim().split(/\s+/).filter(Boolean);
 
-const live = { source: null, state: "connecting", heard: Date.now(), attempts: 0, due: 0, busy: false, cost: 0 };
+const live = { source: null, state: "connecting", heard: Date.now(), attempts: 0, beat: 0, again: 0, due: 0, busy: false, cost: 0 };
 
 function isPaused() {
   return sessionStorage.getItem("paused") === "yes" || document.documentElement.dataset.liveUpdates === "off";
@@ -91,7 +92,9 @@ function open() {
   const query = new URLSearchParams(scopes.map((scope) => ["scope", scope]));
   const source = new EventSource(`${stamp.dataset.url}?${query}`);
   live.source = source;
+  live.beat = Date.now();
   source.addEventListener("hello", () => {
+    if (live.attempts) soon(); // for what was missed meanwhile
     live.attempts = 0;
     turn("live");
   });
@@ -99,15 +102,25 @@ function open() {
   source.addEventListener("changed", () => {
     turn("live");
     soon(0);
+    refresh();
   });
   source.addEventListener("signed-out", signedOut);
-  source.addEventListener("error", () => {
-    close();
-    live.attempts += 1;
-    turn(live.attempts > 3 ? "offline" : "reconnecting");
-    const wait = Math.min(LONGEST_WAIT, SOONEST * 2 ** live.attempts);
-    setTimeout(open, wait * (0.5 + Math.random() / 2));
-  });
+  source.addEventListener("error", lost);
+}
+
+function lost() {
+  if (live.state === "signed out") return;
+  close();
+  live.attempts += 1;
+  turn(live.attempts > 3 || !navigator.onLine ? "offline" : "reconnecting");
+  const wait = Math.min(LONGEST_WAIT, SOONEST * 2 ** live.attempts);
+  clearTimeout(live.again);
+  live.again = setTimeout(open, wait * (0.5 + Math.random() / 2));
+}
+
+function resume() {
+  open();
+  soon(0);
 }
 
 function close() {
@@ -124,7 +137,7 @@ function signedOut() {
 // ------------------------------------------------------------ what the masthead says of it
 
 function turn(state) {
-  if (state === "live") live.heard = Date.now();
+  if (state === "live") live.heard = live.beat = Date.now();
   live.state = state;
   show();
 }
@@ -161,23 +174,20 @@ if (stamp && scopes.length) {
     sessionStorage.setItem("paused", paused ? "yes" : "no");
     tell(paused ? "Live updates are paused." : "Live updates are on.");
     if (paused) close();
-    else {
-      open();
-      soon(0);
-    }
+    else resume();
     show();
   });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) close();
-    else {
-      open();
-      soon(0);
-    }
+    else resume();
   });
+  addEventListener("offline", lost);
+  addEventListener("online", resume);
   addEventListener("pagehide", close);
   setInterval(() => {
     if (!live.due && Date.now() - live.heard > FALLBACK && live.state !== "live") live.due = Date.now();
     if (live.due && Date.now() >= live.due) refresh();
+    if (live.source && Date.now() - live.beat > SILENCE) lost();
     show();
   }, 250);
   // What only time changes, such as Late, no notice says.

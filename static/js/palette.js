@@ -4,13 +4,17 @@ const MOST_RECENT = 5;
 const field = document.querySelector("#search");
 const form = document.querySelector("[data-palette]");
 
+// Of this person: another one at the same browser must not read where he was.
+const kept = `recent of ${document.querySelector(".oc-user")?.textContent}`;
+
 let dialog;
 let timer;
 let asked = 0;
+let shown; // the text that the list answers
 
 function recent() {
   try {
-    return JSON.parse(localStorage.getItem("recent") ?? "[]");
+    return JSON.parse(localStorage.getItem(kept) ?? "[]");
   } catch {
     return [];
   }
@@ -19,10 +23,11 @@ function recent() {
 // What was looked at lately comes first; kept in this browser only.
 function remember() {
   const title = document.querySelector("h1")?.textContent.trim();
-  if (!title || location.pathname.startsWith("/search")) return;
+  const refused = performance.getEntriesByType("navigation")[0]?.responseStatus >= 400;
+  if (!title || refused || location.pathname.startsWith("/search")) return;
   const others = recent().filter((page) => page.url !== location.pathname);
   const newest = [{ title, url: location.pathname }, ...others].slice(0, MOST_RECENT + 1);
-  localStorage.setItem("recent", JSON.stringify(newest));
+  localStorage.setItem(kept, JSON.stringify(newest));
 }
 
 function build() {
@@ -47,12 +52,7 @@ function build() {
     timer = setTimeout(ask, WAIT);
   });
   input.addEventListener("keydown", steer);
-  copy.addEventListener("submit", (event) => {
-    const chosen = dialog.querySelector(".is-active");
-    if (!chosen) return;
-    event.preventDefault();
-    location.href = chosen.href;
-  });
+  copy.addEventListener("submit", go);
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
 
@@ -64,15 +64,29 @@ function open() {
   ask();
 }
 
+const typed = () => dialog.querySelector("input").value.trim();
+
+// Whoever types faster than the list follows gets what he typed, not what the list still shows.
+async function go(event) {
+  event.preventDefault();
+  if (shown !== typed()) await ask();
+  const chosen = shown === typed() && dialog.querySelector(".is-active");
+  location.href = chosen ? chosen.href : `${form.action}?q=${encodeURIComponent(typed())}`;
+}
+
 async function ask() {
-  const query = dialog.querySelector("input").value.trim();
+  clearTimeout(timer);
+  const query = typed();
   const number = ++asked;
-  const answer = await fetch(`${form.action}?q=${encodeURIComponent(query)}`, { headers: { "X-Fragment": "found" } });
-  if (number !== asked || !answer.ok) return;
+  const options = { headers: { "X-Fragment": "found" }, redirect: "error" }; // to the door, when the session has ended
+  const answer = await fetch(`${form.action}?q=${encodeURIComponent(query)}`, options).catch(() => null);
+  if (number !== asked || !answer?.ok) return;
   const list = dialog.querySelector("#palette-found");
   list.innerHTML = await answer.text();
+  shown = query;
   if (!query) prepend(list.querySelector(".oc-found"));
-  for (const section of list.querySelectorAll("section")) section.setAttribute("role", "group");
+  list.firstElementChild.removeAttribute("id"); // /search/ has it too
+  for (const [index, section] of [...list.querySelectorAll("section")].entries()) label(section, `palette-group-${index}`);
   for (const [index, hit] of [...list.querySelectorAll("a")].entries()) {
     hit.id = `palette-${index}`;
     hit.tabIndex = -1;
@@ -81,7 +95,15 @@ async function ask() {
   }
   choose(list.querySelector("a"));
   const total = list.querySelectorAll("a").length;
-  dialog.querySelector("[role=status]").textContent = query ? `${total} result${total === 1 ? "" : "s"}` : "";
+  dialog.querySelector("[role=status]").textContent = `${total} result${total === 1 ? "" : "s"}`;
+}
+
+function label(section, id) {
+  const title = section.querySelector("h2");
+  title.id = id;
+  title.setAttribute("role", "presentation");
+  section.setAttribute("role", "group");
+  section.setAttribute("aria-labelledby", id);
 }
 
 function prepend(found) {
@@ -90,8 +112,6 @@ function prepend(found) {
   const section = document.createElement("section");
   const title = document.createElement("h2");
   title.textContent = "Recent";
-  title.id = "palette-recent";
-  section.setAttribute("aria-labelledby", title.id);
   section.append(title, ...pages.map(({ title: text, url }) => Object.assign(document.createElement("a"), { href: url, textContent: text })));
   found.prepend(section);
 }
@@ -110,6 +130,10 @@ function choose(hit) {
 }
 
 function steer(event) {
+  if (event.key === "Escape") {
+    event.preventDefault(); // a search field would only empty itself
+    return dialog.close();
+  }
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;
   event.preventDefault();

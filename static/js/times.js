@@ -24,10 +24,19 @@ function count() {
 
 // The server's clock counts, not the reader's.
 const served = Date.parse(document.querySelector('meta[name="served"]')?.content ?? "");
-const skew = Number.isNaN(served) ? 0 : served - performance.timeOrigin - performance.now();
+const answered = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? 0);
+const skew = Number.isNaN(served) ? 0 : served - answered;
+
+function absolute() {
+  for (const element of document.querySelectorAll("time[title]")) {
+    if (element.textContent !== element.title) element.textContent = element.title;
+  }
+}
 
 if (document.documentElement.dataset.times === "utc") {
-  for (const element of document.querySelectorAll("time[title]")) element.textContent = element.title;
+  absolute();
+  document.addEventListener("live:refreshed", absolute);
+  document.addEventListener("htmx:afterSettle", absolute);
 } else {
   setInterval(count, 1_000);
 }

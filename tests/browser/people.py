@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import httpx
 from playwright.sync_api import Locator, Page
 
 from tests.fleet import Fleet
 
+if TYPE_CHECKING:
+    from playwright.sync_api import SetCookieParam
+
 VIEWER, VIEWERS_PASSWORD = "vera", "looking-is-not-deciding"
+SHARED_SECONDS = 200  # sooner than some pages ask a person to sign in again
+_sessions: dict[tuple[str, str], tuple[float, list[SetCookieParam]]] = {}
+
+
+def session(url: str, name: str, password: str) -> list[SetCookieParam]:
+    """Cookies of somebody who is signed in; many tests share a session, so nobody may end it."""
+    opened, cookies = _sessions.get((url, name), (0.0, []))
+    if time.monotonic() - opened > SHARED_SECONDS or not cookies:
+        with httpx.Client(base_url=url, trust_env=False) as client:
+            client.get("/login/")
+            token = client.cookies["ocmconsole_csrf"]
+            client.post("/login/", data={"login": name, "password": password, "csrfmiddlewaretoken": token})
+            assert "ocmconsole_session" in client.cookies, f"{name} could not sign in"
+            cookies = [{"name": key, "value": value, "url": url} for key, value in client.cookies.items()]
+        _sessions[url, name] = (time.monotonic(), cookies)
+    return cookies
 
 
 @dataclass(frozen=True)
@@ -23,6 +45,11 @@ class Console:
         self.page.goto(f"{self.url}{path}")
 
     def sign_in(self, name: str = "admin", password: str = "") -> None:
+        """Signed in from the next page on. The form itself has tests of its own."""
+        self.page.context.add_cookies(session(self.url, name, password or self.password))
+
+    def sign_in_with_the_form(self, name: str = "admin", password: str = "") -> None:
+        """A session that this test may end."""
         self.open("/login/")
         self.page.get_by_label("User name").fill(name)
         self.page.get_by_label("Password").fill(password or self.password)
@@ -30,7 +57,7 @@ class Console:
 
     def tab_to(self, target: Locator) -> None:
         """Only with the keyboard; whoever gets there must also see it."""
-        for _ in range(60):
+        for _ in range(80):
             self.page.keyboard.press("Tab")
             if target.evaluate("element => element === document.activeElement"):
                 assert target.evaluate("element => element.matches(':focus-visible')")

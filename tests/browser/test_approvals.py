@@ -92,7 +92,7 @@ class TestOne:
         fleet.ask("contested")
         right = fleet.request("contested", token="stores")
         page = console.page
-        console.sign_in()
+        console.sign_in_with_the_form()
         console.open("/approvals/contested/")
         expect(page.get_by_text("Blocked: 1 problem")).to_be_visible()
         expect(page.get_by_role("button", name="Accept contested")).to_have_count(0)

@@ -24,12 +24,12 @@ class TestSession:
         expect(console.page.get_by_role("heading", name="Clusters", level=1)).to_be_visible()
 
     def test_a_wrong_password_is_refused_in_words(self, console: Console) -> None:
-        console.sign_in(password="wrong-horse")
+        console.sign_in_with_the_form(password="wrong-horse")
         expect(console.page.get_by_role("alert")).to_contain_text("correct username and password")
         expect(console.page.get_by_label("User name")).to_have_value("admin")
 
     def test_signing_out_ends_the_session(self, console: Console) -> None:
-        console.sign_in()
+        console.sign_in_with_the_form()
         console.page.locator("summary", has_text="User menu").click()
         console.page.get_by_role("button", name="Sign out").click()
         expect(console.page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -65,10 +65,10 @@ class TestList:
         console.page.get_by_role("button", name="Filter").click()
         rows = console.page.locator("#clusters tbody tr")
         expect(rows).to_have_count(2)
-        console.page.get_by_role("navigation", name="Status").get_by_role("link", name="Needs review").click()
+        console.page.get_by_role("navigation", name="Narrow the list").get_by_role("link", name="Needs review").click()
         expect(rows).to_have_count(1)
         expect(rows).to_contain_text("narrow-1")
-        console.page.get_by_role("link", name="Clear the name filter").click()
+        console.page.get_by_role("link", name=re.compile("Clear the filter .*narrow-")).click()
         expect(console.page).to_have_url(re.compile(r"\?status=needs-review$"))
 
 

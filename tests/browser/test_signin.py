@@ -55,7 +55,7 @@ def confirm(page: Page) -> None:
 
 def test_a_passkey_signs_in_alone_and_makes_the_password_half_of_it(local: Console) -> None:
     page = local.page
-    local.sign_in(NAME)
+    local.sign_in_with_the_form(NAME)
     local.open("/account/")
     page.get_by_role("link", name="Add a passkey").click()
     confirm(page)
@@ -73,14 +73,14 @@ def test_a_passkey_signs_in_alone_and_makes_the_password_half_of_it(local: Conso
     expect(page.locator("summary", has_text="User menu")).to_contain_text(NAME)
 
     sign_out(page)
-    local.sign_in(NAME)
+    local.sign_in_with_the_form(NAME)
     expect(page.get_by_role("heading", name="One more proof")).to_be_visible()
     assert violations(page) == []
     page.get_by_role("button", name="Use a passkey").click()
     expect(page.locator("summary", has_text="User menu")).to_contain_text(NAME)
 
     sign_out(page)
-    local.sign_in(NAME)
+    local.sign_in_with_the_form(NAME)
     page.get_by_label("Code of your app, or a recovery code").fill(code)
     page.get_by_role("button", name="Sign in with the code").click()
     local.open("/account/passkeys/")
@@ -127,6 +127,7 @@ def test_the_end_of_a_session_is_announced_and_can_be_put_off(console: Console) 
     page = console.page
     page.route("**/session/", lambda route: route.fulfill(json={"seconds": 60, "at_last": 9000}))
     console.sign_in()
+    console.open("/")
     dialog = page.get_by_role("dialog", name=re.compile("You will be signed out at"))
     expect(dialog).to_be_visible()
     assert violations(page) == []
