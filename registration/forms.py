@@ -19,6 +19,7 @@ from registration.services import Override
 from registration.staleness import Seen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from ipaddress import IPv4Network, IPv6Network
 
     from registration.inbox import Row
@@ -67,8 +68,8 @@ class DecisionForm(forms.Form):
     clusterset = forms.CharField(required=False, max_length=LONGEST_NAME, widget=forms.HiddenInput)
     ids = "accept"
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, auto_id=f"{self.ids}-%s", **options)
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data, auto_id=f"{self.ids}-%s")
 
     def clean_cluster_rv(self) -> str:
         value: str = self.cleaned_data["cluster_rv"]
@@ -137,8 +138,8 @@ class DeclineForm(DecisionForm, ReasonForm):
         ],
     )
 
-    def __init__(self, *args: Any, may_revoke: bool = True, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, data: Mapping[str, Any] | None = None, *, may_revoke: bool = True) -> None:
+        super().__init__(data)
         if not may_revoke:
             scope: Any = self.fields["scope"]
             scope.choices = [choice for choice in scope.choices if choice[0] != self.TOKEN]

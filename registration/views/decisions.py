@@ -45,7 +45,7 @@ def accept(request: HttpRequest, name: str) -> HttpResponse:
 
 @login_required
 @require_POST
-@reauthentication_required
+@reauthentication_required  # type: ignore[untyped-decorator] # allauth has no types here
 def override(request: HttpRequest, name: str) -> HttpResponse:
     """Accept a key that the hub would not give the name to, on the word of a person who proved who he is (D9).
 
