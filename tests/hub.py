@@ -97,9 +97,8 @@ class Hub(Server):
                 yield lambda statement: sqlite.execute(statement).fetchall()
 
 
-@contextmanager
-def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings: str) -> Iterator[Hub]:
-    """Start, wait for /readyz over TLS, yield, stop. `settings` are OCMCONSOLE_* variables without their prefix."""
+def prepare(home: Path, *, database_url: str = "", redis_url: str = "", **settings: str) -> Hub:
+    """A hub that nobody has started. `settings` are OCMCONSOLE_* variables without their prefix."""
     home.mkdir(parents=True, exist_ok=True)
     api, console = f"127.0.0.1:{servers.free_port()}", f"127.0.0.1:{servers.free_port()}"
     chosen = {
@@ -111,7 +110,18 @@ def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings
     chosen |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url} if database_url else {}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OCMCONSOLE_")}
     environment |= {f"OCMCONSOLE_{name}": value for name, value in (chosen | settings).items()}
-    hub = Hub(home, f"https://{api}", f"http://{console}", environment)
+    return Hub(home, f"https://{api}", f"http://{console}", environment)
+
+
+@contextmanager
+def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings: str) -> Iterator[Hub]:
+    """Start, wait for /readyz over TLS, yield, stop."""
+    with running(prepare(home, database_url=database_url, redis_url=redis_url, **settings)) as hub:
+        yield hub
+
+
+@contextmanager
+def running(hub: Hub) -> Iterator[Hub]:
     try:
         for name in hub.commands:
             hub.start(name)

@@ -1,148 +1,222 @@
 """``make screens``: pictures of every page of the console, light and dark, into docs/screens.
 
-The fleet is made through the API. Only its ages are written into the database, which nobody can wait for.
+The hub is filled by ``manage.py demo`` and its heartbeats go on meanwhile. A page about one cluster or one request is
+found as a person finds it: by the first link of a list, so that the names of the pictures never change.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import re
-import sqlite3
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests import hub as hubs
-from tests import tools
+from tests import servers, tools
 from tests.browser.conftest import ARGUMENTS
-from tests.fleet import Fleet, add_more, eventually, populate
+from tests.browser.people import Console
 from tests.hub import ROOT, Hub
 
 Theme = Literal["light", "dark"]
 
 SCREENS = ROOT / "docs" / "screens"
 THEMES: tuple[Theme, ...] = ("light", "dark")
-WIDE, NARROW = (1440, 900), (360, 760)
-TALLEST = 1400
-PAGES = {
-    "approvals": "/approvals/",
-    "request": "/approvals/payments/",
-    "request-safe": "/approvals/eu-web-07/",
-    "request-check": "/approvals/store-113/",
-    "clusters": "/clusters/",
-    "cluster": "/clusters/erp-de-01/",
-    "cluster-silent": "/clusters/store-fr-0412/",
-    "not-found": "/clusters/nobody/",
-    "admin": "/admin/",
-    "admin-clusters": "/admin/clusters/managedcluster/",
-}
-ON_PHONES = ("approvals", "request", "clusters", "cluster")
-# Minutes since each asked, or since its agent was heard.
-ASKED = {"payments": 2, "lab-17": 5, "store-113": 64, "store-204": 26, "edge-lyon-02": 18, "edge-porto-02": 17}
-ASKED |= {"eu-web-07": 4, "eu-web-08": 4, "lab-nl-05": 190}
-HEARD = {"payments-eu": 2.2, "store-fr-0412": 11}
-SETTLED = 60 * 24 * 12
-AGING = (
-    ("clusters_managedcluster", "name", ("created", "accepted_since", "available_since", "clock_since", "wire")),
-    (
-        "clusters_clusterfacts",
-        "cluster",
-        ("first_seen", "decided_at", "certificate_not_before", "certificate_not_after"),
+WIDE, NARROW = ViewportSize(width=1440, height=900), ViewportSize(width=360, height=760)
+TALLEST = 1600
+COLOURS = 256
+CLUSTERS, SEED = 200, 5
+
+
+@dataclass(frozen=True)
+class Shot:
+    """An address, then perhaps the first link that fits, something below it, and an act before the picture."""
+
+    path: str
+    link: str = ""
+    below: str = ""
+    act: Callable[[Page], None] | None = None
+
+    def open(self, console: Console) -> None:
+        console.open(self.path)
+        if self.link:
+            href = console.page.locator(self.link).first.get_attribute("href")
+            console.open(f"{(href or '').partition('?')[0]}{self.below}")
+        if self.act:
+            self.act(console.page)
+
+
+def _select_safe(page: Page) -> None:
+    """As a person does who has read them."""
+    for box in page.locator("#rows input[data-verdict=safe]").all()[:4]:
+        box.check()
+    page.locator("#bar b").wait_for()
+
+
+def _preview(page: Page) -> None:
+    _select_safe(page)
+    page.get_by_role("button", name="Preview and accept").click()
+    page.wait_for_load_state()
+
+
+def _select_clusters(page: Page) -> None:
+    for box in page.locator("#clusters tbody input[type=checkbox]").all()[:3]:
+        box.check()
+    page.wait_for_timeout(400)
+
+
+ROW = "tbody a.oc-name"
+REQUEST = "#rows a.oc-name"
+BLOCKED, CHECK, SAFE = (f"/approvals/?verdict={verdict}" for verdict in ("blocked", "check", "safe"))
+SILENT, TENDED, HEALTHY = (f"/clusters/?status={word}" for word in ("silent", "maintenance", "healthy"))
+PAGES: Mapping[str, Shot] = {
+    "overview": Shot("/"),
+    "attention": Shot("/attention/"),
+    "search": Shot("/search/?q=store"),
+    "approvals": Shot("/approvals/", act=_select_safe),
+    "approvals-decided": Shot("/approvals/-/decided/"),
+    "approvals-superseded": Shot("/approvals/-/superseded/"),
+    "approvals-together": Shot("/approvals/", act=_preview),
+    "request": Shot("/approvals/payments-eu/"),
+    "request-check": Shot(CHECK, REQUEST),
+    "request-safe": Shot(SAFE, REQUEST),
+    "clusters": Shot("/clusters/"),
+    "clusters-selected": Shot("/clusters/", act=_select_clusters),
+    "cluster": Shot(TENDED, ROW),
+    "cluster-silent": Shot(SILENT, ROW),
+    "cluster-health": Shot(TENDED, ROW, "health/"),
+    "cluster-identity": Shot(TENDED, ROW, "identity/"),
+    "cluster-taints": Shot(TENDED, ROW, "taints/"),
+    "cluster-claims": Shot(TENDED, ROW, "claims/"),
+    "cluster-sets": Shot(TENDED, ROW, "sets/"),
+    "cluster-events": Shot(TENDED, ROW, "events/"),
+    "cluster-yaml": Shot(TENDED, ROW, "yaml/"),
+    "cluster-edit": Shot(TENDED, ROW, "yaml/edit/"),
+    "cluster-maintenance": Shot(HEALTHY, ROW, "maintenance/"),
+    "cluster-disconnect": Shot(HEALTHY, ROW, "disconnect/"),
+    "cluster-remove": Shot(HEALTHY, ROW, "remove/"),
+    "cluster-move": Shot(HEALTHY, ROW, "set/"),
+    "certificates": Shot("/certificates/"),
+    "ca": Shot("/ca/"),
+    "wizard": Shot("/clusters/add/"),
+    "tokens": Shot("/tokens/"),
+    "token-mint": Shot("/tokens/mint/"),
+    "token-revoke": Shot("/tokens/", "a[href$='/revoke/']"),
+    "policies": Shot("/policies/"),
+    "policy-new": Shot("/policies/-/new/"),
+    "sets": Shot("/sets/"),
+    "set": Shot("/sets/stores-fr/"),
+    "set-people": Shot("/sets/stores-fr/people/"),
+    "set-bindings": Shot("/sets/stores-fr/bindings/"),
+    "set-new": Shot("/sets/_new/"),
+    "set-add": Shot("/sets/stores-fr/_add/"),
+    "set-delete": Shot("/sets/lab/_delete/"),
+    "namespaces": Shot("/namespaces/"),
+    "namespace": Shot("/namespaces/shop/"),
+    "bind": Shot("/namespaces/_bind/"),
+    "claims": Shot("/claims/"),
+    "access": Shot("/access/"),
+    "access-person": Shot("/access/users/ana/"),
+    "access-group": Shot("/access/groups/operators/"),
+    "access-explain": Shot(
+        "/access/explain/?who=user:raj&verb=update&resource=managedclusters/accept.register.open-cluster-management.io"
     ),
-    ("registration_certificatesigningrequest", "cluster", ("created", "decided_at", "wire")),
-    ("kubeapi_auditevent", "name", ("time",)),
-    ("kubeapi_auditevent", "substr(name, 1, length(name) - 6)", ("time",)),
-)
-INSTANT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
-
-
-def age(home: Path) -> None:
-    """Give every cluster a past: its own instants, and those in the documents, move back together."""
-    with closing(sqlite3.connect(home / "hub.sqlite3", timeout=30)) as database, database:
-        database.create_function("earlier", 2, _earlier)
-        names = [name for (name,) in database.execute("SELECT name FROM clusters_managedcluster")]
-        for name in names:
-            for table, of, columns in AGING:
-                changes = ", ".join(f"{column} = earlier({column}, ?)" for column in columns)
-                past = [ASKED.get(name, SETTLED)] * len(columns)
-                statement = f"UPDATE {table} SET {changes} WHERE {of} = ?"  # noqa: S608 - from the table above
-                database.execute(statement, [*past, name])
-        for name, minutes in HEARD.items():
-            database.execute(
-                "UPDATE clusters_lease SET renew_time = renew_time - ? WHERE namespace = ?", (minutes * 60e6, name)
-            )
-        database.execute("UPDATE clusters_serving SET since = earlier(since, ?)", [SETTLED])
-
-
-def _earlier(text: str | None, minutes: float) -> str | None:
-    """Every instant in a text, by so many minutes."""
-    return text and INSTANT.sub(lambda found: _shifted(found[0], minutes), text)
-
-
-def _shifted(instant: str, minutes: float) -> str:
-    separator = instant[10]
-    return (datetime.fromisoformat(instant) - timedelta(minutes=minutes)).isoformat(separator)
+    "access-resources": Shot("/access/resources/?resource=managedclusters&verb=delete"),
+    "access-risks": Shot("/access/risks/"),
+    "access-requests": Shot("/access/requests/"),
+    "access-give": Shot("/access/give/"),
+    "access-add-person": Shot("/access/add/person/"),
+    "activity": Shot("/activity/"),
+    "hub": Shot("/hub/"),
+    "help": Shot("/help/"),
+    "preferences": Shot("/preferences/"),
+    "account": Shot("/account/"),
+    "account-passkeys": Shot("/account/passkeys/"),
+    "account-sessions": Shot("/account/sessions/"),
+    "account-password": Shot("/account/password/"),
+    "not-found": Shot("/clusters/nobody/"),
+    "admin": Shot("/admin/"),
+}
+LOGIN = Shot("/login/")
+ON_PHONES = ("overview", "approvals", "request", "clusters", "cluster", "sets", "wizard")
 
 
 @contextmanager
 def hub_with_fleet() -> Iterator[Hub]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ocmconsole-screens-") as folder,
-        hubs.serve(Path(folder), HUB_NAME="hub-eu-1", ENVIRONMENT="Production") as hub,
-    ):
-        with Fleet(hub) as fleet:
-            populate(fleet)
-            add_more(fleet)
-            age(hub.home)
-            eventually(lambda: fleet.must_be_silent("store-fr-0412"))
-        yield hub
+    """Filled before it is served: a hub's authority is as old as its first start, and so is what it can have signed."""
+    with tempfile.TemporaryDirectory(prefix="ocmconsole-screens-") as folder:
+        hub = hubs.prepare(Path(folder), HUB_NAME="hub-eu-1", ENVIRONMENT="Production")
+        _manage(hub, "demo", f"--clusters={CLUSTERS}", f"--seed={SEED}").wait()
+        with hubs.running(hub):
+            beating = _manage(hub, "demo", "--beat")
+            try:
+                yield hub
+            finally:
+                servers.stop(beating)
+
+
+def _manage(hub: Hub, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "manage.py", *arguments], cwd=ROOT, env=dict(hub.environment))
 
 
 def main() -> None:
+    with hub_with_fleet() as hub:
+        shoot(hub.console_url, hub.admin_password)
+
+
+def shoot(url: str, password: str) -> None:
+    """Every picture anew; those of pages that are gone go."""
     SCREENS.mkdir(parents=True, exist_ok=True)
-    with hub_with_fleet() as hub, sync_playwright() as playwright:
+    done: set[Path] = set()
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=tools.chromium(), args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0
         )
         for theme in THEMES:
-            with _page(browser, hub, theme, WIDE) as page:
-                _shoot(page, hub, theme, PAGES)
-            with _page(browser, hub, theme, NARROW) as page:
-                _shoot(page, hub, f"{theme}-phone", ON_PHONES)
+            with _console(browser, url, password, theme, WIDE) as console:
+                done |= {_take(console, "login", LOGIN, theme)}
+                console.sign_in()
+                done |= {_take(console, name, shot, theme) for name, shot in PAGES.items()}
+            with _console(browser, url, password, theme, NARROW) as console:
+                console.sign_in()
+                done |= {_take(console, name, PAGES[name], f"{theme}-phone") for name in ON_PHONES}
         browser.close()
+    for picture in set(SCREENS.glob("*.png")) - done:
+        picture.unlink()
 
 
 @contextmanager
-def _page(browser: Browser, hub: Hub, theme: Theme, size: tuple[int, int]) -> Iterator[Page]:
-    """Signed in."""
-    width, height = size
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=theme, locale="en-GB", reduced_motion="reduce"
-    )
-    page = context.new_page()
-    page.goto(f"{hub.console_url}/login/")
-    page.get_by_label("User name").fill("admin")
-    page.get_by_label("Password").fill(hub.admin_password)
-    page.get_by_role("button", name="Sign in").click()
-    yield page
+def _console(browser: Browser, url: str, password: str, theme: Theme, size: ViewportSize) -> Iterator[Console]:
+    context = browser.new_context(viewport=size, color_scheme=theme, locale="en-GB", reduced_motion="reduce")
+    yield Console(context.new_page(), url, password)
     context.close()
 
 
-def _shoot(page: Page, hub: Hub, theme: str, names: Iterable[str]) -> None:
+def _take(console: Console, name: str, shot: Shot, variant: str) -> Path:
     """The window grows to the page: what sticks to an edge then sticks to the edge of the picture."""
+    page, path = console.page, SCREENS / f"{name}-{variant}.png"
     size = page.viewport_size
     assert size is not None
-    for name in names:
-        page.set_viewport_size(size)
-        page.goto(f"{hub.console_url}{PAGES[name]}")
-        height = page.evaluate("document.documentElement.scrollHeight")
-        page.set_viewport_size({"width": size["width"], "height": min(max(height, size["height"]), TALLEST)})
-        page.screenshot(path=SCREENS / f"{name}-{theme}.png")
+    shot.open(console)
+    height = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({"width": size["width"], "height": min(max(height, size["height"]), TALLEST)})
+    _save(page.screenshot(), path)
+    page.set_viewport_size(size)
+    return path
+
+
+def _save(picture: bytes, path: Path) -> None:
+    """With a palette: a third of the size, and no eye sees it."""
+    with Image.open(io.BytesIO(picture)) as image:
+        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":
