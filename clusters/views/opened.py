@@ -230,9 +230,9 @@ FULFILLED = re.compile(r'Operation cannot be fulfilled on \S+ "[^"]*": ')
 
 
 def words(error: errors.ApiError) -> str:
-    """What a refusal says, without the API's preamble."""
+    """What a refusal says, without the API's preamble. A name that begins it stays as it is written."""
     text = FULFILLED.sub("", error.message)
-    return text[:1].upper() + text[1:]
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 
 def grace_of(row: ManagedCluster) -> str:
