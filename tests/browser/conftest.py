@@ -59,6 +59,12 @@ def fleet(start_hub: Callable[[], AbstractContextManager[Hub]]) -> Iterator[Flee
         yield fleet
 
 
+@pytest.fixture(scope="session")
+def hub(fleet: Fleet) -> Hub:
+    """The same one: to start a hub takes longer than most of these tests."""
+    return fleet.hub
+
+
 @pytest.fixture
 def console(page: Page, fleet: Fleet) -> Console:
     return Console(page, fleet.hub.console_url, fleet.hub.admin_password)

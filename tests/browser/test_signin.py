@@ -171,10 +171,3 @@ def test_the_policy_is_in_force(listening: Console) -> None:
         "document.body.append(Object.assign(document.createElement('style'), {textContent: 'p {}'}))"
     )
     listening.page.wait_for_function("window.violations?.length")
-
-
-@pytest.mark.parametrize("path", ["/account/", "/account/password/", "/account/sessions/", "/account/passkeys/", "/preferences/", "/logout/", "/nothing-here/"])  # fmt: skip
-def test_a_page_of_the_account_has_no_violation(console: Console, path: str) -> None:
-    console.sign_in()
-    console.open(path)
-    assert violations(console.page) == []
