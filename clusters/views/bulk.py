@@ -41,11 +41,13 @@ class CountForm(forms.Form):
         required=False,
         max_length=10,
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+        error_messages={"required": "It concerns many clusters. Type that number."},
     )
 
     def __init__(self, count: int, *args: Any, **options: Any) -> None:
         self.count = count
         super().__init__(*args, **options)
+        self.fields["typed"].required = count > bulk.TYPED_ABOVE
 
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"]

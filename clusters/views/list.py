@@ -221,6 +221,7 @@ def _certificate(begins: datetime | None, ends: datetime | None, now: datetime) 
     lane = Lane.EXPIRED if ends <= now else Lane.SOON if left <= listing.SOON else Lane.LATER
     return {
         "begins": begins,
+        "ends": ends,
         "day": f"{ends:%d %b %Y}".lstrip("0"),
         "days": left.days,
         "tone": TONES[lane],
