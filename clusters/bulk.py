@@ -71,8 +71,10 @@ def _step(act: Act, row: Any, *, may: bool) -> Step:
 def start_maintenance(
     actor: Actor, names: Iterable[str], *, reason: str, until: datetime | None, effect: str
 ) -> list[Done]:
-    told = {"reason": reason, "until": until, "effect": effect}
-    return _each(names, lambda name: services.start_maintenance(actor, name, **told))
+    def start(name: str) -> None:
+        services.start_maintenance(actor, name, reason=reason, until=until, effect=effect)
+
+    return _each(names, start)
 
 
 def end_maintenance(actor: Actor, names: Iterable[str]) -> list[Done]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Case, CharField, Count, Q, Value, When
 
 from clusters import kinds, words
-from clusters.filters import FACETS, NO_SET, Filters, Lane
+from clusters.filters import FACETS, LANES, NO_SET, Filters, Lane
 from clusters.status import Word
 from ocmconsole.kubeapi.labels import EVERYTHING
 
@@ -132,7 +132,14 @@ def census(listing: Listing) -> Census:
     )
     groups = [
         Group(
-            words.WORST_FIRST[rank], clusterset, version, Lane(lane), bool(in_sets), bool(narrowed), size, tuple(chosen)
+            words.WORST_FIRST[rank],
+            clusterset,
+            version,
+            LANES[lane],
+            bool(in_sets),
+            bool(narrowed),
+            size,
+            tuple(chosen),
         )
         for rank, clusterset, version, lane, in_sets, narrowed, size, *chosen in rows
     ]

@@ -42,6 +42,8 @@ class Lane(StrEnum):
     NONE = "none", "None issued"
 
 
+WORDS = {word.value: word for word in Word}
+LANES = {lane.value: lane for lane in Lane}
 NAMES = {
     "q": "Name",
     "status": "Status",
@@ -107,7 +109,7 @@ class Filters:
 
     def ranks(self) -> set[int]:
         """The states asked for; words that are none are left out, so that nothing may be left."""
-        found = {RANKS[Word(value)] for value in self.of("status") if value in set(Word)}
+        found = {RANKS[WORDS[value]] for value in self.of("status") if value in WORDS}
         return found | ({RANKS[word] for word in TROUBLED} if self.has("status", ATTENTION) else set())
 
     def wanted(self, name: str) -> list[Wanted]:
@@ -122,7 +124,7 @@ def _cleaned(values: Iterable[str]) -> list[str]:
 
 def _told(name: str, value: str) -> str:
     if name == "status":
-        return "Needs attention" if value == ATTENTION else Word(value).label if value in set(Word) else value
+        return "Needs attention" if value == ATTENTION else WORDS[value].label if value in WORDS else value
     if name == "certificate":
-        return Lane(value).label.lower() if value in set(Lane) else value
+        return LANES[value].label.lower() if value in LANES else value
     return "none" if (name, value) == ("set", NO_SET) else value

@@ -183,7 +183,7 @@ class Listing:
 
     def _observed(self, pks: list[str], claims: Sequence[str]) -> list[Observed]:
         rows = ManagedCluster.objects.filter(pk__in=pks).defer("wire")
-        parts = [Prefetch("taints", ClusterTaint.objects.order_by("pk"))]
+        parts: list[Prefetch[Any, Any, Any]] = [Prefetch("taints", ClusterTaint.objects.order_by("pk"))]
         if claims:
             parts.append(Prefetch("claims", ReportedClaim.objects.filter(name__in=claims)))
         places = {pk: place for place, pk in enumerate(pks)}
@@ -225,7 +225,7 @@ class Listing:
         return reduce(or_, by_labels, named)
 
     def _in_lanes(self) -> Q:
-        lanes: dict[str, Q] = {**self.lanes()}
+        lanes = {lane.value: each for lane, each in self.lanes().items()}
         return reduce(or_, (lanes.get(value, NOTHING) for value in self.filters.of("certificate")))
 
     def lanes(self) -> dict[Lane, Q]:

@@ -72,7 +72,7 @@ class Rule(NamedTuple):
 def with_word(clusters: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     """Each cluster with ``rank`` (see ``RANKS``), ``since`` and ``heard``, the microsecond of its last heartbeat."""
     rules = _rules(now)
-    return with_heard(clusters).annotate(
+    found: QuerySet[Any] = with_heard(clusters).annotate(
         rank=Case(
             *(When(rule.applies, then=Value(RANKS[rule.word])) for rule in rules),
             default=Value(RANKS[Word.UNKNOWN]),
@@ -84,15 +84,16 @@ def with_word(clusters: QuerySet[Any], now: datetime) -> QuerySet[Any]:
             output_field=DateTimeField(),
         ),
     )
+    return found
 
 
 def with_heard(clusters: QuerySet[Any]) -> QuerySet[Any]:
     """The hub makes the lease, an earlier cluster of the name may have left it: no heartbeat of this one (H15, H18)."""
     renewed = F("lease__renew_time")
     beaten = Q(lease__skew__isnull=False) & Q(created__lte=Instant(renewed))
-    return clusters.annotate(lease=FilteredRelation("leases", condition=Q(leases__name=LEASE_NAME))).annotate(
-        heard=Case(When(beaten, then=renewed), default=None)
-    )
+    lease = FilteredRelation("leases", condition=Q(leases__name=LEASE_NAME))
+    found: QuerySet[Any] = clusters.annotate(lease=lease).annotate(heard=Case(When(beaten, then=renewed), default=None))
+    return found
 
 
 def _rules(now: datetime) -> list[Rule]:

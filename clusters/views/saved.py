@@ -31,7 +31,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
     form = ViewForm(request.POST)
     query = _known(request.POST.get("query", ""))
     if not form.is_valid():
-        messages.error(request, " ".join(text for texts in form.errors.values() for text in texts))
+        messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
         return redirect(_list(query))
     try:
         saved.save(request.user, form.cleaned_data["name"], query)

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from clusters import facets, listing, queries, words
-from clusters.filters import ATTENTION, Filters
+from clusters.filters import ATTENTION, Filters, Lane
 from clusters.kinds import MANAGED_CLUSTER, order_of
 from clusters.models import ManagedCluster, SavedView
 from clusters.queries import Observed
@@ -67,6 +68,10 @@ def listed(response: Any) -> list[str]:
     return [row["name"] for row in response.context["clusters"]]
 
 
+def sent(response: Any) -> bytes:
+    return b"".join(response.streaming_content)
+
+
 def asked(query: str) -> tuple[listing.Listing, listing.Order]:
     parameters = QueryDict(query)
     return listing.Listing(crowd.ROOT, Filters.read(parameters), timezone.now()), listing.order_of(
@@ -105,8 +110,14 @@ def names(test: Callable[[Observed], bool]) -> list[str]:
     return [each.row.name for each in every(test)]
 
 
+def ends(found: Observed) -> datetime:
+    assert found.row.facts is not None
+    assert found.row.facts.certificate_not_after is not None
+    return found.row.facts.certificate_not_after
+
+
 def ends_within(found: Observed, low: int, high: int) -> bool:
-    left = (found.row.facts.certificate_not_after - timezone.now()).total_seconds() / 86_400
+    left = (ends(found) - timezone.now()).total_seconds() / 86_400
     return low < left <= high
 
 
@@ -155,7 +166,7 @@ class TestFilters:
         for query in ("", "set=web", "status=healthy&certificate=later", "label=env%3Dprod&version=v1.34.2"):
             found, _ = asked(query)
             counts = facets.census(found)
-            told = {
+            told: dict[str, Sequence[tuple[str, int]]] = {
                 "status": counts.words(),
                 "set": counts.clustersets(),
                 "certificate": counts.lanes(),
@@ -200,7 +211,7 @@ KEYS: dict[str, Callable[[Observed], Any]] = {
     "status": lambda each: words.RANKS[each.status.word],
     "since": lambda each: -each.status.since.timestamp() if each.status.since else None,
     "heard": lambda each: -each.last_heard.timestamp() if each.last_heard else None,
-    "certificate": lambda each: each.row.facts.certificate_not_after.timestamp(),
+    "certificate": lambda each: ends(each).timestamp(),
     "version": lambda each: order_of(each.row.kubernetes_version) or None,
     "age": lambda each: -each.row.created.timestamp(),
 }
@@ -255,7 +266,7 @@ class TestSight:
                 or "?set=french" in path
             )
         for form in ("csv", "json"):
-            told = b"".join(owner.get(f"/clusters/_export/{form}/").streaming_content).decode()
+            told = sent(owner.get(f"/clusters/_export/{form}/")).decode()
             assert not [name for name in hidden if name in told]
             assert own[0] in told
 
@@ -329,15 +340,15 @@ class TestExport:
         found = every(lambda each: each.row.clusterset == "web")
         answer = admin.get("/clusters/_export/csv/?set=web")
         assert re.fullmatch(r'attachment; filename="clusters-[\d-]+\.csv"', answer["Content-Disposition"])
-        rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+        rows = list(csv.DictReader(io.StringIO(sent(answer).decode())))
         assert [(row["name"], row["status"], row["region"]) for row in rows] == [
             (each.row.name, each.status.word.value, each.row.labels["region"]) for each in found
         ]
-        told = json.loads(b"".join(admin.get("/clusters/_export/json/?set=web").streaming_content))
+        told = json.loads(sent(admin.get("/clusters/_export/json/?set=web")))
         assert [(each["name"], each["claims"]["region"], each["sets"][0]) for each in told] == [
             (each.row.name, each.row.labels["region"], "web") for each in found
         ]
-        assert json.loads(b"".join(admin.get("/clusters/_export/json/?q=nobody").streaming_content)) == []
+        assert json.loads(sent(admin.get("/clusters/_export/json/?q=nobody"))) == []
 
     @pytest.mark.usefixtures("fleet")
     def test_it_comes_in_chunks(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +362,7 @@ class TestExport:
         status = {"clusterClaims": [{"name": "evil", "value": evil}]}
         make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc.update(status=status), subresource="status")
         admin.post("/clusters/_columns/", {"columns": "1", "claims": "evil"})
-        answer = b"".join(admin.get("/clusters/_export/csv/").streaming_content).decode()
+        answer = sent(admin.get("/clusters/_export/csv/")).decode()
         cell = next(csv.DictReader(io.StringIO(answer, newline="")))["evil"]
         assert cell == f"'{evil}"
 
@@ -480,9 +491,7 @@ class TestMany:
 
 def test_facets_lift_only_their_own_filter() -> None:
     """The arithmetic by itself: what is narrowed is lifted by none."""
-    group = facets.Group(
-        Word.LATE, "web", "v1", facets.Lane.SOON, is_in_sets=True, is_narrowed=False, size=3, chosen=()
-    )
+    group = facets.Group(Word.LATE, "web", "v1", Lane.SOON, is_in_sets=True, is_narrowed=False, size=3, chosen=())
     counts = facets.Census(Filters({"status": ("silent",)}), [group, group._replace(is_narrowed=True, size=2)], ())
     assert counts.words() == [(Word.SILENT, 0), (Word.LATE, 2)]
     assert (counts.total, counts.matching, counts.lanes()) == (5, 0, [])
