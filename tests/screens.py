@@ -129,7 +129,7 @@ PAGES: Mapping[str, Shot] = {
     "access-explain": Shot(
         "/access/explain/?who=user:raj&verb=update&resource=managedclusters/accept.register.open-cluster-management.io"
     ),
-    "access-resources": Shot("/access/resources/?resource=managedclusters&verb=delete"),
+    "access-resources": Shot("/access/resources/"),
     "access-risks": Shot("/access/risks/"),
     "access-requests": Shot("/access/requests/"),
     "access-give": Shot("/access/give/"),
@@ -183,10 +183,10 @@ def shoot(url: str, password: str) -> None:
         for theme in THEMES:
             with _console(browser, url, password, theme, WIDE) as console:
                 done |= {_take(console, "login", LOGIN, theme)}
-                console.sign_in()
+                console.sign_in_with_the_form()
                 done |= {_take(console, name, shot, theme) for name, shot in PAGES.items()}
             with _console(browser, url, password, theme, NARROW) as console:
-                console.sign_in()
+                console.sign_in_with_the_form()
                 done |= {_take(console, name, PAGES[name], f"{theme}-phone") for name in ON_PHONES}
         browser.close()
     for picture in set(SCREENS.glob("*.png")) - done:
@@ -216,7 +216,9 @@ def _take(console: Console, name: str, shot: Shot, variant: str) -> Path:
 def _save(picture: bytes, path: Path) -> None:
     """With a palette: a third of the size, and no eye sees it."""
     with Image.open(io.BytesIO(picture)) as image:
-        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            path, optimize=True
+        )
 
 
 if __name__ == "__main__":
