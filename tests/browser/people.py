@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page
 from tests.fleet import Fleet
 
 if TYPE_CHECKING:
-    from playwright.sync_api import SetCookieParam
+    from playwright._impl._api_structures import SetCookieParam
 
 VIEWER, VIEWERS_PASSWORD = "vera", "looking-is-not-deciding"
 SHARED_SECONDS = 200  # sooner than some pages ask a person to sign in again

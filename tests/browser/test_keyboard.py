@@ -119,9 +119,7 @@ def test_disconnecting_and_removing(console: Console, fleet: Fleet) -> None:
 
 
 def test_revoking(console: Console, fleet: Fleet) -> None:
-    agent = fleet.ask("key-stolen")
-    fleet.accept(agent)
-    assert agent.client  # it has a certificate
+    fleet.join("key-stolen")
     page = console.page
     console.sign_in()
     console.open("/clusters/key-stolen/identity/")

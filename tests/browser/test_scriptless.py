@@ -75,9 +75,7 @@ def test_explaining_a_denial(scriptless: Console) -> None:
 
 
 def test_revoking(scriptless: Console, page: Page, fleet: Fleet) -> None:
-    agent = fleet.ask("plain-stolen")
-    fleet.accept(agent)
-    assert agent.client  # it has a certificate
+    fleet.join("plain-stolen")
     scriptless.open("/clusters/plain-stolen/identity/")
     page.get_by_role("link", name="Revoke now…").click()
     page.get_by_label("Reason").fill("Stolen.")
