@@ -77,6 +77,10 @@ def _accepted(request: HttpRequest, name: str, approved: list[str]) -> HttpRespo
 @require_POST
 def decline(request: HttpRequest, name: str) -> HttpResponse:
     actor = actor_of(request)
+    try:
+        services.require_accept(actor, name)  # before what he wrote is judged
+    except errors.ApiError as error:
+        return _refused(request, name, error)
     found = evidence.of(name)
     form = DeclineForm(request.POST, may_revoke=may_revoke(actor, found))
     if not form.is_valid():
