@@ -96,10 +96,10 @@ def histogram(bars: Sequence[Mapping[str, Any]], caption: str) -> SafeString:
     top = max((bar["count"] for bar in bars), default=0) or 1
     items = format_html_join(
         "",
-        '<li><b>{}</b><svg viewBox="0 0 10 {}" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
-        '<rect class="oc-t-{}" y="{}" width="10" height="{}"/></svg><span>{}</span></li>',
+        '<li><div><b>{}</b><svg viewBox="0 0 1 1" height="{}" preserveAspectRatio="none" aria-hidden="true"'
+        ' focusable="false"><rect class="oc-t-{}" width="1" height="1"/></svg></div><span>{}</span></li>',
         (
-            (f"{bar['count']:,}", BAR_HEIGHT, bar.get("tone", "accent"), BAR_HEIGHT - height, height, bar["label"])
+            (f"{bar['count']:,}", height, bar.get("tone", "accent"), bar["label"])
             for bar in bars
             for height in [max(round(bar["count"] / top * BAR_HEIGHT), 2)]
         ),
