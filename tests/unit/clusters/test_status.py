@@ -153,7 +153,7 @@ TABLE: list[tuple[str, dict[str, Any], Word, str]] = [
         Word.UNHEALTHY,
         "The kube-apiserver is not ok",
     ),
-    ("maintenance", {**WELL, "in_maintenance": True}, Word.MAINTENANCE, "In maintenance; placements leave it alone."),
+    ("maintenance", {**WELL, "in_maintenance": True}, Word.MAINTENANCE, "In maintenance."),
     ("no word yet", {**WELL, "available": ""}, Word.UNKNOWN, "The agent has not reported its health yet."),
 ]
 
