@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
@@ -134,16 +134,17 @@ def start_hub(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFact
     if is_elsewhere(pytestconfig):
         pytest.skip("only a hub of our own can be stopped and asked from inside")
 
-    def start(**settings: str) -> AbstractContextManager[hubs.Hub]:
+    def start(*, first: Sequence[str] = (), **settings: str) -> AbstractContextManager[hubs.Hub]:
         home = tmp_path_factory.mktemp("hub")
         database_url = os.environ.get("TEST_DATABASE_URL")
         if database_url is None:
-            return hubs.serve(home, **settings)
+            return hubs.serve(home, first=first, **settings)
         number = next(hubs.numbers)
         return hubs.serve(
             home,
             database_url=servers.create_database(database_url, f"hub_{WORKER or 'main'}_{number}"),
             redis_url=f"{os.environ['TEST_REDIS_URL']}/{FIRST_REDIS_NUMBER + number % 15 + 1}",
+            first=first,
             **settings,
         )
 

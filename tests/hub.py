@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,9 +114,14 @@ def prepare(home: Path, *, database_url: str = "", redis_url: str = "", **settin
 
 
 @contextmanager
-def serve(home: Path, *, database_url: str = "", redis_url: str = "", **settings: str) -> Iterator[Hub]:
-    """Start, wait for /readyz over TLS, yield, stop."""
-    with running(prepare(home, database_url=database_url, redis_url=redis_url, **settings)) as hub:
+def serve(
+    home: Path, *, database_url: str = "", redis_url: str = "", first: Sequence[str] = (), **settings: str
+) -> Iterator[Hub]:
+    """Start, wait for /readyz over TLS, yield, stop. ``first`` is a manage.py command that finds the hub at rest."""
+    hub = prepare(home, database_url=database_url, redis_url=redis_url, **settings)
+    if first:
+        hub.manage(*first)
+    with running(hub):
         yield hub
 
 
