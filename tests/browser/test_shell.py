@@ -128,12 +128,12 @@ class TestWays:
         keyboard.press("Escape")
         expect(page.get_by_role("link", name="Preferences")).to_be_hidden()
         expect(summary).to_be_focused()
-        signed_in.tab_to(page.get_by_role("navigation", name="Main").get_by_role("link", name="Sets"))
+        signed_in.tab_to(page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Sets"))
         keyboard.press("Enter")
         expect(page.get_by_role("heading", name="Sets", level=1)).to_be_visible()
-        expect(page.get_by_role("navigation", name="Main").get_by_role("link", name="Sets")).to_have_attribute(
-            "aria-current", "page"
-        )
+        expect(
+            page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Sets")
+        ).to_have_attribute("aria-current", "page")
 
     def test_on_a_phone_every_page_is_at_the_foot(self, signed_in: Console) -> None:
         page = signed_in.page
