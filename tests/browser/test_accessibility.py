@@ -1,127 +1,187 @@
-"""WCAG 2.2 A and AA by axe: every page, in states that differ, light and dark, on a desk and on a phone."""
+"""WCAG 2.2 A and AA (console 4.13): axe on every page in its states, themes and sizes; focus, reflow, spacing, targets.
+
+One hub with a demonstration fleet serves the whole tour, and everybody signs in once. The table of pages is in tour.py;
+a test holds it against Django's routes, so that a new page cannot be forgotten.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+import axe_playwright_python
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, ViewportSize
+from django.urls import URLPattern, URLResolver, get_resolver, resolve
+from django.urls.exceptions import Resolver404
+from playwright.sync_api import Browser, Page
 
-from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
-from tests.fleet import Fleet, populate
+from tests.browser import tour
+from tests.browser.conftest import PATIENCE
+from tests.browser.people import session
+from tests.browser.tour import ADMIN, STRANGER, Tour
+from tests.hub import Hub
 
-SIZES: list[ViewportSize] = [{"width": 1440, "height": 900}, {"width": 360, "height": 760}]
-THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-RULES = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "resultTypes": ["violations"],
-}
-PAGES = [
-    "/approvals/",
-    "/approvals/?verdict=blocked",
-    "/approvals/?q=nothing-like-it",
-    "/approvals/?all=safe",
-    "/approvals/?source=nowhere",
-    "/approvals/-/decided/",
-    "/approvals/-/superseded/",
-    "/approvals/-/together/?act=accept&all=safe",
-    "/approvals/-/together/?act=decline&all=safe&select=payments",
-    "/approvals/store-204/",
-    "/approvals/payments/",
-    "/approvals/lab-17/",
-    "/approvals/store-113/",
-    "/approvals/eu-web-07/",
-    "/approvals/edge-porto-02/",
-    "/approvals/lab-nl-05/",
-    "/clusters/",
-    "/clusters/?status=healthy",
-    "/clusters/?q=nothing-like-it",
-    "/clusters/?status=attention&set=default&sort=-since",
-    "/clusters/_bulk/?act=maintenance&cluster=eu-web-01&cluster=erp-de-01",
-    "/clusters/_bulk/?act=label&cluster=eu-web-01",
-    "/clusters/erp-de-01/",
-    "/clusters/erp-de-01/health/",
-    "/clusters/erp-de-01/identity/",
-    "/clusters/erp-de-01/taints/",
-    "/clusters/erp-de-01/claims/",
-    "/clusters/erp-de-01/sets/",
-    "/clusters/erp-de-01/events/",
-    "/clusters/erp-de-01/yaml/",
-    "/clusters/erp-de-01/yaml/edit/",
-    "/clusters/erp-de-01/maintenance/",
-    "/clusters/erp-de-01/remove/",
-    "/clusters/lab-nl-04/remove/",
-    "/clusters/eu-web-01/disconnect/",
-    "/clusters/core-se-03/reconnect/",
-    "/clusters/ml-batch-02/",
-    "/clusters/core-se-03/",
-    "/clusters/lab-nl-04/",
-    "/clusters/data-eu-11/",
-    "/clusters/nobody/",
-    "/sets/",
-    "/sets/?view=map",
-    "/sets/_new/",
-    "/sets/default/",
-    "/sets/default/_add/",
-    "/sets/default/_delete/",
-    "/sets/global/bindings/",
-    "/sets/global/people/",
-    "/sets/global/definition/",
-    "/clusters/erp-de-01/set/?to=default",
-    "/namespaces/",
-    "/namespaces/default/",
-    "/namespaces/_bind/?set=global&namespace=default",
-    "/claims/",
-    "/claims/?label=env",
-]
+pytestmark = pytest.mark.browser
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+CHECKS = Path(__file__).with_name("wcag.js").read_text()
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+RUN = """options => axe.run(document, {...options, resultTypes: ["violations"]}).then(found => found.violations.map(
+    each => `${each.id} at ${each.nodes.map(node => node.target.join(" ")).join(", ")}`))"""
+CONTRAST = "high => { if (high) document.documentElement.dataset.contrast = 'high'; else delete document.documentElement.dataset.contrast }"
+DESK, PHONE, NARROWEST = 1440, 360, 320
+HEIGHTS = {DESK: 900, PHONE: 760, NARROWEST: 640}
 
 
-@pytest.fixture(scope="session")
-def full_fleet(fleet: Fleet) -> Fleet:
-    populate(fleet)
-    return fleet
+class Look(NamedTuple):
+    theme: Literal["light", "dark"] = "light"
+    high: bool = False
 
 
-def violations(page: Page) -> list[str]:
-    """In both themes and sizes."""
+# Only colours differ between looks, so axe's other rules are asked once a size.
+LOOKS = (Look(), Look("dark"), Look(high=True), Look("dark", high=True))
+EVERYDAY = LOOKS[:2]
+
+
+# ---------------------------------------------------------------- looking at a page
+
+
+def violations(page: Page, looks: tuple[Look, ...] = EVERYDAY, widths: tuple[int, ...] = (DESK, PHONE)) -> list[str]:
+    """What axe finds on the page as it is, in each look and size."""
+    _equip(page)
     found = []
-    for size in SIZES:
-        page.set_viewport_size(size)
-        for theme in THEMES:
-            page.emulate_media(color_scheme=theme)
-            for violation in Axe().run(page, options=RULES).response["violations"]:
-                where = ", ".join(" ".join(node["target"]) for node in violation["nodes"])
-                found.append(f"{page.url} {theme} {size['width']}: {violation['id']} at {where}")
-        overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        if overflow > 0:
-            found.append(f"{page.url} {size['width']}: {overflow} px wider than the window")
+    for width in widths:
+        _widen(page, width)
+        for number, look in enumerate(looks):
+            _put_on(page, look)
+            told = page.evaluate(RUN, COLOURS if number else RULES)
+            found += [f"{look.theme}{' high contrast' * look.high} at {width} px: {each}" for each in told]
+        found += _ask(page, "overflow", width)
+    _put_on(page, LOOKS[0])
     return found
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_has_no_violation(console: Console, full_fleet: Fleet, path: str) -> None:
-    console.sign_in()
-    console.open(path)
-    assert violations(console.page) == []
+def _equip(page: Page) -> None:
+    if not page.evaluate("'wcag' in window"):
+        page.evaluate(AXE)
+        page.evaluate(CHECKS)
 
 
-def test_the_door_has_no_violation(console: Console) -> None:
-    console.sign_in(password="wrong-horse")
-    assert violations(console.page) == []
+def _widen(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": HEIGHTS[width]})
 
 
-def test_a_refused_form_has_no_violation(console: Console, full_fleet: Fleet) -> None:
-    console.sign_in()
-    console.open("/approvals/eu-web-08/")
-    console.page.get_by_text("Decline…").click()
-    console.page.get_by_label("Reason").fill(" ")
-    console.page.get_by_role("button", name="Decline eu-web-08").click()
-    console.page.get_by_text("Say why").wait_for()
-    assert violations(console.page) == []
+def _put_on(page: Page, look: Look) -> None:
+    page.emulate_media(color_scheme=look.theme)
+    page.evaluate(CONTRAST, look.high)
 
 
-def test_a_page_without_permission_has_no_violation(console: Console, full_fleet: Fleet) -> None:
-    console.sign_in(VIEWER, VIEWERS_PASSWORD)
-    console.open("/approvals/eu-web-07/")
-    assert violations(console.page) == []
+def _ask(page: Page, check: str, width: int) -> list[str]:
+    told: list[str] = page.evaluate(f"wcag.{check}()")
+    return [f"{width} px: {each}" for each in told]
+
+
+# ---------------------------------------------------------------- the tour
+
+
+@pytest.fixture(scope="session")
+def guided(start_hub: Callable[..., AbstractContextManager[Hub]]) -> Iterator[Tour]:
+    with start_hub(first=tour.FIRST) as hub, tour.prepared(hub) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def windows(browser: Browser, guided: Tour) -> Iterator[Callable[[str], Page]]:
+    """A page for each person, signed in when he is first asked for."""
+    opened: dict[str, Page] = {}
+    errors: list[str] = []
+
+    def window(who: str) -> Page:
+        if who not in opened:
+            context = browser.new_context(locale="en-GB", reduced_motion="reduce")
+            page = opened[who] = context.new_page()
+            page.set_default_timeout(PATIENCE)
+            page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
+            if who != STRANGER:
+                context.add_cookies(session(guided.hub.console_url, who, guided.password(who)))
+            if who == "wanda":
+                tour.give_factors(guided)
+        return opened[who]
+
+    yield window
+    for page in opened.values():
+        page.context.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="session")
+def looks(pytestconfig: pytest.Config) -> tuple[Look, ...]:
+    """What differs between databases is no pixel: on the second one, one look shows that the pages come."""
+    return LOOKS if pytestconfig.getoption("database") == "sqlite" else LOOKS[:1]
+
+
+@pytest.fixture(scope="session")
+def widths(looks: tuple[Look, ...]) -> tuple[int, ...]:
+    return (DESK, PHONE) if looks == LOOKS else (DESK,)
+
+
+@pytest.mark.parametrize(("who", "path"), tour.addresses())
+def test_a_page_is_accessible(
+    who: str,
+    path: str,
+    guided: Tour,
+    windows: Callable[[str], Page],
+    looks: tuple[Look, ...],
+    widths: tuple[int, ...],
+) -> None:
+    page = windows(who)
+    _widen(page, DESK)
+    answer = page.goto(guided.address(path))
+    assert answer is not None
+    assert answer.status == tour.status(who, path)
+    assert "\n".join(_everything(page, looks, widths)) == ""
+
+
+def _everything(page: Page, looks: tuple[Look, ...], widths: tuple[int, ...]) -> list[str]:
+    found = violations(page, looks, widths)
+    if PHONE in widths:
+        found += [*_ask(page, "thumbs", PHONE), *_focus(page, PHONE)]
+        _widen(page, NARROWEST)
+        found += _ask(page, "overflow", NARROWEST)
+    _widen(page, DESK)
+    return [*found, *_focus(page, DESK)]
+
+
+def _focus(page: Page, width: int) -> list[str]:
+    page.keyboard.press("Tab")  # from here on the browser shows focus
+    return _ask(page, "focus", width)
+
+
+def test_every_page_of_the_console_is_on_the_tour(guided: Tour, windows: Callable[[str], Page]) -> None:
+    """What is left over changes something, and answers no GET."""
+    visited = {_route(path) for _, path in tour.addresses()}
+    left = {route for route in _routes() if route not in visited | tour.AFTER_AN_ACT | tour.NO_PAGES.keys()}
+    asking = windows(ADMIN).context.request
+    answers = {route: asking.get(guided.filled(route), max_redirects=0).status for route in sorted(left)}
+    assert {route: status for route, status in answers.items() if status != HTTPStatus.METHOD_NOT_ALLOWED} == {}
+
+
+def _route(path: str) -> str:
+    try:
+        return resolve(re.sub(r"{[\w-]+}", "1", path.partition("?")[0])).route
+    except Resolver404:
+        return ""
+
+
+def _routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
+    for entry in (resolver or get_resolver()).url_patterns:
+        route = before + str(entry.pattern)
+        if isinstance(entry, URLPattern):
+            yield route
+        elif not route.startswith("admin/"):  # Django's own pages, whose looks are Django's
+            yield from _routes(entry, route)

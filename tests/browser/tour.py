@@ -1,0 +1,332 @@
+"""Every page of the console for test_accessibility: who opens it, at which address, and what a demonstration hub calls things.
+
+A word in braces stands for something that only the hub knows: ``{silent}`` is a silent cluster, ``{token}`` a token's id.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests import servers
+from tests.hub import ROOT, Hub
+
+PASSWORD = "a-tour-of-the-hub"
+FIRST = ("demo", "--clusters", "30", "--password", PASSWORD)
+ADMIN, STRANGER = "admin", ""
+
+# What nobody of the demonstration has done yet.
+EVENTS = """
+from datetime import timedelta
+from django.contrib.auth.models import User
+from django.utils import timezone
+from ocmconsole.corekinds import access
+from ocmconsole.corekinds.rights import question
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.session import actor_for
+from registration import policy_services
+from registration.policies import Rule
+
+def person(name):
+    return actor_for(User.objects.get(username=name), door=Door.CLI, credential="cli")
+
+rule = Rule(name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=timezone.now() + timedelta(days=9))
+policy_services.create_policy(person("admin"), rule)
+for who in ("mallory", "li"):
+    asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
+    access.ask(person(who), asked, "I look after the shops this week.")
+User.objects.create_user("wanda", password=PASSWORD)
+"""
+# After she has signed in with her password alone; nobody can touch this passkey.
+FACTORS = """
+from django.contrib.auth.models import User
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP
+
+wanda = User.objects.get(username="wanda")
+TOTP.activate(wanda, "JBSWY3DPEHPK3PXP")
+RecoveryCodes.activate(wanda)
+credential = {"clientExtensionResults": {"credProps": {"rk": True}}}
+key = Authenticator.objects.create(user=wanda, type="webauthn", data={"name": "Key ring", "credential": credential})
+print(key.pk)
+"""
+
+# By who opens them. Empty, loaded and refused states of a page follow each other.
+PAGES: dict[str, tuple[str, ...]] = {
+    ADMIN: (
+        "/",
+        "/attention/",
+        "/activity/",
+        "/activity/?q=nothing-like-it",
+        "/search/",
+        "/search/?q=store",
+        "/search/?q=nothing-like-it",
+        "/help/",
+        "/hub/",
+        "/preferences/",
+        "/admin/password_change/",
+        # approvals
+        "/approvals/",
+        "/approvals/?verdict=blocked",
+        "/approvals/?all=safe",
+        "/approvals/?q=nothing-like-it",
+        "/approvals/?source=nowhere",
+        "/approvals/-/decided/",
+        "/approvals/-/superseded/",
+        "/approvals/-/together/?act=accept&all=safe",
+        "/approvals/-/together/?act=decline&all=safe&select={blocked}",
+        "/approvals/{safe}/",
+        "/approvals/{check}/",
+        "/approvals/{blocked}/",
+        "/approvals/{declined}/",
+        "/approvals/nobody/",
+        "/policies/",
+        "/policies/-/new/",
+        "/policies/shops/",
+        "/policies/shops/edit/",
+        "/policies/shops/delete/",
+        "/tokens/",
+        "/tokens/?state=usable",
+        "/tokens/mint/",
+        "/tokens/{token}/revoke/",
+        "/certificates/",
+        "/certificates/?q=nothing-like-it",
+        "/certificates/{fingerprint}/revoke/",
+        "/ca/",
+        # clusters
+        "/clusters/",
+        "/clusters/?status=silent",
+        "/clusters/?q=nothing-like-it",
+        "/clusters/add/",
+        "/clusters/add/?name=new-01&labels=env%3Dprod",
+        "/clusters/add/token/?name=new-01",
+        "/clusters/add/watch/{token}/?name={joining}",
+        "/clusters/_bulk/?act=maintenance&cluster={healthy}&cluster={removing}",
+        "/clusters/_bulk/?act=label&cluster={healthy}",
+        "/clusters/{healthy}/",
+        "/clusters/{healthy}/health/",
+        "/clusters/{healthy}/identity/",
+        "/clusters/{maintenance}/taints/",
+        "/clusters/{healthy}/claims/",
+        "/clusters/{healthy}/sets/",
+        "/clusters/{healthy}/events/",
+        "/clusters/{healthy}/yaml/",
+        "/clusters/{healthy}/yaml/edit/",
+        "/clusters/{healthy}/maintenance/",
+        "/clusters/{healthy}/remove/",
+        "/clusters/{healthy}/disconnect/",
+        "/clusters/{healthy}/set/?to=default",
+        "/clusters/{disconnected}/reconnect/",
+        "/clusters/{removing}/remove/",
+        "/clusters/{silent}/",
+        "/clusters/{silent}/health/",
+        "/clusters/{api-unhealthy}/",
+        "/clusters/{clock-skew}/",
+        "/clusters/{credential-expired}/",
+        "/clusters/{credential-expired}/identity/",
+        "/clusters/{declined}/",
+        "/clusters/{disconnected}/",
+        "/clusters/{joining}/",
+        "/clusters/{maintenance}/",
+        "/clusters/{needs-review}/",
+        "/clusters/{removing}/",
+        "/clusters/{unknown}/",
+        "/clusters/{waiting-for-certificate}/",
+        "/clusters/{waiting-for-certificate}/health/",
+        "/clusters/nobody/",
+        "/claims/",
+        "/claims/?label=env",
+        # sets
+        "/sets/",
+        "/sets/?view=map",
+        "/sets/_new/",
+        "/sets/_move/?cluster={healthy}&cluster={silent}&to=default",
+        "/sets/production/",
+        "/sets/default/",
+        "/sets/default/_add/",
+        "/sets/web/_delete/",
+        "/sets/global/bindings/",
+        "/sets/stores-fr/people/",
+        "/sets/production/definition/",
+        "/namespaces/",
+        "/namespaces/shop/",
+        "/namespaces/_bind/?set=web&namespace=shop",
+        "/namespaces/shop/_unbind/web/",
+        # access
+        "/access/",
+        "/access/?q=nothing-like-it",
+        "/access/resources/",
+        "/access/risks/",
+        "/access/requests/",
+        "/access/requests/1/",
+        "/access/users/ana/",
+        "/access/groups/operators/",
+        "/access/explain/",
+        "/access/explain/?verb=accept&resource=managedclusters.cluster.open-cluster-management.io&name={blocked}&user=li",
+        "/access/give/",
+        "/access/give/?preset=set-owner&holder=li&scope=set&set=web",
+        "/access/take/?holder=group%3Aoperators&source=permission%3Acorekinds.add_bootstraptoken%40",
+        "/access/add/person/",
+        "/access/add/group/",
+        # nothing of it
+        "/no/such/page/",
+    ),
+    # May look: what he may not do is a button that says why.
+    "li": (
+        "/",
+        "/approvals/",
+        "/approvals/{blocked}/",
+        "/approvals/{safe}/",
+        "/clusters/{healthy}/maintenance/",
+        "/clusters/{healthy}/remove/",
+        "/sets/_new/",
+        "/access/users/li/",
+        "/access/give/",
+        "/access/explain/?verb=accept&resource=managedclusters.cluster.open-cluster-management.io",
+    ),
+    # May nothing: the same pages without anything on them.
+    "mallory": (
+        "/",
+        "/attention/",
+        "/activity/",
+        "/approvals/",
+        "/approvals/-/decided/",
+        "/clusters/",
+        "/claims/",
+        "/sets/",
+        "/namespaces/",
+        "/tokens/",
+    ),
+    # Has an app, a passkey and codes for when they are lost.
+    "wanda": (
+        "/account/",
+        "/account/password/",
+        "/account/app/deactivate/",
+        "/account/passkeys/",
+        "/account/passkeys/keys/{passkey}/edit/",
+        "/account/passkeys/keys/{passkey}/remove/",
+        "/account/recovery/",
+        "/account/recovery/generate/",
+        "/account/sessions/",
+        "/login/again/",
+        "/login/again/code/",
+        "/logout/",
+    ),
+    # Has none of them.
+    "raj": (
+        "/account/",
+        "/account/app/activate/",
+        "/account/passkeys/",
+        "/account/passkeys/add/",
+        "/access/",
+        "/sets/stores-fr/people/",
+    ),
+    STRANGER: ("/login/", "/login/?next=/clusters/", "/login/inactive/", "/clusters/"),
+}
+
+REFUSED: dict[str, set[str]] = {"li": {"/access/give/"}}
+INVALID: dict[str, set[str]] = {ADMIN: {"/approvals/?source=nowhere"}}
+MISSING: dict[str, set[str]] = {ADMIN: {"/no/such/page/"}, "mallory": {"/tokens/"}}
+
+# Answers nobody looks at as a page, and why. What is left answers a GET with 405, which a test asks.
+NO_PAGES = {
+    "live": "a stream",
+    "session/": "JSON",
+    "session/extend/": "JSON",
+    "ca/ca.crt": "a file",
+    "clusters/_export/<str:form>/": "a file",
+    "account/recovery/download/": "a file",
+    "approvals/-/selected/": "a part of the inbox",
+    "approvals/<str:name>/effects/": "a part of the page of a request",
+    "account/passkeys/login/": "what a script asks",
+    "account/passkeys/reauthenticate/": "the page of /login/again/",
+    "admin/logout/": "the page of /logout/",
+}
+# Pages that only an act leads to; each has a test of its own.
+AFTER_AN_ACT = {
+    "approvals/-/together/done/",
+    "clusters/_bulk/done/",
+    "clusters/add/run/",
+    "sets/_moved/",
+    "login/second/",
+}
+
+
+def addresses() -> list[tuple[str, str]]:
+    return [(who, path) for who, paths in PAGES.items() for path in paths]
+
+
+ONE_OF_EACH = """
+import json
+from django.contrib.auth.models import User
+from django.utils import timezone
+from clusters import queries
+from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.session import actor_for
+from registration import inbox
+from registration.models import IssuedCertificate
+
+admin = actor_for(User.objects.get(username="admin"), door=Door.CLI, credential="cli")
+observed = queries.observe(queries.clusters_for(admin), timezone.now())
+known = {each.status.word.value: each.row.name for each in observed}
+known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
+known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
+known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
+print(json.dumps(known))
+"""
+
+
+@dataclass(frozen=True)
+class Tour:
+    """A hub with something in every state. ``known`` is what the words in braces stand for."""
+
+    hub: Hub
+    known: dict[str, str]
+
+    def address(self, path: str) -> str:
+        return self.hub.console_url + path.format_map(self.known)
+
+    def filled(self, route: str) -> str:
+        """An address of that route."""
+        name = "shops" if route.startswith("policies") else self.known["healthy"]
+        return f"{self.hub.console_url}/{re.sub(r'<str:[a-z_]+>', name, re.sub(r'<int:[a-z]+>', '1', route))}"
+
+    def password(self, who: str) -> str:
+        return self.hub.admin_password if who == ADMIN else PASSWORD
+
+
+@contextmanager
+def prepared(hub: Hub) -> Iterator[Tour]:
+    """Its clusters go on beating: without that all of them would be silent before the tour ends."""
+    _tell(hub, f"PASSWORD = {PASSWORD!r}\n{EVENTS}")
+    beat = subprocess.Popen(
+        [sys.executable, "manage.py", "demo", "--beat"], cwd=ROOT, env=dict(hub.environment), stdout=subprocess.DEVNULL
+    )
+    try:
+        yield Tour(hub, json.loads(_tell(hub, ONE_OF_EACH)))
+    finally:
+        servers.stop(beat)
+
+
+def give_factors(tour: Tour) -> None:
+    tour.known["passkey"] = _tell(tour.hub, FACTORS).strip()
+
+
+def _tell(hub: Hub, script: str) -> str:
+    return hub.manage("shell", "-v", "0", "-c", script)
+
+
+def status(who: str, path: str) -> int:
+    """What the page answers with."""
+    if "nobody" in path or path in MISSING.get(who, ()):
+        return 404
+    if path in REFUSED.get(who, ()):
+        return 403
+    return 400 if path in INVALID.get(who, ()) else 200
