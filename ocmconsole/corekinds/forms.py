@@ -83,7 +83,7 @@ class HolderField(forms.CharField):
     """``ana`` is a person, ``group:web-ops`` a group."""
 
     def to_python(self, value: Any) -> Any:
-        written = super().to_python(value)
+        written = super().to_python(value) or ""
         kind, mark, name = written.partition(":")
         if mark and kind in {"user", "group"}:
             return Subject(kind.capitalize(), name.strip())

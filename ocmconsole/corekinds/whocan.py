@@ -220,12 +220,12 @@ def _on_objects(model: type[Resource], rows: Q, only: User | None = None) -> lis
     """Permissions on single objects of the model."""
     kind = next(kind for kind in kinds.all_kinds() if kind.model is model)
     found = []
+    of_users, of_groups = _links(model)
     for links, subject, path, mine in (
-        (get_user_obj_perms_model(model), "User", "user__username", "user"),
-        (get_group_obj_perms_model(model), "Group", "group__name", "group__user"),
+        (of_users, "User", "user__username", "user"),
+        (of_groups, "Group", "group__name", "group__user"),
     ):
-        links_of: Any = links
-        chosen = links_of.objects.filter(rows)
+        chosen = links.objects.filter(rows)
         if only is not None:
             chosen = chosen.filter(**{mine: only})
         columns = (path, "permission__content_type__app_label", "permission__codename", "permission__name")
@@ -268,25 +268,39 @@ def held_by_person(person: User, model: type[Resource]) -> list[Source]:
 
 def governed() -> list[type[Resource]]:
     """Models whose objects have permissions of their own."""
-    return [kind.model for kind in kinds.all_kinds() if not get_user_obj_perms_model(kind.model).objects.is_generic()]  # type: ignore[attr-defined] # guardian's manager
+    return [kind.model for kind in kinds.all_kinds() if not _links(kind.model)[0].objects.is_generic()]
 
 
-def unlinked(subjects: Iterable[Subject]) -> Iterator[Granted]:
-    """Bindings to roles that do not exist."""
-    wanted = set(subjects)
-    return (grant for grant in rbac.index.granted() if grant.rule is None and grant.subject in wanted)
+def _links(model: Any) -> tuple[Any, Any]:
+    """Guardian's models of a person's and of a group's permissions on objects."""
+    return get_user_obj_perms_model(model), get_group_obj_perms_model(model)
 
 
 def sentences(sources: list[Source]) -> list[str]:
     """What they amount to: ``accept clusters eu-1 and eu-2``, ``add clusters to set web``, one sentence a right."""
     if any(source.sentence == "do everything" for source in sources):
         return ["do everything"]
-    names: dict[Right, set[str]] = {}
-    for source in sources:
-        for right in source.rights:
-            names.setdefault(right, set()).update(source.names)
+    names = _names(sources)
     told = [right.sentence(names[right]) for right in rights.all_rights() if right in names]
     return list(dict.fromkeys([*told, *(source.sentence for source in sources if not source.rights)]))
+
+
+def lost(taken: list[Source], kept: list[Source]) -> list[str]:
+    """What goes with the one and does not stay with the other."""
+    stays, told = _names(kept), sentences(kept)
+    if told == ["do everything"]:
+        return []
+    left = {right: names - stays.get(right, set()) for right, names in _names(taken).items()}
+    gone = [right.sentence(names) for right, names in left.items() if names and ALL not in stays.get(right, set())]
+    return [*gone, *(each.sentence for each in taken if not each.rights and each.sentence not in told)]
+
+
+def _names(sources: list[Source]) -> dict[Right, set[str]]:
+    found: dict[Right, set[str]] = {}
+    for source in sources:
+        for right in source.rights:
+            found.setdefault(right, set()).update(source.names)
+    return found
 
 
 # ---------------------------------------------------------------- who gave it, and when

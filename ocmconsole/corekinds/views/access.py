@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
@@ -36,7 +36,7 @@ MOST_SUGGESTED = 500
 def listed(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     if not access.sees_everyone(actor):
-        return redirect("access:user", name=actor.user)
+        return _holder(request, Subject("User", actor.user))
     query, kind, number = request.GET.get("q", "").strip(), request.GET.get("kind", ""), request.GET.get("page", "")
     page = people.page(int(number) if number.isascii() and number.isdigit() else 1, kind=kind, query=query[:320])
     context = {

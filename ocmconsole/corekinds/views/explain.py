@@ -30,8 +30,8 @@ VERBS = ("create", "get", "list", "watch", "update", "patch", "delete")
 @login_required
 @require_GET
 def explained(request: HttpRequest) -> HttpResponse:
-    form = QuestionForm(request.GET if "verb" in request.GET or "resource" in request.GET else None)
-    return _page(request, form)
+    is_asked = request.GET.get("verb") and request.GET.get("resource")
+    return _page(request, QuestionForm(request.GET) if is_asked else QuestionForm(initial=request.GET.dict()))
 
 
 @login_required

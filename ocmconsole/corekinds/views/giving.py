@@ -19,6 +19,7 @@ from ocmconsole.corekinds.presets import PRESETS, Plan
 from ocmconsole.corekinds.views.access import MOST_SUGGESTED, found_or_404, frame, url_of, written
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
+from ocmconsole.kubeapi.permissions import MAY_CHANGE
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -158,17 +159,17 @@ def take(request: HttpRequest) -> HttpResponse:
 
 def _taking(source: Source, key: str) -> dict[str, Any]:
     subject = source.subject
-    others = [each for each in whocan.held_by([subject])[subject] if access.key_of(each) != key]
-    same = [each for each in whocan.held_by([subject])[subject] if access.key_of(each) == key]
-    kept = whocan.sentences(others)
+    held = whocan.held_by([subject])[subject]
+    taken = [each for each in held if access.key_of(each) == key]
+    kept = [each for each in held if access.key_of(each) != key]
     return {
         "source": whocan.with_givers([source])[0],
         "subject": subject,
         "key": key,
         "holder": written(subject),
         "url": url_of(subject),
-        "goes": [sentence for sentence in whocan.sentences(same) if sentence not in kept],
-        "stays": kept,
+        "goes": whocan.lost(taken, kept),
+        "stays": whocan.sentences(kept),
         "is_last": source.binding is not None and len(source.binding.subjects) == 1,
         "command": _taking_command(source),
     }
@@ -192,7 +193,8 @@ def _taking_command(source: Source) -> str:
 @require_GET
 def requests(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
-    waiting, answered = [], []
+    waiting: list[dict[str, Any]] = []
+    answered: list[dict[str, Any]] = []
     for row in access.requests_for(actor)[:MOST_SUGGESTED]:
         line = {"row": row, "sentence": access.question_of(row).sentence, "is_own": row.user == actor.user}
         (answered if row.answer else waiting).append(line)
@@ -239,4 +241,4 @@ def _answered(request: HttpRequest, actor: Actor, row: AccessRequest, form: Reas
 
 def _require_administration(actor: Actor) -> None:
     if not access.administers(actor):
-        raise PermissionDenied(f"Giving and taking rights needs {access.MAY_CHANGE}.")
+        raise PermissionDenied(f"Giving and taking rights needs {MAY_CHANGE}.")

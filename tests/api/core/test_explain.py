@@ -287,6 +287,17 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
     ]
 
 
+def test_what_is_lost_is_what_nothing_else_gives() -> None:
+    make.cluster("eu-1")
+    ana = User.objects.create_user("ana")
+    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant(ROOT, "clusters.view_managedcluster", to=ana)
+    held = whocan.held_by([Subject("User", "ana")])[Subject("User", "ana")]
+    everywhere, one = sorted(held, key=lambda source: source.names)
+    assert whocan.lost([one], [everywhere]) == ["accept cluster eu-1"]
+    assert whocan.lost([everywhere], [one]) == ["see all clusters"]
+
+
 def test_what_a_person_holds_is_told_in_sentences() -> None:
     for name in ("eu-1", "eu-2"):
         make.cluster(name)

@@ -1,0 +1,420 @@
+"""The access pages: what each person sees of others, and what is given, taken, asked for and refused there."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from clusters.admission import ACCEPT
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from clustersets.models import ManagedClusterSet
+from ocmconsole.corekinds import access, kinds, tokens
+from ocmconsole.corekinds.models import AccessRequest
+from ocmconsole.kubeapi import authz, permissions, session, verbs
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import AuditEvent
+from tests import factories as make
+from tests.actors import ROOT, grant, person, rule
+
+pytestmark = pytest.mark.django_db
+GROUP = "cluster.open-cluster-management.io"
+CLUSTERS = f"managedclusters.{GROUP}"
+SETS = f"managedclustersets.{GROUP}"
+EXPLAIN = "/access/explain/"
+
+
+@pytest.fixture(autouse=True)
+def hub() -> None:
+    for name in ("eu-1", "eu-2"):
+        make.cluster(name)
+    make.clusterset("web")
+
+
+def signed_in(name: str, **more: Any) -> Client:
+    client = Client()
+    user = User.objects.filter(username=name).first() or User.objects.create_user(name, **more)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def boss() -> Client:
+    return signed_in("boss", is_superuser=True)
+
+
+@pytest.fixture
+def clerk() -> Client:
+    """May change permissions, and holds one himself."""
+    client = signed_in("clerk")
+    for label in (permissions.MAY_CHANGE, tokens.MINT):
+        permissions.grant(ROOT, label, to=User.objects.get(username="clerk"))
+    return client
+
+
+def text(response: Any, status: int = 200) -> str:
+    assert response.status_code == status
+    found: str = response.content.decode()
+    return found
+
+
+def may(name: str, permission: str, **about: Any) -> bool:
+    actor = session.actor_for(User.objects.get(username=name))
+    return authz.permitted(actor, permission, **about).allowed
+
+
+# ---------------------------------------------------------------- who sees whom
+
+
+PAGES = ["/access/", "/access/resources/", "/access/risks/", "/access/users/ana/", "/access/groups/web-ops/"]
+
+
+@pytest.fixture
+def people() -> None:
+    ana, team = User.objects.create_user("ana"), Group.objects.create(name="web-ops")
+    ana.groups.add(team)
+    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant(
+        ROOT, "clustersets.join_managedclusterset", to=team, obj=ManagedClusterSet.objects.get(name="web")
+    )
+    grant(person("bot"), rule("get list", "secrets"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_who_is_no_admin_sees_nobody_else(people: None, page: str) -> None:
+    answer = signed_in("li").get(page)
+    if page == "/access/":
+        assert "What you may do" in text(answer)
+        assert "ana" not in re.findall(r"/access/users/(\w+)/", text(answer))
+    else:
+        assert answer.status_code in {403, 404}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_number_of_queries_does_not_grow_with_people_and_grants(people: None, boss: Client, page: str) -> None:
+    text(boss.get(page))
+    with CaptureQueriesContext(connection) as before:
+        text(boss.get(page))
+    for number in range(12):
+        someone = User.objects.create_user(f"p{number:02}")
+        permissions.grant(ROOT, ACCEPT, to=someone, obj=ManagedCluster.objects.get(name="eu-1"))
+        grant(person(f"p{number:02}"), rule("get", "managedclusters", groups=GROUP, names="eu-1"))
+    text(boss.get(page))
+    with CaptureQueriesContext(connection) as after:
+        text(boss.get(page))
+    assert len(after) <= len(before)
+
+
+def test_everybody_is_told_in_sentences_with_groups_and_names_of_rbac(people: None, boss: Client) -> None:
+    page = text(boss.get("/access/"))
+    assert "accept cluster eu-1" in page
+    assert "add clusters to set web" in page
+    assert "RBAC name" in page
+    assert "ana" not in text(boss.get("/access/?kind=group&q=web"))
+    assert "Nobody matches" in text(boss.get("/access/?q=nobody-like-that"))
+
+
+def test_a_person_is_told_what_he_holds_and_who_gave_it(people: None) -> None:
+    page = text(signed_in("ana").get("/access/users/ana/"))
+    assert "Accept cluster eu-1, see cluster eu-1" in page
+    assert "Through group web-ops" in page
+    assert "root" in page
+    assert "Take away" not in page
+
+
+def test_a_resource_names_who_can_do_what_with_it(people: None, boss: Client) -> None:
+    page = text(boss.get(f"/access/resources/?resource={SETS}&name=web"))
+    assert "Can add clusters to set web" in page
+    assert "web-ops" in page
+    assert "/access/users/ana/" not in page
+    assert "/access/users/ana/" in text(boss.get(f"/access/resources/?resource={CLUSTERS}&name=eu-1"))
+    assert boss.get("/access/resources/?resource=secrets").status_code == 404
+
+
+def test_risky_grants_are_told_with_a_reason_and_a_way_out(boss: Client) -> None:
+    grant(person("wide"), rule("*", "*", groups="*"))
+    grant(person("sly"), rule("impersonate", "users"))
+    grant(person("blind"), rule("update", "managedclusters/accept", groups="register.open-cluster-management.io"))
+    grant(person("hopeful"), rule("get", "managedclusters", groups=GROUP, names="eu-*"))
+    permissions.grant(ROOT, "clusters.change_managedcluster", to=User.objects.create_user("busy"))
+    page = text(boss.get("/access/risks/"))
+    for name, title in (
+        ("wide", "Wildcard"),
+        ("sly", "Can get more than it says"),
+        ("blind", "Accepts without seeing"),
+        ("hopeful", "A pattern that matches nothing"),
+        ("busy", "Changes every object"),
+    ):
+        assert f'href="/access/users/{name}/"' in page
+        assert title in page
+
+
+def test_the_first_hub_has_no_risky_grant(boss: Client) -> None:
+    assert "No grant is wider than it looks" in text(boss.get("/access/risks/"))
+
+
+# ---------------------------------------------------------------- explain and ask
+
+
+def test_explain_tells_a_yes_with_its_source_and_a_no_with_what_lacks(people: None) -> None:
+    ana = signed_in("ana")
+    yes = text(ana.get(EXPLAIN, {"verb": "accept", "resource": CLUSTERS, "name": "eu-1"}))
+    assert "Allowed" in yes
+    assert "Lets its holder accept cluster eu-1, see cluster eu-1." in yes
+    no = text(ana.get(EXPLAIN, {"verb": "accept", "resource": CLUSTERS, "name": "eu-2"}))
+    assert "Name differs: it is held on eu-1, and eu-2 was asked." in no
+    assert "Request access" in no
+
+
+@pytest.mark.parametrize("asked", [{"resource": CLUSTERS}, {"verb": "get"}, {}])
+def test_half_a_question_is_filled_in_and_no_mistake(boss: Client, asked: dict[str, str]) -> None:
+    page = text(boss.get(EXPLAIN, asked))
+    assert all(f'value="{value}"' in page for value in asked.values())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"verb": "a b", "resource": CLUSTERS}, {"verb": "get", "resource": "??"}, {"verb": "get", "resource": "x\0"}],
+)
+def test_what_is_no_question_is_said_beside_the_field(boss: Client, asked: dict[str, str]) -> None:
+    assert 'class="oc-errors"' in text(boss.get(EXPLAIN, asked), 400)
+
+
+def test_others_are_asked_about_by_who_may_review_them(people: None) -> None:
+    asked = {"verb": "accept", "resource": CLUSTERS, "name": "eu-1", "user": "ana"}
+    assert "about yourself only" in text(signed_in("li").get(EXPLAIN, asked), 403)
+    grant(person("raj"), rule("create", "subjectaccessreviews", groups="authorization.k8s.io"))
+    assert "May ana accept cluster eu-1?" in text(signed_in("raj").get(EXPLAIN, asked))
+
+
+def ask(
+    client: Client, verb: str = "accept", resource: str = CLUSTERS, name: str = "eu-1", reason: str = "shift"
+) -> Any:
+    return client.post(f"{EXPLAIN}ask/", {"verb": verb, "resource": resource, "name": name, "reason": reason})
+
+
+@pytest.mark.contract("D11")
+def test_a_request_is_granted_through_the_permissions_with_an_audit(boss: Client) -> None:
+    li = signed_in("li")
+    assert ask(li).status_code == 302
+    row = AccessRequest.objects.get()
+    assert "waits for an answer" in text(li.get(EXPLAIN, {"verb": "accept", "resource": CLUSTERS, "name": "eu-1"}))
+    assert "li wants to accept cluster eu-1" in text(boss.get(f"/access/requests/{row.pk}/"))
+    assert boss.post(f"/access/requests/{row.pk}/", {"act": "grant"}).status_code == 302
+    assert may("li", ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
+    assert not may("li", ACCEPT)
+    acts = AuditEvent.objects.filter(act__startswith="accessrequest").order_by("pk").values_list("user", "act")
+    assert list(acts) == [("li", "accessrequest:ask"), ("boss", "accessrequest:grant")]
+    assert AuditEvent.objects.get(act="permission:grant").user == "boss"
+    assert "already" in text(boss.post(f"/access/requests/{row.pk}/", {"act": "grant"}), 409)
+
+
+def test_a_request_for_what_only_rbac_says_becomes_a_role_with_that_rule(boss: Client) -> None:
+    li = signed_in("li")
+    ask(li, "list", "secrets", "")
+    row = AccessRequest.objects.get()
+    boss.post(f"/access/requests/{row.pk}/", {"act": "grant"})
+    role = verbs.find(kinds.CLUSTER_ROLE, Key("", f"access-request-{row.pk}"))
+    assert role is not None
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
+    assert authz.authorize(person("li"), authz.Attributes("list", resource="secrets")).allowed
+
+
+def test_a_request_is_dismissed_with_a_reason_and_may_be_asked_again(boss: Client) -> None:
+    li = signed_in("li")
+    ask(li)
+    row = AccessRequest.objects.get()
+    page = f"/access/requests/{row.pk}/"
+    assert 'class="oc-errors"' in text(boss.post(page, {"act": "dismiss", "reason": " "}), 400)
+    boss.post(page, {"act": "dismiss", "reason": "ask your lead"})
+    assert "ask your lead" in text(li.get("/access/requests/"))
+    assert ask(li).status_code == 302
+
+
+def test_the_same_is_asked_once_and_not_without_a_reason() -> None:
+    li = signed_in("li")
+    assert ask(li).status_code == 302
+    assert "asked for this already" in text(ask(li), 409)
+    assert 'class="oc-errors"' in text(ask(li, name="eu-2", reason=" "), 400)
+    assert AccessRequest.objects.count() == 1
+
+
+def test_nobody_answers_who_may_not_change_permissions() -> None:
+    ask(signed_in("li"))
+    row = AccessRequest.objects.get()
+    assert signed_in("raj").get(f"/access/requests/{row.pk}/").status_code == 404
+    assert "permission auth.change_permission" in text(
+        signed_in("li").post(f"/access/requests/{row.pk}/", {"act": "grant"}), 403
+    )
+    assert not may("li", ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
+
+
+def test_who_can_answer_has_the_request_among_what_waits(clerk: Client) -> None:
+    ask(signed_in("li"))
+    actor = session.actor_for(User.objects.get(username="clerk"))
+    assert [row.user for row in access.waiting_requests(actor)] == ["li"]
+    assert not access.waiting_requests(session.actor_for(User.objects.get(username="li"))).exists()
+
+
+def test_nobody_grants_what_he_does_not_hold(clerk: Client) -> None:
+    ask(signed_in("li"))
+    page = f"/access/requests/{AccessRequest.objects.get().pk}/"
+    assert "You do not hold clusters.accept_managedcluster" in text(clerk.get(page))
+    assert "does not hold it there" in text(clerk.post(page, {"act": "grant"}), 403)
+    assert AccessRequest.objects.get().answer == ""
+
+
+# ---------------------------------------------------------------- give and take
+
+
+def wish(preset: str, scope: str, holder: str = "li", **more: str) -> dict[str, str]:
+    return {"preset": preset, "holder": holder, "scope": scope, "set": "", "names": "", "namespace": "", **more}
+
+
+GIVEN = [
+    (wish("approver", "cluster", names="eu-1"), ["accept cluster eu-1", "see cluster eu-1"]),
+    (wish("approver", "all"), ["accept all clusters", "see all clusters"]),
+    (wish("approver", "names", names="eu-1, eu-9"), ["accept clusters eu-1 and eu-9", "change clusters eu-1 and eu-9"]),
+    (wish("set-owner", "set", set="web"), ["add clusters to set web", "bind set web", "see set web"]),
+    (wish("viewer", "set", set="web"), ["see set web"]),
+    (wish("viewer", "all"), ["see all clusters", "see all sets"]),
+    (wish("auditor", "all"), ["see all clusters", "see all sets", "can view audit event"]),
+    (wish("minter", "all"), ["mint bootstrap tokens"]),
+    (
+        wish("binder", "namespace", set="web", namespace="team"),
+        ["bind set web", "create, delete, get, list, watch managedclustersetbindings"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "sentences"), GIVEN, ids=lambda value: str(value)[:60])
+def test_a_role_is_shown_then_given_then_listed(boss: Client, asked: dict[str, str], sentences: list[str]) -> None:
+    make.namespace("team")
+    User.objects.create_user("li")
+    preview = text(boss.get("/access/give/", asked))
+    assert "Give it to li" in preview
+    assert "disabled" not in preview.partition("Give it to li")[0].rpartition("<button")[2]
+    held = text(boss.get("/access/users/li/"))
+    assert sentences[0] not in held.lower()
+    assert boss.post("/access/give/", asked).headers["Location"] == "/access/users/li/"
+    held = text(boss.get("/access/users/li/")).lower()
+    for sentence in sentences:
+        assert sentence in held
+
+
+def test_an_approver_of_names_accepts_a_cluster_that_comes_later(boss: Client) -> None:
+    User.objects.create_user("li")
+    boss.post("/access/give/", wish("approver", "names", names="eu-9"))
+    make.cluster("eu-9")
+    li = session.actor_for(User.objects.get(username="li"))
+    verbs.edit(li, MANAGED_CLUSTER, Key("", "eu-9"), lambda doc: doc["spec"].update(hubAcceptsClient=True))
+    assert ManagedCluster.objects.get(name="eu-9").hub_accepts_client
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (wish("approver", "names", names="eu-*"), "RBAC knows no patterns"),
+        (wish("approver", "set", set="web"), "Approver is given on"),
+        (wish("set-owner", "set"), "Name the set."),
+        (wish("approver", "cluster", names="eu-1,eu-2"), "Name one cluster"),
+        (wish("binder", "namespace", set="web"), "Name the namespace."),
+        (wish("approver", "all", holder=""), "Say who."),
+        (wish("nothing", "all"), "Select a valid choice"),
+    ],
+)
+def test_what_cannot_be_given_is_said_beside_the_field(boss: Client, asked: dict[str, str], said: str) -> None:
+    assert said in text(boss.post("/access/give/", asked), 400)
+    assert said in text(boss.get("/access/give/", asked), 400)
+
+
+def test_nobody_gives_what_he_does_not_hold_but_what_he_does(clerk: Client) -> None:
+    li = User.objects.create_user("li")
+    assert "You do not hold clusters.view_managedcluster" in text(clerk.get("/access/give/", wish("viewer", "all")))
+    assert "Nothing was changed" in text(clerk.post("/access/give/", wish("viewer", "all")), 403)
+    assert "You may not create clusterroles" in text(clerk.get("/access/give/", wish("approver", "names", names="x")))
+    assert clerk.post("/access/give/", wish("minter", "all")).status_code == 302
+    assert may("li", tokens.MINT)
+    assert not li.user_permissions.filter(codename="view_managedcluster").exists()
+
+
+def test_giving_to_nobody_and_on_nothing_is_refused(boss: Client) -> None:
+    assert "There is no person" in text(boss.get("/access/give/", wish("minter", "all", holder="ghost")))
+    assert "Nothing was changed" in text(boss.post("/access/give/", wish("minter", "all", holder="ghost")), 404)
+    User.objects.create_user("li")
+    assert "There is no managedclusterset called gone" in text(
+        boss.get("/access/give/", wish("viewer", "set", set="gone"))
+    )
+
+
+def test_giving_and_taking_are_pages_of_who_may_change_permissions() -> None:
+    li = signed_in("li")
+    for page in ("/access/give/", "/access/take/"):
+        assert li.get(page).status_code == 403
+        assert li.post(page, wish("viewer", "all")).status_code == 403
+
+
+def links_to_take(client: Client, page: str) -> list[str]:
+    return [html.unescape(link) for link in re.findall(r'href="(/access/take/[^"]+)"', text(client.get(page)))]
+
+
+def test_each_source_is_taken_away_by_itself(people: None, boss: Client) -> None:
+    bound = grant(person("ana"), rule("get", "secrets"))
+    pages = links_to_take(boss, "/access/users/ana/")
+    assert len(pages) == 2
+    for page in pages:
+        shown = text(boss.get(page))
+        assert "If you take it away" in shown
+        assert boss.post("/access/take/", dict(parse_qsl(urlsplit(page).query))).status_code == 302
+    assert not may("ana", ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
+    assert verbs.find(kinds.CLUSTER_ROLE_BINDING, Key("", bound)) is None
+    assert boss.get(pages[0]).status_code == 404
+
+
+def test_a_binding_of_several_loses_one_subject_only(boss: Client) -> None:
+    bound = grant(person("ana"), rule("get", "secrets"))
+    more = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "web-ops"}
+    verbs.edit(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", bound), lambda doc: doc["subjects"].append(more))
+    assert "1 other subject stays in it" in text(boss.get(f"/access/take/?holder=ana&source=binding:/{bound}"))
+    boss.post("/access/take/", {"holder": "ana", "source": f"binding:/{bound}"})
+    left = verbs.find(kinds.CLUSTER_ROLE_BINDING, Key("", bound))
+    assert left is not None
+    assert left["subjects"] == [more]
+
+
+# ---------------------------------------------------------------- people and groups
+
+
+def test_people_and_groups_are_made_and_switched_off(boss: Client) -> None:
+    boss.post("/access/add/group/", {"name": "web-ops"})
+    given = {"username": "new", "password1": "a long first password", "password2": "a long first password"}
+    assert boss.post("/access/add/person/", given).headers["Location"] == "/access/users/new/"
+    team = Group.objects.get(name="web-ops")
+    boss.post("/access/account/groups/", {"user": "new", "groups": [team.pk]})
+    boss.post("/access/account/active/", {"user": "new", "active": "no"})
+    new = User.objects.get(username="new")
+    assert (new.is_active, [group.name for group in new.groups.all()]) == (False, ["web-ops"])
+    assert "Deactivated" in text(boss.get("/access/users/new/"))
+    acts = AuditEvent.objects.filter(user="boss").order_by("pk").values_list("act", flat=True)
+    assert list(acts) == ["group:create", "user:create", "user:update", "user:update"]
+
+
+def test_a_short_password_is_refused_beside_the_field(boss: Client) -> None:
+    given = {"username": "new", "password1": "short", "password2": "short"}
+    assert "at least" in text(boss.post("/access/add/person/", given), 400)
+
+
+def test_accounts_are_refused_to_who_may_not_impersonate(clerk: Client) -> None:
+    User.objects.create_user("li")
+    given = {"username": "new", "password1": "a long first password", "password2": "a long first password"}
+    assert "Nothing was changed" in text(clerk.post("/access/add/person/", given), 403)
+    clerk.post("/access/account/active/", {"user": "li", "active": "no"})
+    assert User.objects.get(username="li").is_active
