@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.people import Console, introduce_viewer
+from tests.browser.people import Console, introduce
 from tests.fleet import Fleet
 from tests.hub import Hub
 
@@ -55,7 +55,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def fleet(start_hub: Callable[[], AbstractContextManager[Hub]]) -> Iterator[Fleet]:
     """On a hub of its own: what other suites leave behind would fill the pages."""
     with start_hub() as hub, Fleet(hub) as fleet:
-        introduce_viewer(fleet)
+        introduce(fleet)
         yield fleet
 
 

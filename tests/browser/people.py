@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from playwright._impl._api_structures import SetCookieParam
 
 VIEWER, VIEWERS_PASSWORD = "vera", "looking-is-not-deciding"
+TOKENS = ("web-eu", "stores", "policies", "to-revoke")
 SHARED_SECONDS = 200  # sooner than some pages ask a person to sign in again
 _sessions: dict[tuple[str, str], tuple[float, list[SetCookieParam]]] = {}
 
@@ -65,8 +67,17 @@ class Console:
         raise AssertionError(f"no way to {target} with the Tab key")
 
 
-def introduce_viewer(fleet: Fleet) -> None:
-    """A person who may look at clusters and decide nothing."""
-    make = f"from django.contrib.auth.models import User; User.objects.create_user({VIEWER!r}, password={VIEWERS_PASSWORD!r})"
-    fleet.hub.manage("shell", "-c", make)
+MAKE = f"""
+from django.contrib.auth.models import User
+from django.core.management import call_command
+User.objects.create_user({VIEWER!r}, password={VIEWERS_PASSWORD!r})
+for name in {TOKENS!r}:
+    call_command("bootstrap_token", "create", "--name", name)
+"""
+
+
+def introduce(fleet: Fleet) -> None:
+    """A person who may look at clusters and decide nothing, and the tokens that agents come with: all in one process."""
+    minted = re.findall(r"^token=(\S+)", fleet.hub.manage("shell", "-c", MAKE), re.MULTILINE)
+    fleet.tokens |= dict(zip(TOKENS, minted, strict=True))
     fleet.let_look(VIEWER)
