@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
 
 NOWHERE = ("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone")
-NOWHERE_EITHER = ("midi", "payment", "usb", "serial", "bluetooth", "browsing-topics")
+NOWHERE_EITHER = ("midi", "payment", "usb", "serial", "browsing-topics")
 HERE = ("clipboard-write", "fullscreen", "publickey-credentials-create", "publickey-credentials-get")
 HEADERS = {
     "Permissions-Policy": ", ".join(

@@ -26,7 +26,7 @@ def stranger(request: HttpRequest) -> Actor:
     return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=Door.WEB, **_seen(request))
 
 
-def _seen(request: HttpRequest) -> dict[str, str]:
+def _seen(request: HttpRequest) -> dict[str, Any]:
     """What the console sees of whoever is there."""
     return {
         "address": request.META.get("REMOTE_ADDR", ""),
