@@ -202,7 +202,7 @@ def cluster_of(actor: Actor) -> str:
 
 
 def may_mint(actor: Actor) -> Decision:
-    """Whoever may mint tokens may also see them, without their secrets, and revoke them."""
+    """Whoever may mint tokens may also see and revoke those that he minted."""
     return authz.permitted(actor, MINT)
 
 
