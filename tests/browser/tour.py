@@ -248,7 +248,7 @@ NO_PAGES = {
     "account/passkeys/reauthenticate/": "the page of /login/again/",
     "admin/logout/": "the page of /logout/",
 }
-# Pages that only an act leads to; each has a test of its own.
+# Pages that only an act leads to: not on the tour.
 AFTER_AN_ACT = {
     "approvals/-/together/done/",
     "clusters/_bulk/done/",
