@@ -122,7 +122,8 @@ def _near_rule(grant: Granted, asked: Attributes) -> Near | None:
         return None
     lacks = list(_lacks(rule, namespace, asked))
     distance = sum(weight for weight, _ in lacks)
-    if distance > OTHER_RESOURCE or (distance == OTHER_RESOURCE and grant.subject.name == AUTHENTICATED):
+    is_other = any(weight >= OTHER_RESOURCE for weight, _ in lacks)
+    if is_other and (distance > OTHER_RESOURCE or grant.subject.name == AUTHENTICATED):
         return None
     return Near(source, whocan.sentence_of(rule, namespace), tuple(text for _, text in lacks), distance)
 
