@@ -73,6 +73,32 @@ def _select_clusters(page: Page) -> None:
     page.wait_for_timeout(400)
 
 
+def _maintain_several(page: Page) -> None:
+    _select_clusters(page)
+    page.locator("#bulk").get_by_role("button", name="Maintenance").first.click()
+    page.wait_for_load_state()
+
+
+def _go_on(steps: int) -> Callable[[Page], None]:
+    """So many steps of the wizard."""
+
+    def act(page: Page) -> None:
+        page.get_by_role("textbox", name="Name").first.fill("eu-web-99")
+        for _ in range(steps):
+            page.locator("main .pf-v6-c-button.pf-m-primary").last.click()
+            page.wait_for_load_state()
+
+    return act
+
+
+def _follow(words: str) -> Callable[[Page], None]:
+    def act(page: Page) -> None:
+        page.get_by_role("link", name=words).first.click()
+        page.wait_for_load_state()
+
+    return act
+
+
 ROW = "tbody a.oc-name"
 REQUEST = "#rows a.oc-name"
 BLOCKED, CHECK, SAFE = (f"/approvals/?verdict={verdict}" for verdict in ("blocked", "check", "safe"))
@@ -90,6 +116,7 @@ PAGES: Mapping[str, Shot] = {
     "request-safe": Shot(SAFE, REQUEST),
     "clusters": Shot("/clusters/"),
     "clusters-selected": Shot("/clusters/", act=_select_clusters),
+    "clusters-maintenance": Shot("/clusters/", act=_maintain_several),
     "cluster": Shot(TENDED, ROW),
     "cluster-silent": Shot(SILENT, ROW),
     "cluster-health": Shot(TENDED, ROW, "health/"),
@@ -105,15 +132,21 @@ PAGES: Mapping[str, Shot] = {
     "cluster-remove": Shot(HEALTHY, ROW, "remove/"),
     "cluster-move": Shot(HEALTHY, ROW, "set/"),
     "certificates": Shot("/certificates/"),
+    "certificate-revoke": Shot(HEALTHY, ROW, "identity/", act=_follow("Revoke now")),
     "ca": Shot("/ca/"),
     "wizard": Shot("/clusters/add/"),
+    "wizard-token": Shot("/clusters/add/", act=_go_on(1)),
+    "wizard-run": Shot("/clusters/add/", act=_go_on(2)),
+    "wizard-watch": Shot("/clusters/add/", act=_go_on(3)),
     "tokens": Shot("/tokens/"),
     "token-mint": Shot("/tokens/mint/"),
     "token-revoke": Shot("/tokens/", "a[href$='/revoke/']"),
     "policies": Shot("/policies/"),
     "policy-new": Shot("/policies/-/new/"),
     "sets": Shot("/sets/"),
+    "sets-map": Shot("/sets/", act=_follow("Map")),
     "set": Shot("/sets/stores-fr/"),
+    "set-definition": Shot("/sets/production/definition/"),
     "set-people": Shot("/sets/stores-fr/people/"),
     "set-bindings": Shot("/sets/stores-fr/bindings/"),
     "set-new": Shot("/sets/_new/"),
@@ -121,6 +154,7 @@ PAGES: Mapping[str, Shot] = {
     "set-delete": Shot("/sets/lab/_delete/"),
     "namespaces": Shot("/namespaces/"),
     "namespace": Shot("/namespaces/shop/"),
+    "unbind": Shot("/namespaces/shop/", act=_follow("Unbind")),
     "bind": Shot("/namespaces/_bind/"),
     "claims": Shot("/claims/"),
     "access": Shot("/access/"),
