@@ -188,7 +188,9 @@ def hub_with_fleet() -> Iterator[Hub]:
     """Filled before it is served: a hub's authority is as old as its first start, and so is what it can have signed."""
     with tempfile.TemporaryDirectory(prefix="ocmconsole-screens-") as folder:
         hub = hubs.prepare(Path(folder), HUB_NAME="hub-eu-1", ENVIRONMENT="Production")
-        _manage(hub, "demo", f"--clusters={CLUSTERS}", f"--seed={SEED}").wait()
+        assert _manage(hub, "demo", f"--clusters={CLUSTERS}", f"--seed={SEED}").wait() == 0, (
+            "the hub could not be filled"
+        )
         with hubs.running(hub):
             beating = _manage(hub, "demo", "--beat")
             try:
