@@ -70,6 +70,7 @@ def test_without_scripts_the_same_forms_do_the_same(scriptless: Console, fleet: 
         page.get_by_role("button", name="Download klusterlet.yaml").click()
     assert download.value.suggested_filename == "klusterlet.yaml"
     page.get_by_role("link", name="Next: watch it join").click()
+    expect(page.get_by_role("heading", name="wizard-02 joins")).to_be_visible()
     fleet.ask("wizard-02", token="wizard-02")
     page.reload()
     expect(page.get_by_role("link", name="Decide about wizard-02")).to_be_visible()
