@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q
-from django.http import StreamingHttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
 from django.views.decorators.http import require_GET
@@ -24,7 +23,7 @@ from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.corekinds import trail
 from ocmconsole.corekinds.models import Event
-from ocmconsole.kubeapi import authz, seals
+from ocmconsole.kubeapi import authz, downloads, seals
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.session import actor_of
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, StreamingHttpResponse
     from django.http.response import HttpResponseBase
 
     from ocmconsole.kubeapi.actor import Actor
@@ -45,6 +44,7 @@ KINDS = ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "Cer
 VERBS = ("create", "update", "patch", "delete")
 FILTERS = ("source", "kind", "actor", "verb", "resource", "name", "namespace", "since", "until")
 LONGEST = 320
+EXPORTED_AT_ONCE = 1_000
 MAY_READ_ALL = "kubeapi.view_auditevent"
 
 
@@ -116,7 +116,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         "seal": AuditSeal.objects.order_by("-number").first() if all_of_it else None,
     }
     if request.GET.get("export"):
-        return _export(trail.audit_rows(audit, wanted))
+        return _export(actor, trail.audit_rows(audit, wanted))
     return render(request, "activity.html", context)
 
 
@@ -154,13 +154,15 @@ def _query(chosen: dict[str, str]) -> str:
     return "?" + urlencode({name: value for name, value in chosen.items() if value})
 
 
-def _export(rows: QuerySet[AuditEvent]) -> StreamingHttpResponse:
+def _export(actor: Actor, rows: QuerySet[AuditEvent]) -> StreamingHttpResponse:
     """What the filter leaves of the audit, as ``manage.py audit export`` writes it."""
+    return downloads.download(_lines(rows), reader=actor.user, name="audit.jsonl", content_type="application/jsonl")
 
-    def lines() -> Iterator[bytes]:
-        for entry in rows.order_by("pk").iterator():
+
+def _lines(rows: QuerySet[AuditEvent]) -> Iterator[bytes]:
+    """In parts, so that a slow reader holds no cursor of the database open."""
+    last = seals.FIRST
+    while part := list(rows.filter(pk__gt=last).order_by("pk")[:EXPORTED_AT_ONCE]):
+        for entry in part:
             yield seals.line(entry) + b"\n"
-
-    answer = StreamingHttpResponse(lines(), content_type="application/jsonl")
-    answer["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
-    return answer
+        last = part[-1].pk

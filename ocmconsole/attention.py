@@ -5,13 +5,15 @@ An item that somebody has put away stays away until it changes: its ``state`` is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Max, Min, Q
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -83,7 +85,7 @@ def _approvals(actor: Actor, now: datetime) -> Item | None:
     asked = clusters.clusters_for(actor).filter(name__in=names).aggregate(first=Min("created"))["first"]
     oldest = f"Oldest has waited {span(now - asked)}." if asked else ""
     url = reverse("registration:approvals")
-    state = f"{len(names)} {names[-1]}"
+    state = _digest(names)
     return Item(
         "approvals", len(names), "Approvals waiting", "user-check", "accent", oldest, "Review approvals", url, state
     )
@@ -92,7 +94,8 @@ def _approvals(actor: Actor, now: datetime) -> Item | None:
 def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
     """Those of one set that fell silent together are likely to have one cause."""
     rows = words.with_word(visible.filter(available="Unknown"), now).filter(rank=words.RANKS[Word.SILENT]).order_by()
-    sets = sorted(rows.values("clusterset").annotate(n=Count("pk"), at=Min("since")), key=lambda row: -row["n"])
+    found = rows.values("clusterset").annotate(n=Count("pk"), at=Min("since"), newest=Max("since"))
+    sets = sorted(found, key=lambda row: -row["n"])
     if not sets:
         return None
     total, worst = sum(row["n"] for row in sets), sets[0]
@@ -102,7 +105,17 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
         text = f"{worst['n']} are in set {worst['clusterset']}, since {worst['at']:%H:%M}."
         asked, act = asked | {"set": worst["clusterset"]}, f"See the {worst['n']} together"
     url = f"{reverse('clusters:list')}?{urlencode(asked)}"
-    return Item(Word.SILENT.value, total, "Silent", Word.SILENT.icon, "danger", text, act, url, str(total))
+    return Item(
+        Word.SILENT.value,
+        total,
+        "Silent",
+        Word.SILENT.icon,
+        "danger",
+        text,
+        act,
+        url,
+        f"{total} {max(row['newest'] for row in sets)}",
+    )
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
@@ -111,6 +124,7 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     counts = accepted.aggregate(
         over=Count("pk", filter=Q(**{f"{ends}__lte": now})),
         soon=Count("pk", filter=Q(**{f"{ends}__gt": now})),
+        last=Max(ends),
     )
     over, soon = counts["over"], counts["soon"]
     if not over + soon:
@@ -119,18 +133,19 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     url = f"{reverse('registration:certificates')}?lane={'ended' if over else 'week'}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
-    return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, text)
+    state = f"{over} {soon} {counts['last']}"
+    return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, state)
 
 
 def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
     stuck = visible.filter(deleted_at__lt=now - STUCK).order_by("deleted_at")
-    count, longest = stuck.count(), stuck.first()
-    if longest is None:
+    count, longest, newest = stuck.count(), stuck.first(), stuck.last()
+    if longest is None or newest is None:
         return None
     text = f"Longest: {longest.name}, {span(now - longest.deleted_at)}."
     url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value})}"
     return Item(
-        "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {longest.name}"
+        "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {newest.uid}"
     )
 
 
@@ -153,7 +168,22 @@ def _wishes(actor: Actor) -> Item | None:
     first, url = waiting[0], reverse("access:requests")
     what = " ".join(filter(None, (first.verb, first.resource.partition(".")[0], first.name)))
     text = f"{first.user} would like to {what}."
-    return Item("access", len(waiting), "Access requested", "users", "accent", text, "Answer", url, str(waiting[-1].pk))
+    return Item(
+        "access",
+        len(waiting),
+        "Access requested",
+        "users",
+        "accent",
+        text,
+        "Answer",
+        url,
+        _digest(row.pk for row in waiting),
+    )
+
+
+def _digest(things: Iterable[object]) -> str:
+    """Changes when one of them does, or is another."""
+    return sha256("\n".join(sorted(map(str, things))).encode()).hexdigest()[:16]
 
 
 # ---------------------------------------------------------------- the bell

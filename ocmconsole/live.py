@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from time import monotonic
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -22,18 +24,21 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.decorators import login_required
 from django.db import Error as DatabaseFailure
+from django.db import close_old_connections
 from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
+from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from ocmconsole.kubeapi import changes
+from ocmconsole.kubeapi import changes, errors
+from ocmconsole.kubeapi.actor import MASTERS, Door
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.kubeapi.session import actor_for, actor_of
 from ocmconsole.signin import lifetime
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.kinds import Kind
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +55,14 @@ SOONEST_SECONDS = 0.5
 BEAT_SECONDS = 10.0
 SESSION_SECONDS = 60.0
 MOST_SCOPES = 20
+MOST_STREAMS = 20  # of one person in one process
 BATCH = 1_000
 QUEUE = 100
+# What lies in the namespace of a cluster and is shown with it.
+INSIDE = frozenset({MANAGED_CLUSTER_ADDON.plural, MANIFEST_WORK.plural})
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +107,16 @@ class Follower:
         self.newest = 0
         self._queues: set[asyncio.Queue[list[Notice]]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._beginning = asyncio.Lock()  # two that come at once begin it once
 
     async def join(self) -> asyncio.Queue[list[Notice]]:
         """A queue of everything from now on; the first to come starts the reading."""
         queue: asyncio.Queue[list[Notice]] = asyncio.Queue(QUEUE)
-        if self._task is None or self._task.done():
-            self.newest = await changes.in_thread(newest)
-            self._task = asyncio.get_running_loop().create_task(self._read())
         self._queues.add(queue)
+        async with self._beginning:
+            if self._task is None or self._task.done():
+                self.newest = await changes.in_thread(newest)
+                self._task = asyncio.get_running_loop().create_task(self._read())
         return queue
 
     def leave(self, queue: asyncio.Queue[list[Notice]]) -> None:
@@ -157,7 +171,7 @@ class Sight:
     """What a person may see, as far as notices go. Remembers names, so that a deletion reaches who saw the object."""
 
     actor: Actor
-    sees_all: bool = False
+    sees_all: bool = False  # of the clusters
     names: set[str] = field(default_factory=set)
 
     @classmethod
@@ -166,31 +180,63 @@ class Sight:
         names = set() if sees_all else set(clusters.clusters_for(actor).values_list("name", flat=True))
         return cls(actor, sees_all, names)
 
-    def of_interest(self, notices: Iterable[Notice]) -> set[str]:
-        """Plurals of what changed among what the person may see."""
-        if self.sees_all:
+    @property
+    def is_admin(self) -> bool:
+        return MASTERS in self.actor.groups
+
+    def of_interest(self, notices: list[Notice]) -> set[str]:
+        """Plurals of what changed among what the person may see, with three queries however many they are."""
+        if self.is_admin:
             return {notice.plural for notice in notices}
-        notices = list(notices)
-        self._look_again(notices)
-        return {notice.plural for notice in notices if notice.user == self.actor.user or self._sees(notice)}
+        seen = self._clusters(notices) | self._sets(notices) | self._requests(notices)
+        return {each.plural for each in notices if each.user == self.actor.user or self._is_seen(each, seen)}
 
-    def _look_again(self, notices: list[Notice]) -> None:
-        named = {notice.name for notice in notices if notice.plural == MANAGED_CLUSTER.plural} - self.names
-        if named:
-            self.names.update(clusters.clusters_for(self.actor).filter(name__in=named).values_list("name", flat=True))
+    def _is_seen(self, notice: Notice, seen: set[tuple[str, str]]) -> bool:
+        if notice.plural in INSIDE:
+            return self.sees_all or notice.namespace in self.names
+        return (notice.plural, notice.name) in seen
 
-    def _sees(self, notice: Notice) -> bool:
-        if notice.plural == MANAGED_CLUSTER.plural:
-            return notice.name in self.names
-        if notice.plural == MANAGED_CLUSTER_SET.plural:
-            return clustersets.sets_for(self.actor).filter(name=notice.name).exists()
-        if notice.plural == CERTIFICATE_SIGNING_REQUEST.plural:
-            asked = CertificateSigningRequest.objects.filter(name=notice.name)
-            return asked.values_list("cluster", flat=True).first() in self.names
-        return notice.namespace in self.names
+    def _clusters(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = _named(notices, MANAGED_CLUSTER)
+        if not self.sees_all and (new := named - self.names):
+            self.names.update(clusters.clusters_for(self.actor).filter(name__in=new).values_list("name", flat=True))
+        return {(MANAGED_CLUSTER.plural, name) for name in (named if self.sees_all else named & self.names)}
+
+    def _sets(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = _named(notices, MANAGED_CLUSTER_SET)
+        rows = clustersets.sets_for(self.actor).filter(name__in=named).values_list("name", flat=True) if named else ()
+        return {(MANAGED_CLUSTER_SET.plural, name) for name in rows}
+
+    def _requests(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = _named(notices, CERTIFICATE_SIGNING_REQUEST)
+        if not named:
+            return set()
+        rows = CertificateSigningRequest.objects.filter(name__in=named).values_list("name", "cluster")
+        return {
+            (CERTIFICATE_SIGNING_REQUEST.plural, name)
+            for name, cluster in rows
+            if self.sees_all or cluster in self.names
+        }
+
+
+def _named(notices: list[Notice], kind: Kind) -> set[str]:
+    return {notice.name for notice in notices if notice.plural == kind.plural}
 
 
 # ---------------------------------------------------------------- the stream
+
+
+_streams: Counter[str] = Counter()
+# Not those of the log's readers: what pages ask for must never hold up an agent's watch.
+_threads = ThreadPoolExecutor(2, thread_name_prefix="live")
+
+
+async def _apart(call: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    def work() -> Result:
+        close_old_connections()
+        return call(*arguments, **named)
+
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)
 
 
 @login_required
@@ -202,8 +248,10 @@ def live(request: HttpRequest) -> HttpResponse | HandOff:
         return HttpResponse("Say what to listen for: ?scope=managedclusters", status=400, content_type="text/plain")
     last = request.headers.get("Last-Event-ID", "")
     seen = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else None  # noqa: PLR2004 - 64 bits
-    sight = Sight.of(actor_of(request))
-    stream = _events(sight, scopes, seen, request.session.session_key or "")
+    actor = actor_of(request)
+    if _streams[actor.user] >= MOST_STREAMS:
+        raise errors.TooManyRequests("You have many pages open; close some, and this one follows what happens again.")
+    stream = _events(Sight.of(actor), scopes, seen, request.session.session_key or "")
     return HandOff(
         stream, content_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
@@ -212,8 +260,9 @@ def live(request: HttpRequest) -> HttpResponse | HandOff:
 async def _events(sight: Sight, scopes: list[Scope], seen: int | None, session: str) -> AsyncIterator[bytes]:
     """Until the session ends. What happened since ``seen`` comes first."""
     queue = await follower().join()
+    _streams[sight.actor.user] += 1
     try:
-        missed = await changes.in_thread(entries_after, seen) if seen is not None else []
+        missed = await _apart(entries_after, seen) if seen is not None else []
         yield event("hello", follower().newest)
         if text := await _changed(sight, scopes, missed):
             yield text
@@ -222,12 +271,15 @@ async def _events(sight: Sight, scopes: list[Scope], seen: int | None, session: 
             text = await _next(queue, sight, scopes)
             if monotonic() - checked > SESSION_SECONDS:
                 checked = monotonic()
-                if not await changes.in_thread(is_signed_in, session, sight.actor.user):
+                found = await _apart(look_again, session, sight.actor.user)
+                if found is None:
                     yield event("signed-out", follower().newest)
                     return
+                sight = found
             yield text or event("beat", follower().newest)
     finally:
         follower().leave(queue)
+        _streams[sight.actor.user] -= 1
 
 
 async def _next(queue: asyncio.Queue[list[Notice]], sight: Sight, scopes: list[Scope]) -> bytes:
@@ -245,7 +297,7 @@ async def _changed(sight: Sight, scopes: list[Scope], notices: list[Notice]) -> 
     concerning = [notice for notice in notices if any(scope.covers(notice) for scope in scopes)]
     if not concerning:
         return b""
-    resources = await changes.in_thread(sight.of_interest, concerning)
+    resources = await _apart(sight.of_interest, concerning)
     return event("changed", notices[-1].number, resources=sorted(resources)) if resources else b""
 
 
@@ -255,10 +307,12 @@ def event(name: str, number: int, **data: Any) -> bytes:
     return b"event: %b\nid: %d\ndata: %b\n\n" % (name.encode(), number, body)
 
 
-def is_signed_in(session: str, user: str) -> bool:
-    """Whether the session lasts and is still that person's, who may have been deactivated or given a new password."""
+def look_again(session: str, user: str) -> Sight | None:
+    """What the person may see by now; None when the session is over: ended, deactivated, or with a new password."""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session)
     found = get_user(SimpleNamespace(session=store))  # type: ignore[arg-type] # reads nothing but the session
     if lifetime.ends(store).soonest <= 0:
-        return False
-    return bool(found.is_authenticated and found.is_active and found.get_username() == user)
+        return None
+    if not (found.is_authenticated and found.is_active and found.get_username() == user):
+        return None
+    return Sight.of(actor_for(found, door=Door.WEB))

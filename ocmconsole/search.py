@@ -16,8 +16,7 @@ from django.views.decorators.http import require_GET
 from clusters import queries as clusters
 from clustersets import queries as clustersets
 from ocmconsole import navigation
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.corekinds import access, bootstrap, tokens
 from ocmconsole.kubeapi.links import EXPLAIN
 from ocmconsole.kubeapi.session import actor_of
 from registration.models import IssuedCertificate
@@ -63,7 +62,7 @@ class Group:
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
     """A page, or with the header ``X-Fragment`` its list alone."""
-    query = request.GET.get("q", "").strip()[:LONGEST]
+    query = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = found(request, query)
     context = {"query": query, "groups": groups, "total": sum(len(group.hits) for group in groups)}
     return render(request, "search.html#found" if "X-Fragment" in request.headers else "search.html", context)
@@ -79,9 +78,9 @@ def found(request: HttpRequest, query: str) -> list[Group]:
         Group("Actions", _actions(actor, query)),
         Group("Clusters", _clusters(actor, query)),
         Group("Sets", _sets(actor, query)),
-        Group("Tokens", _tokens(request.user, actor, query)),
+        Group("Tokens", _tokens(actor, query)),
         Group("Certificates", _certificates(actor, query)),
-        Group("People", _people(request.user, query)),
+        Group("People", _people(actor, query)),
         Group("Pages", [hit for hit in pages if query.lower() in hit.text.lower()]),
         Group("Help", [Hit(text, url, "circle-question-mark") for text, url in HELP if query.lower() in text.lower()]),
     ]
@@ -90,13 +89,14 @@ def found(request: HttpRequest, query: str) -> list[Group]:
 
 def _best(rows: QuerySet[Any], query: str) -> list[str]:
     """Names that hold the text: the name itself first, then what begins with it."""
+    query = query.lower()
     rank = Case(
         When(name=query, then=Value(0)),
         When(name__startswith=query, then=Value(1)),
         default=Value(2),
         output_field=IntegerField(),
     )
-    fitting = rows.filter(name__contains=query.lower()).order_by(rank, "name")
+    fitting = rows.filter(name__contains=query).order_by(rank, "name")
     return list(fitting.values_list("name", flat=True)[:MOST])
 
 
@@ -124,14 +124,12 @@ def _sets(actor: Actor, query: str) -> list[Hit]:
     ]
 
 
-def _tokens(user: Any, actor: Actor, query: str) -> list[Hit]:
-    if not tokens.may_mint(actor).allowed:
-        return []
-    rows = BootstrapToken.objects.filter(Q(name__icontains=query) | Q(pk__startswith=query)).order_by("-created")
-    rows = rows if user.is_superuser else rows.filter(created_by=actor.user)
+def _tokens(actor: Actor, query: str) -> list[Hit]:
+    rows = bootstrap.tokens_for(actor).filter(Q(name__icontains=query) | Q(pk__startswith=query))
     listed = reverse("registration:tokens")
     return [
-        Hit(row.name or row.pk, f"{listed}#{row.pk}", "ticket", f"minted by {row.created_by}") for row in rows[:MOST]
+        Hit(row.name or row.pk, f"{listed}#token-{row.pk}", "ticket", f"minted by {row.created_by}")
+        for row in rows[:MOST]
     ]
 
 
@@ -152,13 +150,13 @@ def _certificates(actor: Actor, query: str) -> list[Hit]:
     ]
 
 
-def _people(user: Any, query: str) -> list[Hit]:
-    """Admins look anybody up; others find themselves."""
+def _people(actor: Actor, query: str) -> list[Hit]:
+    """Whoever sees everyone looks anybody up; others find themselves."""
     rows = User.objects.filter(username__icontains=query).order_by("username")
-    rows = rows if user.is_superuser else rows.filter(pk=user.pk)
-    listed = reverse("access:list")
+    rows = rows if access.sees_everyone(actor) else rows.filter(username=actor.user)
     return [
-        Hit(row.username, f"{listed}?user={quote(row.username)}", "user", row.get_full_name()) for row in rows[:MOST]
+        Hit(row.username, reverse("access:user", args=[row.username]), "user", row.get_full_name())
+        for row in rows[:MOST]
     ]
 
 

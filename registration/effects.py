@@ -69,14 +69,14 @@ def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> Ch
     return Choice(wanted if wanted in others else present, present, others)
 
 
-def of(found: Evidence, chosen: Choice, asked: Asked | None = None) -> list[Effect]:
+def of(actor: Actor, found: Evidence, chosen: Choice, asked: Asked | None = None) -> list[Effect]:
     """``asked`` is the request that would be signed; without it, the newest."""
     signed = asked or next(iter(found.waiting), None)
     return [
         *([_signing(signed, len(found.waiting) - 1)] if signed else []),
         Effect("Sets hubAcceptsClient to true", "The agent may renew its lease and report its status."),
         _namespace(found.name),
-        *_sets(found, chosen),
+        *_sets(actor, found, chosen),
     ]
 
 
@@ -116,14 +116,15 @@ def _namespace(name: str) -> Effect:
     return Effect(f"Creates namespace {name}", text)
 
 
-def _sets(found: Evidence, chosen: Choice) -> list[Effect]:
-    """D16: members of a set are seen by whoever sees the set."""
+def _sets(actor: Actor, found: Evidence, chosen: Choice) -> list[Effect]:
+    """D16: members of a set are seen by whoever sees the set; told are the sets that the person himself sees."""
     if found.cluster is None:
         return []
     labels = dict(found.cluster.labels)
     if chosen.joined:
         labels[CLUSTERSET_LABEL] = chosen.joined
-    joined = sets.sets_of(labels)
+    seen = sets.sets_for(actor).filter(name__in=sets.sets_of(labels))
+    joined = list(seen.values_list("name", flat=True))
     others = [name for name in joined if name != chosen.joined]
     also = f"Its labels also make it a member of {_listed(others)}." if others else ""
     effects = (

@@ -127,7 +127,8 @@ def arrival_of(row: ManagedCluster) -> Arrival:
     askers = [memory.asker_of(memory.creation_of(MANAGED_CLUSTER, row.name, row.uid))]
     askers += [memory.asker_of_request(request.doc) for request in queries.waiting_requests(row.name)]
     use = _use_that_brought(row)
-    wished = wished_labels(use.token) if use else {}
+    is_done = use is not None and use.wished_uid == row.uid and not use.wish_failure
+    wished = wished_labels(use.token) if use is not None and is_done else {}
     own = {key: value for key, value in row.labels.items() if wished.get(key) != value}
     return policies.Arrival(
         name=row.name,

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, StreamingHttpResponse
+from django.http import Http404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import columns
 from clusters.filters import Filters
 from clusters.listing import Listing
+from ocmconsole.kubeapi import downloads
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.kubeapi.times import timestamp
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from django.http import HttpRequest
+    from django.http import HttpRequest, StreamingHttpResponse
 
     from clusters.queries import Observed
 
@@ -35,13 +36,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def export(request: HttpRequest, form: str) -> StreamingHttpResponse:
     if form not in MEDIA:
         raise Http404("Clusters are exported as csv or json.")
-    asked = Listing(actor_of(request), Filters.read(request.GET), timezone.now())
+    actor = actor_of(request)
+    asked = Listing(actor, Filters.read(request.GET), timezone.now())
     claims = columns.chosen_by(request.user).claims
     records = (_record(each, asked, claims) for each in asked.everything(claims))
     lines = _csv(records, claims) if form == "csv" else _json(records)
     name = f"clusters-{asked.now:%Y-%m-%d-%H%M}.{form}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return StreamingHttpResponse(lines, content_type=MEDIA[form], headers=headers)
+    return downloads.download(lines, reader=actor.user, name=name, content_type=MEDIA[form])
 
 
 def _record(found: Observed, asked: Listing, claims: list[str]) -> dict[str, Any]:

@@ -245,6 +245,7 @@ class AuditSeal(models.Model):
     newest = models.DateTimeField()
     digest = models.CharField(max_length=64)
     cut_at = models.DateTimeField(null=True)
+    cut_mark = models.CharField(max_length=64, blank=True, default="")
 
     def __str__(self) -> str:
         return f"{self.number} up to {self.last}: {self.digest[:16]}"

@@ -118,9 +118,8 @@ def verify(*, expected: str = "") -> Report:
         if kept.number != number + 1:
             flaws.append(Flaw(number + 1, f"seal {number + 1} is missing before seal {kept.number}"))
         flaws += _between(kept, at)
-        if kept.cut_at is None:
-            flaws += _broken(kept, previous)
-            entries += kept.count
+        flaws += _broken(kept, previous) if kept.cut_at is None else _wrongly_cut(kept)
+        entries += kept.count if kept.cut_at is None else 0
         previous, at, number = kept.digest, kept.last, kept.number
         digests.add(kept.digest)
     if expected and expected not in digests:
@@ -148,6 +147,18 @@ def _broken(kept: AuditSeal, previous: str) -> Iterator[Flaw]:
         yield Flaw(kept.number, f"among the entries {kept.first} to {kept.last} one was changed, or put elsewhere")
 
 
+def _wrongly_cut(kept: AuditSeal) -> Iterator[Flaw]:
+    """That a segment was cut is under the key as well: else a mark would hide whatever was done to it."""
+    if kept.cut_at is None or not hmac.compare_digest(kept.cut_mark, _cut_mark(kept, kept.cut_at)):
+        yield Flaw(kept.number, f"seal {kept.number} says that its entries were cut, and the hub did not cut them")
+    elif segment(kept).exists():
+        yield Flaw(kept.number, f"entries {kept.first} to {kept.last} were cut, and some are there")
+
+
+def _cut_mark(kept: AuditSeal, at: datetime) -> str:
+    return digest(kept.digest, iter([f"cut {kept.number} at {at.isoformat()}".encode()]))
+
+
 def segment(kept: AuditSeal) -> AuditQuerySet:
     return AuditEvent.objects.filter(pk__gte=kept.first, pk__lte=kept.last).order_by("pk")
 
@@ -164,5 +175,5 @@ def cut(now: datetime | None = None) -> int:
     for kept in AuditSeal.objects.filter(cut_at=None, newest__lt=now - keep).order_by("number"):
         with transaction.atomic():
             removed += segment(kept).cut()
-            AuditSeal.objects.filter(pk=kept.pk).update(cut_at=now)
+            AuditSeal.objects.filter(pk=kept.pk).update(cut_at=now, cut_mark=_cut_mark(kept, now))
     return removed

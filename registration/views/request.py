@@ -79,7 +79,7 @@ def page(
         "recorded": _recorded(found),
         "reported": _reported(found),
         "choice": chosen,
-        "effects": effects.of(found, chosen),
+        "effects": effects.of(actor, found, chosen),
         "can_accept": decision.allowed,
         "missing": "" if decision.allowed else services.MISSING.format(name=name),
         "explain_url": explain_url("update", ACCEPT_RESOURCE, name=name),

@@ -156,6 +156,21 @@ def test_retention_removes_sealed_entries_and_leaves_their_seals(sealed: list[Au
     assert not seals.verify().flaws
 
 
+def test_a_cut_that_the_hub_did_not_make_is_a_flaw(sealed: list[AuditEvent]) -> None:
+    changed("reason", "because")(sealed)
+    AuditSeal.objects.filter(number=2).update(cut_at=timezone.now())
+    assert [flaw.seal for flaw in seals.verify().flaws] == [2]
+
+
+def test_entries_put_back_into_a_cut_segment_are_a_flaw(sealed: list[AuditEvent], settings: Any) -> None:
+    settings.OCMCONSOLE_AUDIT_RETENTION = timedelta(days=40)
+    entry = sealed[4]
+    seals.cut(timezone.now() + timedelta(days=41))
+    entry._state.adding = True
+    entry.save(force_insert=True)
+    assert [flaw.seal for flaw in seals.verify().flaws] == [2]
+
+
 def test_everything_is_kept_unless_a_retention_is_set(sealed: list[AuditEvent]) -> None:
     assert seals.cut(timezone.now() + timedelta(days=4000)) == 0
 
