@@ -179,7 +179,8 @@ def _progress(token: BootstrapToken, name: str) -> list[datetime | None]:
     cluster = ManagedCluster.objects.filter(name=name, deleted_at=None).first()
     if cluster is None:
         return [token.last_used, None, None, None, None, None]
-    request = queries.requests_of(name).filter(created__gte=token.created).last()
+    # Objects know whole seconds only: one that was made in the second of the token came after it.
+    request = queries.requests_of(name).filter(created__gte=token.created.replace(microsecond=0)).last()
     accepted = queries.facts_of(name).decided_at if cluster.hub_accepts_client else None
     issued = IssuedCertificate.objects.filter(cluster=name, not_after__gt=token.created).order_by("not_before").first()
     certified = max(issued.not_before, cluster.created) if issued and accepted else None
