@@ -1,8 +1,8 @@
 """Where allauth asks what this hub wants: who may sign in, how accounts are written, what is recorded of it.
 
 Invariants: nobody signs up by himself. A first single sign-on makes an account without rights, with the name that the
-provider gives and nobody has; an account that exists is never taken over, and never connected. Accounts and passwords
-are written by ``accounts``. Called by allauth; each class is named by a setting.
+provider gives and nobody has, RBAC and records included; an account that exists is never taken over, and never
+connected. Accounts and passwords are written by ``accounts``. Called by allauth; each class is named by a setting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from django.shortcuts import render
 from ocmconsole.kubeapi import accounts
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.session import actor_of, stranger
-from ocmconsole.signin import records
+from ocmconsole.signin import names, records
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
@@ -109,6 +109,8 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as abov
             User.username_validator(user.username)
         except ValidationError as error:
             raise self._refusal(request, " ".join(error.messages)) from error
+        if names.is_spoken_for(user.username):
+            raise self._refusal(request, "This name has rights or records here; an administrator makes its account.")
 
     def _refusal(self, request: HttpRequest, why: str) -> ImmediateHttpResponse:
         records.refused(request, f"single sign-on: {why}")

@@ -10,7 +10,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from django.utils import timezone
 
+from ocmconsole.corekinds import rbac
+from ocmconsole.corekinds.models import AccessRequest, BootstrapToken
+from ocmconsole.signin import names
+from registration.models import ApprovalPolicy
+from tests import factories as make
+from tests.actors import grant, person, rule
 from tests.hub import Hub
 from tests.security import provider as providers
 from tests.security.provider import CLIENT, SECRET, Provider
@@ -29,6 +36,7 @@ def site(start_hub: Callable[..., AbstractContextManager[Hub]], provider: Provid
         "OIDC_CLIENT_ID": CLIENT,
         "OIDC_CLIENT_SECRET": SECRET,
         "OIDC_NAME": "Example",
+        "AUTO_APPROVED_USERS": "listed",
     }
     with start_hub(**asked) as hub:
         yield hub
@@ -38,6 +46,18 @@ def site(start_hub: Callable[..., AbstractContextManager[Hub]], provider: Provid
 def browser(site: Hub) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=site.console_url, timeout=60) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def bound(site: Hub) -> None:
+    """Somebody whom only RBAC knows."""
+    binding = {
+        "metadata": {"name": "of-a-certificate"},
+        "roleRef": {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": rbac.GROUP, "kind": "User", "name": "bound"}],
+    }
+    with site.admin() as admin:
+        admin.post(f"/apis/{rbac.GROUP}/v1/clusterrolebindings", json=binding).raise_for_status()
 
 
 def leave(browser: httpx.Client, query: str = "") -> dict[str, str]:
@@ -97,8 +117,11 @@ def test_a_first_sign_in_makes_an_account_without_any_right(
         ("open-cluster-management:c1", "the hub's own"),
         ("a b", "valid username"),
         ("", "gave no user name"),
+        ("Bound", "rights or records here"),
+        ("listed", "rights or records here"),
     ],
 )
+@pytest.mark.usefixtures("bound")
 def test_nobody_comes_in_under_a_name_that_is_not_his(
     site: Hub, browser: httpx.Client, provider: Provider, name: str, why: str
 ) -> None:
@@ -108,6 +131,21 @@ def test_nobody_comes_in_under_a_name_that_is_not_his(
     assert why in html.unescape(answer.text)
     assert browser.get("/account/").status_code == 302
     assert any("single sign-on" in str(reason) for (reason,) in audited(site, "reason", "denied"))
+
+
+@pytest.mark.usefixtures("fresh_hub")
+def test_a_name_on_record_is_spoken_for_in_any_case() -> None:
+    now = timezone.now()
+    make.namespace("shop")
+    grant(person("Bound-There"), rule("get", "secrets"), namespace="shop")
+    BootstrapToken.objects.create(id="abcdef", hash="x", created_by="Minter", created=now, expires=now)
+    ends = {"created": now, "expires": now, "reason": "x"}
+    ApprovalPolicy.objects.create(name="p", created_by="Author", acts_as="Keeper", **ends)
+    AccessRequest.objects.create(user="Asker", verb="get", resource="secrets", reason="x", at=now)
+    for name in ("bound-there", "minter", "author", "keeper", "asker", "ASKER"):
+        assert names.is_spoken_for(name), name
+    for name in ("somebody-else", "mint", "cluster-admin", "default"):
+        assert not names.is_spoken_for(name), name
 
 
 def test_an_account_that_exists_is_not_connected(site: Hub, browser: httpx.Client, provider: Provider) -> None:
