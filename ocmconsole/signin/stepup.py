@@ -1,4 +1,4 @@
-"""Step-up: acts that cannot be undone ask again who is there, unless that was proven within the last minutes.
+"""Step-up: acts that weigh most ask again who is there, unless that was proven within the last minutes.
 
 Invariant: a stolen session is not enough. Who has neither password nor passkey here proves himself where he signs in.
 """
@@ -6,19 +6,24 @@ Invariant: a stolen session is not enough. Who has neither password nor passkey 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from allauth.account import app_settings
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate, get_reauthentication_flows
 from django.conf import settings
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
 
 
 def recently_authenticated(request: HttpRequest) -> bool:
@@ -39,3 +44,16 @@ def authenticate_again(request: HttpRequest, *, back: str = "") -> HttpResponse:
     if isinstance(user, User) and not get_reauthentication_flows(user) and settings.OCMCONSOLE_OIDC_ISSUER:
         return redirect(f"{reverse('sso')}?{urlencode(query | {'auth_params': 'prompt=login'})}")
     return redirect(f"{reverse('account_reauthenticate')}?{urlencode(query)}")
+
+
+def asking_everybody(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """A view of allauth's that asks by itself who has password or factor here, and takes all others at their word."""
+
+    @login_required
+    @wraps(view)
+    def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if recently_authenticated(request) or get_reauthentication_flows(request.user):
+            return view(request, *args, **kwargs)  # which keeps what was sent until the person has answered
+        return authenticate_again(request)
+
+    return asked

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from allauth.account import views as account
 from allauth.mfa.base import views as factors
+from allauth.mfa.recovery_codes import views as recovery
+from allauth.mfa.totp import views as app
+from allauth.mfa.webauthn import views as passkeys
 from allauth.socialaccount import views as social
 from django.conf import settings
 from django.urls import include, path
 
 from ocmconsole.signin import lifetime, views
+from ocmconsole.signin.stepup import asking_everybody
+
+# Whatever adds, changes, removes or shows what signs somebody in.
+FACTORS = [
+    ("app/activate/", app.activate_totp, "mfa_activate_totp"),
+    ("app/deactivate/", app.deactivate_totp, "mfa_deactivate_totp"),
+    ("passkeys/add/", passkeys.add_webauthn, "mfa_add_webauthn"),
+    ("passkeys/keys/<int:pk>/edit/", passkeys.edit_webauthn, "mfa_edit_webauthn"),
+    ("passkeys/keys/<int:pk>/remove/", passkeys.remove_webauthn, "mfa_remove_webauthn"),
+    ("recovery/", recovery.view_recovery_codes, "mfa_view_recovery_codes"),
+    ("recovery/generate/", recovery.generate_recovery_codes, "mfa_generate_recovery_codes"),
+    ("recovery/download/", recovery.download_recovery_codes, "mfa_download_recovery_codes"),
+]
 
 urlpatterns = [
     path("login/", views.SignIn.as_view(), name="login"),
@@ -25,9 +41,10 @@ urlpatterns = [
     path("account/", views.Account.as_view(), name="account"),
     path("account/", views.Account.as_view(), name="mfa_index"),
     path("account/password/", views.ChangePassword.as_view(), name="account_change_password"),
-    path("account/app/", include("allauth.mfa.totp.urls")),
-    path("account/passkeys/", include("allauth.mfa.webauthn.urls")),
-    path("account/recovery/", include("allauth.mfa.recovery_codes.urls")),
+    *(path(f"account/{place}", asking_everybody(view), name=name) for place, view, name in FACTORS),
+    path("account/passkeys/", passkeys.list_webauthn, name="mfa_list_webauthn"),
+    path("account/passkeys/login/", passkeys.login_webauthn, name="mfa_login_webauthn"),
+    path("account/passkeys/reauthenticate/", passkeys.reauthenticate_webauthn, name="mfa_reauthenticate_webauthn"),
     path("account/sessions/", include("allauth.usersessions.urls")),
 ]
 

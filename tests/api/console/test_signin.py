@@ -14,12 +14,18 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.http import HttpRequest
 from django.test import Client
+from django.urls import path as route
 from django.utils import timezone
 
+from ocmconsole import urls as console
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.signin import recently_authenticated
+from ocmconsole.signin.views import single_sign_on
 
 pytestmark = pytest.mark.django_db
+
+# Routes of a hub with a provider.
+urlpatterns = [*console.urlpatterns, route("login/sso/", single_sign_on, name="sso")]
 
 PASSWORD = "a long enough password"
 
@@ -292,3 +298,48 @@ def test_who_has_no_password_here_proves_himself_by_signing_in(client: Client) -
     session.save()
     assert recently_authenticated(request_of(client, sso))
     assert client.get("/account/password/").status_code == 404
+
+
+def sso_person(client: Client, *, ago: timedelta) -> User:
+    """Signed in through a provider so long ago; neither password nor factor is here."""
+    user = User.objects.create(username="sso", password="!unusable")
+    client.force_login(user)
+    session = client.session
+    at = (timezone.now() - ago).timestamp()
+    session["account_authentication_methods"] = [{"method": "socialaccount", "at": at}]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
+    return user
+
+
+FACTORS = [
+    *("app/activate/", "app/deactivate/", "passkeys/add/", "passkeys/keys/1/edit/", "passkeys/keys/1/remove/"),
+    *("recovery/", "recovery/generate/", "recovery/download/"),
+]
+
+
+@pytest.mark.parametrize("place", FACTORS)
+def test_a_session_alone_reaches_nothing_that_signs_in(client: Client, ana: User, place: str) -> None:
+    assert client.get(f"/account/{place}")["Location"] == f"/login/?next=/account/{place}"
+    sso_person(client, ago=timedelta(minutes=6))
+    for answer in (client.get(f"/account/{place}"), client.post(f"/account/{place}", {"code": "000000"})):
+        assert answer["Location"].startswith("/login/again/?next=%2Faccount%2F")  # which says no: nothing is set up
+    assert not Authenticator.objects.exists()
+
+
+def test_who_signs_in_elsewhere_is_sent_there(client: Client, settings: Any) -> None:
+    settings.OCMCONSOLE_OIDC_ISSUER, settings.ROOT_URLCONF = "https://login.example.com", __name__
+    sso_person(client, ago=timedelta(minutes=6))
+    place = client.get("/account/passkeys/add/")["Location"]
+    assert place == "/login/sso/?next=%2Faccount%2Fpasskeys%2Fadd%2F&auth_params=prompt%3Dlogin"
+
+
+def test_who_has_just_signed_in_elsewhere_may_add_a_factor(client: Client) -> None:
+    sso_person(client, ago=timedelta(minutes=6))
+    denied = client.get(client.get("/account/app/activate/")["Location"])
+    assert denied.status_code == 403
+    assert client.get("/account/passkeys/").status_code == 200  # a list of names
+    User.objects.all().delete()
+    sso_person(client, ago=timedelta(minutes=4))
+    add_app(client)
+    assert Authenticator.objects.filter(user__username="sso", type="totp").exists()
