@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 HOLDER = {"User": "access:user", "Group": "access:group"}
 MOST_SUGGESTED = 500
+MOST_DIGITS = 9
 
 
 @login_required
@@ -38,7 +39,9 @@ def listed(request: HttpRequest) -> HttpResponse:
     if not access.sees_everyone(actor):
         return _holder(request, Subject("User", actor.user))
     query, kind, number = request.GET.get("q", "").strip(), request.GET.get("kind", ""), request.GET.get("page", "")
-    page = people.page(int(number) if number.isascii() and number.isdigit() else 1, kind=kind, query=query[:320])
+    page = people.page(
+        int(number[:MOST_DIGITS]) if number.isascii() and number.isdigit() else 1, kind=kind, query=query[:320]
+    )
     context = {
         "page": page,
         "lines": [{"line": line, "url": url_of(line.subject)} for line in page.lines],

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import Http404
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from ocmconsole.corekinds import access
 from ocmconsole.corekinds.forms import GroupForm, MembershipForm, PersonForm
 from ocmconsole.kubeapi import accounts, errors
 from ocmconsole.kubeapi.session import actor_of
@@ -62,7 +64,7 @@ def _form(request: HttpRequest, form: Any, word: str, status: int = 200) -> Http
 @require_POST
 def activate(request: HttpRequest) -> HttpResponse:
     """Switch a person off, who loses every credential at once, or on again."""
-    person = get_object_or_404(User, username=request.POST.get("user", ""))
+    person = _person(request)
     person.is_active = request.POST.get("active") == "yes"
     state = "active again" if person.is_active else "deactivated: no credential of his opens anything"
     done = f"{person.username} is {state}."
@@ -73,12 +75,21 @@ def activate(request: HttpRequest) -> HttpResponse:
 @require_POST
 def join(request: HttpRequest) -> HttpResponse:
     """Say which groups a person is in."""
-    person = get_object_or_404(User, username=request.POST.get("user", ""))
+    person = _person(request)
     form = MembershipForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nothing was changed: one of the groups does not exist any more.")
         return redirect("access:user", name=person.username)
     return _saved(request, person, f"The groups of {person.username} are changed.", groups=form.cleaned_data["groups"])
+
+
+def _person(request: HttpRequest) -> User:
+    """Who is meant; whoever may not see everyone learns nothing of who exists."""
+    name = request.POST.get("user", "")
+    found = User.objects.filter(username=name).first() if "\0" not in name else None
+    if found is None or not access.sees_everyone(actor_of(request)):
+        raise Http404("There is nobody of this name, or you may not see him.")
+    return found
 
 
 def _saved(request: HttpRequest, person: User, done: str, groups: Any = None) -> HttpResponse:

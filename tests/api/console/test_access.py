@@ -180,10 +180,7 @@ def test_half_a_question_is_filled_in_and_no_mistake(boss: Client, asked: dict[s
     assert all(f'value="{value}"' in page for value in asked.values())
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [{"verb": "a b", "resource": CLUSTERS}, {"verb": "get", "resource": "??"}, {"verb": "get", "resource": "x\0"}],
-)
+@pytest.mark.parametrize("asked", [{"verb": "a b", "resource": CLUSTERS}, {"verb": "get", "resource": "??"}])
 def test_what_is_no_question_is_said_beside_the_field(boss: Client, asked: dict[str, str]) -> None:
     assert 'class="oc-errors"' in text(boss.get(EXPLAIN, asked), 400)
 
@@ -418,3 +415,19 @@ def test_accounts_are_refused_to_who_may_not_impersonate(clerk: Client) -> None:
     assert "Nothing was changed" in text(clerk.post("/access/add/person/", given), 403)
     clerk.post("/access/account/active/", {"user": "li", "active": "no"})
     assert User.objects.get(username="li").is_active
+
+
+@pytest.mark.parametrize("act", ["active", "groups"])
+def test_acts_on_accounts_tell_nobody_who_exists(clerk: Client, act: str) -> None:
+    User.objects.create_user("li")
+    mallory, page = signed_in("mallory"), f"/access/account/{act}/"
+    answers = [mallory.post(page, {"user": name, "active": "yes"}) for name in ("li", "nobody", "mallory", "a\0b")]
+    assert {answer.status_code for answer in answers} == {404}
+    assert "Location" not in answers[0]
+    assert clerk.post(page, {"user": "li", "active": "yes"}).status_code == 302  # who sees everyone is told
+    assert clerk.post(page, {"user": "a\0b"}).status_code == 404
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 10, "0", "-1", "\u0661", ""])
+def test_a_page_that_there_is_not_is_the_last_or_the_first(boss: Client, number: str) -> None:
+    assert "boss" in text(boss.get("/access/", {"page": number}))
