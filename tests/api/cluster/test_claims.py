@@ -208,7 +208,7 @@ def test_the_list_is_filtered_by_claims(browser: Client) -> None:
     assert listed(browser, f"?claim={PLATFORM}") == ["c1", "c2", "c3"]
     assert listed(browser, f"?claim={PLATFORM}%3DAWS&claim=a%3Db%3Dc") == ["c2"]
     assert listed(browser, f"?claim={PLATFORM}=AWS&q=c1") == ["c1"]
-    assert listed(browser, "?claim=%00") == listed(browser, "?claim=nobody") == []
+    assert listed(browser, "?claim=nobody") == []
     assert listed(browser, "?claim=") == ["c1", "c2", "c3", "c4"]
 
 

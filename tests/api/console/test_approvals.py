@@ -264,7 +264,7 @@ class TestInbox:
         token = edge.credential.partition(":")[2]
         assert names(browser.get(f"{INBOX}?token={token}")) == ["edge-lyon"]
 
-    @pytest.mark.parametrize("query", ["source=over-there", "source=10.0.0.0/99", "verdict=good", "q=%00", "age=1"])
+    @pytest.mark.parametrize("query", ["source=over-there", "source=10.0.0.0/99", "verdict=good", "age=1"])
     def test_a_filter_that_cannot_be_read_filters_nothing(self, browser: Client, query: str) -> None:
         asks("web-1", bearer())
         page = browser.get(f"{INBOX}?{query}")

@@ -102,9 +102,7 @@ def test_who_sees_no_cluster_is_told_so(fleet: None) -> None:
     assert "You can see no cluster" in signed_in("mallory").get("/claims/").content.decode()
 
 
-@pytest.mark.parametrize(
-    "query", ["claim=%00", "label=%00", "claim=nobody-says", "label=1", 'label=a"b', "claim=", "label=%25s"]
-)
+@pytest.mark.parametrize("query", ["claim=nobody-says", "label=1", 'label=a"b', "claim=", "label=%25s"])
 def test_odd_names_find_nothing(admin: Client, query: str) -> None:
     assert admin.get(f"/claims/?{query}").status_code == 200
 

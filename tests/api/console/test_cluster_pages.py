@@ -491,8 +491,8 @@ def test_the_stream_is_filtered_and_paged(joined: str, boss: Client) -> None:
 
 
 def test_odd_filters_of_the_stream_are_no_error(joined: str, boss: Client) -> None:
-    cursors = ("x", "99999999999999999.audit.9", "1.event.%00", "1.audit.x")
-    for query in (*(f"before={cursor}" for cursor in cursors), "kind=Nonsense", "actor=%00", "source=x"):
+    cursors = ("x", "99999999999999999.audit.9", "1.event.~", "1.audit.x")
+    for query in (*(f"before={cursor}" for cursor in cursors), "kind=Nonsense", "source=x"):
         assert boss.get(f"/clusters/c1/events/?{query}").status_code == 200, query
 
 

@@ -136,6 +136,17 @@ def test_an_error_page_says_what_happened_and_which_request_it_was(
         assert int(answer["Retry-After"]) > 0
 
 
+@pytest.mark.parametrize(
+    "address", ["/access/users/a%00b/", "/clusters/a%00b/", "/clusters/?q=%00", "/?%00=1", "/login/?next=/%25%00"]
+)
+def test_a_nul_in_an_address_is_a_bad_request(browser: Client, address: str) -> None:
+    answer = browser.get(address)
+    assert answer.status_code == 400
+    assert answer["X-Request-ID"] in answer.content.decode()
+    assert answer["Content-Security-Policy"]
+    assert Client().get("/login/?next=/%2500").status_code == 200  # the text %00 is none
+
+
 @pytest.mark.parametrize("name", ["broken", "away", "redis"])
 def test_the_page_of_a_failure_asks_no_database(name: str, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
