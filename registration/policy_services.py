@@ -24,6 +24,8 @@ from registration.models import ApprovalPolicy, CertificateSigningRequest
 from registration.policies import Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.actor import Actor
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 GROUP, PLURAL = "ocmconsole.io", "approvalpolicies"
 VERBS = {"view": "list", "add": "create", "change": "update", "delete": "delete"}
 ACCEPTANCE = "policy_acceptance"
+HEALTH = {"failure", "failed_at"}  # what the hub notes, which no person changes
 State = ApprovalPolicy.State
 
 
@@ -130,43 +133,33 @@ def create_policy(actor: Actor, rule: Rule) -> ApprovalPolicy:
 def change_policy(actor: Actor, name: str, rule: Rule) -> ApprovalPolicy:
     """From now on it acts as whoever changed it. Raises Forbidden, NotFound, Invalid."""
     require(actor, "change", name)
-    policy = _existing(name)
-    rule.check(timezone.now())
-    before = rule_of(policy).columns()
-    for column, value in rule.columns().items():
-        setattr(policy, column, value)
-    policy.acts_as, policy.failure, policy.failed_at = actor.user[:320], "", None
-    changed = [
-        {"path": path, "old": _plain(before[path]), "new": _plain(value)}
-        for path, value in rule.columns().items()
-        if before[path] != value
-    ]
-    _write(actor, "update", policy, changed)
+    with transaction.atomic():
+        policy = _locked(name)
+        rule.check(timezone.now())
+        _change(actor, "update", policy, {**rule.columns(), **_answering(actor)})
     return policy
 
 
 def enable_policy(actor: Actor, name: str) -> None:
     """It acts as whoever enabled it. Enabling again changes nothing but that."""
     require(actor, "change", name)
-    policy = _existing(name)
-    policy.enabled, policy.acts_as, policy.failure, policy.failed_at = True, actor.user[:320], "", None
-    _write(actor, "enable", policy, [{"path": "enabled", "new": True}])
+    with transaction.atomic():
+        _change(actor, "enable", _locked(name), {"enabled": True, **_answering(actor)})
 
 
 def disable_policy(actor: Actor, name: str) -> None:
     """Nothing more is let in by it. Whoever it acts as may always stop it."""
-    policy = _existing(name)
-    if policy.acts_as != actor.user:
-        require(actor, "change", name)
-    policy.enabled = False
-    _write(actor, "disable", policy, [{"path": "enabled", "old": True, "new": False}])
+    if _existing(name).acts_as != actor.user:
+        require(actor, "change", name)  # before the transaction, with which the record of a refusal would go
+    with transaction.atomic():
+        _change(actor, "disable", _locked(name), {"enabled": False})
 
 
 def delete_policy(actor: Actor, name: str) -> None:
     """What it let in stays; the audit keeps what it did."""
     require(actor, "delete", name)
-    policy = _existing(name)
     with transaction.atomic():
+        policy = _locked(name)
         _entry(
             actor,
             "delete",
@@ -183,17 +176,43 @@ def note_failure(policy: ApprovalPolicy, problem: str) -> None:
         ApprovalPolicy.objects.filter(pk=policy.pk).update(failure=problem, failed_at=failed_at)
 
 
-def _existing(name: str) -> ApprovalPolicy:
-    found = ApprovalPolicy.objects.filter(name=name).first()
+def _existing(name: str, *, locked: bool = False) -> ApprovalPolicy:
+    rows = ApprovalPolicy.objects.select_for_update() if locked else ApprovalPolicy.objects.all()
+    found = rows.filter(name=name).first()
     if found is None:
         raise errors.not_found("", PLURAL, name)
     return found
 
 
-def _write(actor: Actor, act: str, policy: ApprovalPolicy, diff: list[dict[str, Any]]) -> None:
+def _locked(name: str) -> ApprovalPolicy:
+    """As it is now, and nobody changes it before the caller's transaction ends."""
+    return _existing(name, locked=True)
+
+
+def _answering(actor: Actor) -> dict[str, Any]:
+    """Whose it is from now on; what went wrong was another's."""
+    return {"acts_as": actor.user[:320], "failure": "", "failed_at": None}
+
+
+def _change(actor: Actor, act: str, policy: ApprovalPolicy, columns: dict[str, Any]) -> None:
+    """These columns and no others."""
+    before = {path: getattr(policy, path) for path in columns}
+    for path, value in columns.items():
+        setattr(policy, path, value)
+    diff = [
+        {"path": path, "old": _plain(before[path]), "new": _plain(value)}
+        for path, value in columns.items()
+        if before[path] != value and path not in HEALTH
+    ]
+    _write(actor, act, policy, diff, columns)
+
+
+def _write(
+    actor: Actor, act: str, policy: ApprovalPolicy, diff: list[dict[str, Any]], columns: Iterable[str] | None = None
+) -> None:
     """The row, its audit entry, and another look at what waits already."""
     with transaction.atomic():
-        policy.save()
+        policy.save(update_fields=columns)
         _entry(actor, act, policy.name, diff)
         if policy.enabled:
             workqueue.put({(ACCEPTANCE, Key("", name)) for name in _waiting(policy.pattern)}, timezone.now())

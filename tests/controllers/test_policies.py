@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL
@@ -346,3 +348,44 @@ def test_asking_for_a_certificate_changes_no_cluster_of_somebody_else() -> None:
     make.settle()
     standing.reconcile_token_wish(Key("", "eu-1"))
     assert "env" not in make.stored("eu-1").labels
+
+
+# ---------------------------------------------------------------- changed
+
+
+def diff_of(act: str) -> dict[str, tuple[Any, Any]]:
+    entry = AuditEvent.objects.filter(act=f"approvalpolicy:{act}").latest("pk")
+    return {told["path"]: (told["old"], told["new"]) for told in entry.diff}
+
+
+@pytest.mark.contract("K9", "D11")
+def test_the_audit_says_what_an_act_changed_and_who_answers_from_now_on() -> None:
+    ana, raj = person("ana"), person("raj", "change_approvalpolicy")
+    made = policy(ana, pattern="eu-*")
+    policy_services.disable_policy(ana, made.name)
+    assert diff_of("disable") == {"enabled": (True, False)}
+    policy_services.enable_policy(raj, made.name)
+    assert diff_of("enable") == {"enabled": (False, True), "acts_as": ("ana", "raj")}
+    policy_services.change_policy(raj, made.name, replace(policy_services.rule_of(made), pattern="us-*"))
+    assert diff_of("update") == {"pattern": ("eu-*", "us-*")}
+
+
+@pytest.mark.contract("K9")
+def test_an_act_writes_its_own_columns_and_no_others() -> None:
+    ana = person("ana", "change_approvalpolicy", "add_approvalpolicy")
+    made = policy(ana, pattern="eu-*")
+    with CaptureQueriesContext(connection) as asked:
+        policy_services.change_policy(ana, made.name, replace(policy_services.rule_of(made), pattern="us-*"))
+    written = [each["sql"] for each in asked if each["sql"].startswith('UPDATE "registration_approvalpolicy"')]
+    assert len(written) == 1
+    assert '"pattern" = ' in written[0]
+    assert '"enabled" = ' not in written[0]
+
+
+@pytest.mark.contract("D11")
+def test_a_refused_disabling_is_recorded() -> None:
+    made = policy(person("ana"), pattern="eu-*")
+    with pytest.raises(errors.Forbidden):
+        policy_services.disable_policy(person("li", "view_approvalpolicy"), made.name)
+    assert fresh(made).enabled
+    assert AuditEvent.objects.filter(user="li", outcome="denied").exists()
