@@ -6,6 +6,7 @@ hand out; what has no audit of its own gets an entry here. Called by the access 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group, Permission, User
@@ -20,6 +21,7 @@ from ocmconsole.corekinds.rbac import SERVICE_ACCOUNT, Subject
 from ocmconsole.corekinds.rights import ALL, Question
 from ocmconsole.corekinds.whocan import Door, Source
 from ocmconsole.kubeapi import authz, errors, permissions, verbs
+from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.permissions import MAY_CHANGE, Act, Change, Holder, Place
@@ -28,10 +30,10 @@ from ocmconsole.kubeapi.values import shown
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
 MOST_OPEN = 20
+CONTROLLER = Actor.controller("access")
 ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectaccessreviews")
 
 
@@ -61,8 +63,10 @@ def give(actor: Actor, plan: Plan) -> int:
             verbs.create(actor, each.kind, each.doc, namespace=each.namespace)
             made.append((each.kind, Key(each.namespace, each.doc["metadata"]["name"])))
     except errors.ApiError:
-        for kind, key in reversed(made):  # a role without its binding gives nothing, but nobody would find it
-            verbs.delete(actor, kind, key)
+        # A role without its binding gives nothing, but nobody would find it. Who may create need not be able to delete.
+        for kind, key in reversed(made):
+            with suppress(errors.ApiError):
+                verbs.delete(CONTROLLER, kind, key)
         raise
     return len(made)
 
@@ -217,8 +221,13 @@ def grant_request(actor: Actor, row: AccessRequest) -> Plan:
     _require_administrator(actor, row, "grant")
     _require_open(row)
     plan = plan_of(row)
-    give(actor, plan)
-    _answer(actor, row, AccessRequest.Answer.GRANTED, "")
+    _claim(actor, row, AccessRequest.Answer.GRANTED, "")  # or another's no would stand beside what was given
+    try:
+        give(actor, plan)
+    except Exception:
+        _release(row)
+        raise
+    _record(actor, "grant", row, "")
     return plan
 
 
@@ -226,7 +235,9 @@ def dismiss_request(actor: Actor, row: AccessRequest, reason: str) -> None:
     """Answer with no, and why; the person reads it. Raises Forbidden, Conflict."""
     _require_administrator(actor, row, "dismiss")
     _require_open(row)
-    _answer(actor, row, AccessRequest.Answer.DISMISSED, reason)
+    with transaction.atomic():
+        _claim(actor, row, AccessRequest.Answer.DISMISSED, reason)
+        _record(actor, "dismiss", row, reason)
 
 
 def _require_open(row: AccessRequest) -> None:
@@ -234,13 +245,22 @@ def _require_open(row: AccessRequest) -> None:
         raise errors.Conflict(f"{row.answered_by} has answered this already: {row.answer}")
 
 
-def _answer(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
+def _claim(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
+    """Of two who answer at once, one."""
     now = timezone.now()
     columns = {"answer": answer, "answered_by": actor.user[:320], "answered_at": now, "answer_reason": reason}
-    with transaction.atomic():
-        if not AccessRequest.objects.filter(pk=row.pk, answer="").update(**columns):
-            raise errors.Conflict("somebody else has just answered this")
-        _record(actor, "grant" if answer == AccessRequest.Answer.GRANTED else "dismiss", row, reason)
+    if not AccessRequest.objects.filter(pk=row.pk, answer="").update(**columns):
+        raise errors.Conflict("somebody else has just answered this")
+
+
+def _release(row: AccessRequest) -> None:
+    """It waits again; unless the person has asked anew meanwhile, then that one does."""
+    claimed = AccessRequest.objects.filter(pk=row.pk)
+    try:
+        with transaction.atomic():
+            claimed.update(answer="", answered_by="", answered_at=None)
+    except IntegrityError:
+        claimed.delete()
 
 
 def _require_administrator(actor: Actor, row: AccessRequest, verb: str) -> None:
