@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django.db.models import Q
 from django.utils import timezone
 
 from clusters import queries as clusters
@@ -35,6 +36,7 @@ UNDO = timedelta(minutes=10)
 # Beyond these a page would be slow to make; whoever floods the hub with names must not close it to others.
 MOST_WEIGHED = 1_000
 LONGEST_WHY = 110
+LONGEST_ID = 18  # digits of a row's number
 Decision = ClusterFacts.Decision
 
 
@@ -277,6 +279,13 @@ def sums(rows: Iterable[Row], names: Iterable[str], *, every_safe: bool = False)
 # ---------------------------------------------------------------- decided
 
 
+class Cursor(NamedTuple):
+    """The last row of a page: its time, and what tells apart rows that share one."""
+
+    at: datetime
+    key: str
+
+
 def _facts_for(actor: Actor) -> QuerySet[ClusterFacts]:
     """Decisions about names that the actor may see; of names that are gone, who sees every cluster (D16)."""
     rows = ClusterFacts.objects.exclude(decision="").exclude(decided_at=None)
@@ -285,11 +294,11 @@ def _facts_for(actor: Actor) -> QuerySet[ClusterFacts]:
     return rows.order_by("-decided_at", "cluster")
 
 
-def decided(actor: Actor, *, limit: int, before: datetime | None = None) -> list[tuple[ClusterFacts, Outcome]]:
-    """The last word about each name, newest first; ``before`` goes on where a page ended."""
+def decided(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[tuple[ClusterFacts, Outcome]]:
+    """The last word about each name, newest first; ``after`` goes on where a page ended."""
     rows = _facts_for(actor)
-    if before is not None:
-        rows = rows.filter(decided_at__lt=before)
+    if after is not None:
+        rows = rows.filter(Q(decided_at__lt=after.at) | Q(decided_at=after.at, cluster__gt=after.key))
     return _with_outcomes(rows[:limit])
 
 
@@ -343,15 +352,16 @@ def _outcome(facts: ClusterFacts, note: AuditEvent | None) -> Outcome:
 class Superseded:
     """A request that gave way to a newer one of the same asker (K11)."""
 
+    entry: int
     name: str
     at: datetime
     text: str
 
 
-def superseded(actor: Actor, *, limit: int, before: datetime | None = None) -> list[Superseded]:
+def superseded(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[Superseded]:
     rows = queries.superseded(timezone.now() - timedelta(days=365))
     if not clusters.sees_all(actor):
         rows = rows.filter(name__in=clusters.clusters_for(actor).order_by().values("name"))
-    if before is not None:
-        rows = rows.filter(time__lt=before)
-    return [Superseded(row.name, row.time, row.reason) for row in rows.order_by("-time", "-pk")[:limit]]
+    if after is not None and after.key.isascii() and after.key.isdecimal() and len(after.key) <= LONGEST_ID:
+        rows = rows.filter(Q(time__lt=after.at) | Q(time=after.at, pk__lt=after.key))
+    return [Superseded(row.pk, row.name, row.time, row.reason) for row in rows.order_by("-time", "-pk")[:limit]]
