@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from clusters.queries import Observed
 
 EXACT_UP_TO = 10_000
-ROUNDED_TO = 100
 OPTIONS = 8  # of a facet, before the rest is folded away
 ADMINS = 5
 TONES = {Lane.EXPIRED: "danger", Lane.SOON: "caution", Lane.LATER: "quiet", Lane.NONE: "quiet"}
