@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from clusters import queries, rights, services
-from clusters.kinds import MAINTENANCE_TAINT
+from clusters import maintenance, queries, rights, services
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import explain_url
 
@@ -98,11 +97,15 @@ def _each(names: Iterable[str], act: Callable[[str], None]) -> list[Done]:
     return found
 
 
-def commands(act: Act, names: list[str], *, key: str = "", value: str = "") -> list[str]:
-    """What one would type instead."""
-    shown = " ".join(names[:NAMES_IN_COMMAND]) + (" …" if len(names) > NAMES_IN_COMMAND else "")
+def commands(
+    actor: Actor, act: Act, names: list[str], *, key: str = "", value: str = "", reason: str = "", effect: str = ""
+) -> list[str]:
+    """What one would type instead; of many clusters, for the first few."""
+    shown = names[:NAMES_IN_COMMAND]
+    more = [f"# and the same for {len(names) - len(shown)} more"] if len(names) > len(shown) else []
     if act is Act.LABEL:
-        return [f"kubectl label managedclusters {shown} {key or 'KEY'}={value or 'VALUE'}"]
-    taint = f'{{"key": "{MAINTENANCE_TAINT}", "effect": "NoSelectIfNew"}}'
-    patch = f'[{{"op": "add", "path": "/spec/taints/-", "value": {taint}}}]'
-    return [f"kubectl patch managedclusters {shown} --type=json -p '{patch}'"] if act is Act.MAINTENANCE else []
+        return [f"kubectl label managedclusters {' '.join(shown)} {key or 'KEY'}={value or 'VALUE'}", *more]
+    if act is Act.END:
+        return []
+    found = {row.name: row.doc for row in queries.clusters_for(actor).filter(name__in=shown)}
+    return [*maintenance.commands(found, effect=effect, reason=reason), *more]

@@ -85,26 +85,28 @@ class Edit:
             part.restore(doc)
 
 
-def newest(actor: Actor, name: str, doc: Doc) -> Edit | None:
+def newest(actor: Actor, doc: Doc) -> Edit | None:
     """What the actor may take back now: the last thing he did to the cluster, if it was such a change and stands."""
-    entry = _own(actor, name).first()
+    entry = _own(actor, doc).first()
     change = _read(entry) if entry is not None else None
     return change if change is not None and change.stands_in(doc) else None
 
 
-def own(actor: Actor, name: str, entry: int) -> Edit | None:
-    found = _own(actor, name).filter(pk=entry).first()
+def own(actor: Actor, doc: Doc, entry: int) -> Edit | None:
+    found = _own(actor, doc).filter(pk=entry).first()
     return _read(found) if found is not None else None
 
 
-def _own(actor: Actor, name: str) -> QuerySet[AuditEvent]:
-    return _writes(name).filter(user=actor.user, impersonator=actor.impersonator, time__gt=timezone.now() - PATIENCE)
+def _own(actor: Actor, doc: Doc) -> QuerySet[AuditEvent]:
+    return _writes(doc).filter(user=actor.user, impersonator=actor.impersonator, time__gt=timezone.now() - PATIENCE)
 
 
-def _writes(name: str) -> QuerySet[AuditEvent]:
-    return AuditEvent.objects.filter(
-        resource=MANAGED_CLUSTER.resource, namespace="", name=name, outcome=AuditEvent.Outcome.ALLOWED
-    ).order_by("-time", "-pk")
+def _writes(doc: Doc) -> QuerySet[AuditEvent]:
+    """Of this very cluster, not of another that had its name; and no agent's reports, which would be most of them."""
+    metadata = doc["metadata"]
+    place = {"resource": MANAGED_CLUSTER.resource, "namespace": "", "name": metadata["name"], "uid": metadata["uid"]}
+    written = AuditEvent.objects.filter(**place, outcome=AuditEvent.Outcome.ALLOWED)
+    return written.exclude(diff__0__path__startswith="status").order_by("-time", "-pk")
 
 
 def _read(entry: AuditEvent) -> Edit | None:
@@ -138,10 +140,10 @@ def _is_list(value: Any) -> bool:
 # ---------------------------------------------------------------- who set a taint
 
 
-def owners_of_taints(name: str) -> dict[tuple[str, str], str]:
+def owners_of_taints(doc: Doc) -> dict[tuple[str, str], str]:
     """Who added each taint, by key and effect, as far as the last writes tell."""
     owners: dict[tuple[str, str], str] = {}
-    for entry in _writes(name).exclude(verb="delete")[:LOOKED_AT]:
+    for entry in _writes(doc).exclude(verb="delete")[:LOOKED_AT]:
         for told in entry.diff:
             for taint in _added_taints(told):
                 owners.setdefault(taint, entry.user)
@@ -171,10 +173,10 @@ class LabelChange:
     new: str | None
 
 
-def of_labels(name: str) -> list[LabelChange]:
+def of_labels(doc: Doc) -> list[LabelChange]:
     """What happened to a cluster's labels, newest first, as far as its last writes tell."""
     found = []
-    for entry in _writes(name).exclude(verb="delete")[:LOOKED_AT]:
+    for entry in _writes(doc).exclude(verb="delete")[:LOOKED_AT]:
         for told in entry.diff:
             found += [LabelChange(entry.time, entry.user, *change) for change in _labels_in(told)]
     return found

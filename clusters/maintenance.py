@@ -18,6 +18,8 @@ from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
 from ocmconsole.kubeapi import admission, controllers, errors, times, verbs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Key
@@ -65,6 +67,12 @@ def begin(doc: Doc, *, reason: str, until: datetime | None, effect: str) -> None
     noted = {REASON: reason, UNTIL: times.timestamp(until) if until else ""}
     annotations = {**_annotations(doc), **noted}
     doc["metadata"]["annotations"] = {name: text for name, text in annotations.items() if text or name not in noted}
+
+
+def commands(found: Mapping[str, Doc], *, effect: str, reason: str) -> list[str]:
+    """What one would type instead of starting it here: the reason is the taint's value."""
+    wanted = {"key": MAINTENANCE_TAINT, "effect": effect, **({"value": reason} if reason else {})}
+    return taints.commands({name: taints.taints_of(doc) for name, doc in found.items()}, wanted)
 
 
 def end(doc: Doc) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clusters import edits, maintenance, removal, taints
 from clusters.kinds import GROUP, MANAGED_CLUSTER
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ def undo(actor: Actor, name: str, entry: int) -> str:
 
     Raises Forbidden, NotFound, Conflict (too late, or somebody has changed it since).
     """
-    found = edits.own(actor, name, entry)
+    row = rows.read(MANAGED_CLUSTER, Key("", name))
+    found = edits.own(actor, row.doc, entry) if row is not None else None
     if found is None:
         raise _conflict(name, "there is nothing of yours to undo, or it is too long ago")
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), lambda doc: _restore(name, doc, found))

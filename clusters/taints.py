@@ -5,11 +5,15 @@ A taint is told apart by key and effect, as in Kubernetes; its value is more abo
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING
 
 from clusters.kinds import GROUP, MAINTENANCE_TAINT, spec_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ocmconsole.kubeapi.errors import Doc
 
 # H21: the hub puts them there and takes them away.
@@ -63,6 +67,28 @@ def put(present: list[Doc], wanted: Doc, instead: Doc | None = None) -> list[Doc
 def restored(present: list[Doc], former: list[Doc]) -> list[Doc]:
     """A former list to write again: only what is still there may keep the time when it was added (A1)."""
     return [taint if taint in present else {**taint, "timeAdded": None} for taint in former]
+
+
+def commands(found: Mapping[str, list[Doc]], wanted: Doc) -> list[str]:
+    """What one would type to give the taint to clusters that have these; one line for all whose patch is the same."""
+    alike: dict[str, list[str]] = {}
+    for name, present in found.items():
+        alike.setdefault(json.dumps([_step(present, wanted)], ensure_ascii=False), []).append(name)
+    return [
+        f"kubectl patch managedclusters {' '.join(names)} --type=json -p {shlex.quote(patch)}"
+        for patch, names in alike.items()
+    ]
+
+
+def _step(present: list[Doc], wanted: Doc) -> Doc:
+    """JSON patch adds to a list only where there is one. A maintenance has one taint, whatever its effect."""
+    effects = {wanted["effect"]} if wanted["key"] != MAINTENANCE_TAINT else set(EFFECTS)
+    for place, taint in enumerate(present):
+        if taint["key"] == wanted["key"] and taint["effect"] in effects:
+            return {"op": "replace", "path": f"/spec/taints/{place}", "value": wanted}
+    if not present:
+        return {"op": "add", "path": "/spec/taints", "value": [wanted]}
+    return {"op": "add", "path": "/spec/taints/-", "value": wanted}
 
 
 def write(doc: Doc, wanted: list[Doc]) -> None:

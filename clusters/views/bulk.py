@@ -19,7 +19,7 @@ from clusters import bulk
 from clusters.bulk import Act, Done, Step
 from clusters.forms import LabelForm, MaintenanceForm
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.views.opened import FULFILLED
+from clusters.views.refusals import plain
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of
 
@@ -94,7 +94,7 @@ def _page(
     *, status: int = 200,
 ) -> HttpResponse:  # fmt: skip
     possible = [step.name for step in steps if not step.obstacle]
-    told = {name: form[name].value() or "" for name in ("key", "value") if name in form.fields}
+    told = {name: form[name].value() or "" for name in ("key", "value", "reason", "effect") if name in form.fields}
     context = {
         "act": act,
         "title": TITLES[act],
@@ -105,13 +105,13 @@ def _page(
         "must_be_typed": len(possible) > bulk.TYPED_ABOVE,
         "too_many": len(names) > bulk.MOST,
         "most": bulk.MOST,
-        "commands": bulk.commands(act, possible, **told) if possible else [],
+        "commands": bulk.commands(actor_of(request), act, possible, **told) if possible else [],
     }
     return render(request, "clusters/bulk.html", context, status=status)
 
 
 def _keep(request: HttpRequest, act: Act, done: list[Done]) -> HttpResponse:
-    rows = [[each.name, FULFILLED.sub("", each.refusal)] for each in done]
+    rows = [[each.name, plain(each.refusal)] for each in done]
     request.session[SESSION] = {"act": act, "at": timezone.now().isoformat(), "rows": rows}
     count = sum(not each.refusal for each in done)
     if count:

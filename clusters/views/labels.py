@@ -39,7 +39,7 @@ def claims_and_labels(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "labels": [_label(cluster, key, value) for key, value in sorted(labels.items())],
         "edited": edited,
         "form": LabelForm(initial=initial),
-        "history": edits.of_labels(cluster.name)[:HISTORY_SHOWN],
+        "history": edits.of_labels(cluster.doc)[:HISTORY_SHOWN],
         "commands": [f"kubectl label managedcluster {cluster.name} env=prod --overwrite"],
     }
 

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_POST
 
 from clusters import maintenance, services, status
 from clusters.forms import AT, ENDLESS, MaintenanceForm
-from clusters.kinds import MAINTENANCE_TAINT
 from clusters.views import opened
 from clusters.views.opened import SUMMARY, Opened, frame, opens_cluster, tab_url
 from clusters.views.taints import put_beside
@@ -48,14 +47,13 @@ def _initial(cluster: Opened) -> dict[str, Any]:
 
 
 def _page(request: HttpRequest, cluster: Opened, form: MaintenanceForm, code: int = 200) -> HttpResponse:
-    taint = f'{{"key": "{MAINTENANCE_TAINT}", "effect": "NoSelectIfNew"}}'
-    patch = f'[{{"op": "add", "path": "/spec/taints/-", "value": {taint}}}]'
+    told = {name: form[name].value() or "" for name in ("effect", "reason")}
     context = {
         **frame(cluster),
         "page_name": "Maintenance",
         "form": form,
         "notes": maintenance.notes_of(cluster.doc),
-        "commands": [f"kubectl patch managedcluster {cluster.name} --type=json -p '{patch}'"],
+        "commands": maintenance.commands({cluster.name: cluster.doc}, **told),
     }
     return render(request, "clusters/maintenance.html", context, status=code)
 

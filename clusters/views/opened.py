@@ -6,7 +6,6 @@ page that says there is none; whoever sees all clusters learns who has deleted i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,6 +23,7 @@ from clusters.models import ClusterFacts
 from clusters.quantities import readable
 from clusters.status import GRACE_LEASES, Word, span
 from clusters.views import gone
+from clusters.views.refusals import plain
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.session import actor_of
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 SUMMARY = "summary"
 ORDER = (SUMMARY, "health", "identity", "taints", "claims", "sets", "events", "yaml")
-FRAME = "clusters/detail.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
         "tab": name,
         "may_change": cluster.may_change,
         "maintenance": maintenance.notes_of(cluster.doc),
-        "undoable": edits.newest(cluster.actor, cluster.name, cluster.doc) if cluster.may_change.allowed else None,
+        "undoable": edits.newest(cluster.actor, cluster.doc) if cluster.may_change.allowed else None,
         "kubectl": f"kubectl get managedcluster {cluster.name} -o yaml",
         **_acts(cluster),
     }
@@ -226,12 +225,9 @@ def _act(label: str, icon: str, url: str, right: Right) -> dict[str, Any]:
     return {"label": label, "icon": icon, "url": url, "right": right}
 
 
-FULFILLED = re.compile(r'Operation cannot be fulfilled on \S+ "[^"]*": ')
-
-
 def words(error: errors.ApiError) -> str:
-    """What a refusal says, without the API's preamble. A name that begins it stays as it is written."""
-    text = FULFILLED.sub("", error.message)
+    """What a refusal says, as a sentence. A name that begins it stays as it is written."""
+    text = plain(error.message)
     return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 

@@ -30,23 +30,18 @@ def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     present = taints.taints_of(cluster.doc)
     edited = taints.find(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
     editable = edited if edited is not None and taints.owner_of(edited["key"]) == "person" else None
-    owners = edits.owners_of_taints(cluster.name)
+    owners = edits.owners_of_taints(cluster.doc)
     rows = [{**taint_row(taint), "by": owners.get((taint["key"], taint["effect"]), "")} for taint in present]
     return {
         "rows": rows,
         "edited": editable,
         "form": TaintForm(initial=_initial(editable) if editable else {"effect": "NoSelect"}),
-        "commands": [_command(cluster.name)],
+        "commands": taints.commands({cluster.name: present}, {"key": "dedicated", "effect": "NoSelect"}),
     }
 
 
 def _initial(taint: Doc) -> dict[str, str]:
     return {**taint, "was_key": taint["key"], "was_effect": taint["effect"]}
-
-
-def _command(name: str) -> str:
-    patch = '[{"op": "add", "path": "/spec/taints/-", "value": {"key": "dedicated", "effect": "NoSelect"}}]'
-    return f"kubectl patch managedcluster {name} --type=json -p '{patch}'"
 
 
 @opens_cluster

@@ -12,10 +12,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
+from clusters.views.refusals import plain
 from clustersets import composition, explained, membership, rights, services
 from clustersets.forms import BY_LABELS, MOST_ROWS, RequirementFormSet, SetForm
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from clustersets.views.refusals import plain
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import actor_of

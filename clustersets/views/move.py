@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
+from clusters.views.refusals import plain
 from clustersets import moves, queries, services
 from clustersets.forms import MoveForm
 from clustersets.kinds import DEFAULT_SET
 from clustersets.services import Moved
-from clustersets.views.refusals import plain
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of

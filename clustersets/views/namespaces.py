@@ -13,11 +13,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import queries as clusters
+from clusters.views.refusals import plain
 from clustersets import bindings, composition, membership, queries, rights, services
 from clustersets.forms import BindForm
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from clustersets.views.refusals import plain
 from ocmconsole.corekinds.models import Namespace
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url, explain_url

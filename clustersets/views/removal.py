@@ -11,12 +11,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
+from clusters.views.refusals import plain
 from clustersets import bindings, composition, membership, reach, rights, services
 from clustersets.forms import DeleteForm
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from clustersets.views.detail import head, visible_set
-from clustersets.views.refusals import plain
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import actor_of
