@@ -246,7 +246,7 @@ def live(request: HttpRequest) -> HttpResponse | HandOff:
     scopes = [Scope.read(text) for text in request.GET.getlist("scope")[:MOST_SCOPES]]
     if not scopes:
         return HttpResponse("Say what to listen for: ?scope=managedclusters", status=400, content_type="text/plain")
-    last = request.headers.get("Last-Event-ID", "")
+    last = request.headers.get("Last-Event-ID") or request.GET.get("seen", "")
     seen = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else None  # noqa: PLR2004 - 64 bits
     actor = actor_of(request)
     if _streams[actor.user] >= MOST_STREAMS:

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from clusters.status import Word
-from ocmconsole import attention, navigation, preferences
+from ocmconsole import attention, live, navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -46,4 +46,9 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         return frame
     waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
     counts = {"waiting": waiting, "attention": attention.count(request)}
-    return {**frame, "nav": navigation.menu(request, actor_of(request), counts), "needs_you": counts}
+    return {
+        **frame,
+        "nav": navigation.menu(request, actor_of(request), counts),
+        "needs_you": counts,
+        "seen": live.newest(),
+    }

@@ -89,7 +89,8 @@ function soon(after = Math.max(SOONEST, 3 * live.cost) * Math.random()) {
 
 function open() {
   if (live.source || document.hidden || isPaused() || live.state === "signed out") return;
-  const query = new URLSearchParams(scopes.map((scope) => ["scope", scope]));
+  // What happened since the page was made comes first.
+  const query = new URLSearchParams([...scopes.map((scope) => ["scope", scope]), ["seen", stamp.dataset.seen]]);
   const source = new EventSource(`${stamp.dataset.url}?${query}`);
   live.source = source;
   live.beat = Date.now();
