@@ -88,7 +88,7 @@ def settled(everlasting: Api) -> Settled:
         def same() -> Doc | None:
             doc = everlasting.read(path)
             before, seen[path] = seen.get(path), doc["metadata"]["resourceVersion"]
-            done = not path.startswith(CLUSTERS) or doc["metadata"].get("finalizers")
+            done = not path.startswith(CLUSTERS) or (doc["metadata"].get("finalizers") and doc["spec"].get("taints"))
             return doc if before == seen[path] and done else None
 
         eventually(same)
