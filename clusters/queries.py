@@ -70,17 +70,13 @@ def named_sets(actor: Actor) -> list[NamedSet]:
     return [each for reader in _set_readers for each in reader(actor)]
 
 
+@rights.sees("cluster", MANAGED_CLUSTER.resource)
 def clusters_for(actor: Actor) -> QuerySet[Any]:
     """Clusters the actor may see in the console (D16), in the order of their names."""
     visible = CLUSTERS.visible(actor)
     if visible != EVERYTHING:
         visible = reduce(or_, (rule(actor) for rule in _sights), visible)
     return ManagedCluster.objects.filter(visible).order_by("name")
-
-
-@rights.counts("cluster")
-def count_for(actor: Actor) -> int:
-    return clusters_for(actor).count()
 
 
 def with_claims(clusters: QuerySet[Any], *wanted: Wanted) -> QuerySet[Any]:

@@ -27,14 +27,10 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Resource
 
 
+@rights.sees("set", MANAGED_CLUSTER_SET.resource)
 def sets_for(actor: Actor) -> QuerySet[Any]:
     """Sets the actor may see, in the order of their names."""
     return ManagedClusterSet.objects.filter(SETS.visible(actor)).order_by("name")
-
-
-@rights.counts("set")
-def count_for(actor: Actor) -> int:
-    return sets_for(actor).count()
 
 
 @names_sets

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import authz, errors, kinds
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
@@ -64,11 +66,11 @@ def _joined(words: list[str], most: int = 4) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-Counter = Callable[["Actor"], int]
+Sight = Callable[["Actor"], "QuerySet[Any]"]
 Carrier = Callable[[Attributes], frozenset[str]]
 _rights: dict[tuple[str, str, str], Right] = {}
 _carriers: list[Carrier] = []
-_counters: dict[str, Counter] = {}
+_sights: dict[str, tuple[str, Sight]] = {}
 
 
 def register(*rights: Right) -> None:
@@ -82,19 +84,32 @@ def carries(carrier: Carrier) -> Carrier:
     return carrier
 
 
-def counts(noun: str) -> Callable[[Counter], Counter]:
-    """Add to what somebody sees in the console, of which he may be told the number."""
+def sees(noun: str, resource: str) -> Callable[[Sight], Sight]:
+    """Say which objects of the resource, each called ``noun``, somebody sees in the console."""
 
-    def add(counter: Counter) -> Counter:
-        _counters[noun] = counter
-        return counter
+    def add(sight: Sight) -> Sight:
+        _sights[resource] = (noun, sight)
+        return sight
 
     return add
 
 
 def seen_by(actor: Actor) -> dict[str, int]:
     """How many of each noun the actor sees (D16)."""
-    return {noun: counter(actor) for noun, counter in sorted(_counters.items())}
+    return {noun: sight(actor).count() for noun, sight in sorted(_sights.values())}
+
+
+def names_seen(actor: Actor, group: str, plural: str, *, most: int) -> list[str]:
+    """Names that a form may offer the actor: those he sees (D16), or all of a kind that he may list."""
+    kind = kind_of(group, plural)
+    _, sight = _sights.get(errors.qualified(group, plural), ("", None))
+    if sight:
+        rows = sight(actor)
+    elif kind and authz.authorize(actor, Attributes("list", group, plural)).allowed:
+        rows = kind.model.objects.order_by("name")
+    else:
+        return []
+    return list(rows.values_list("name", flat=True)[:most])
 
 
 def all_rights() -> list[Right]:

@@ -18,7 +18,6 @@ from ocmconsole.corekinds import access, people, rights, risks, whocan
 from ocmconsole.corekinds.forms import MembershipForm
 from ocmconsole.corekinds.rbac import Subject
 from ocmconsole.corekinds.whocan import Source
-from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.session import actor_for, actor_of
 
@@ -163,7 +162,7 @@ def resource(request: HttpRequest) -> HttpResponse:
         "name": name,
         "plural": plural,
         "rights": [_right(right, name) for right in rights.on(group_name, plural)],
-        "names": _names(chosen),
+        "names": rights.names_seen(actor, group_name, plural, most=MOST_SUGGESTED),
     }
     return render(request, "access/resource.html", context | frame(actor, "resource"))
 
@@ -180,11 +179,6 @@ def _right(right: rights.Right, name: str) -> dict[str, Any]:
         ],
         "explain_url": explain_url(right.word, right.resource, name=name),
     }
-
-
-def _names(chosen: str) -> list[str]:
-    kind = next((kind for kind in kinds.all_kinds() if kind.resource == chosen), None)
-    return list(kind.model.objects.order_by("name").values_list("name", flat=True)[:MOST_SUGGESTED]) if kind else []
 
 
 # ---------------------------------------------------------------- risks

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from ocmconsole.corekinds import access, explain, presets, rights, whocan
 from ocmconsole.corekinds.forms import GiveForm, ReasonForm
-from ocmconsole.corekinds.models import AccessRequest, Namespace
+from ocmconsole.corekinds.models import AccessRequest
 from ocmconsole.corekinds.presets import PRESETS, Plan
 from ocmconsole.corekinds.views.access import MOST_SUGGESTED, found_or_404, frame, url_of, written
 from ocmconsole.kubeapi import errors
@@ -70,9 +70,9 @@ def _form(request: HttpRequest, actor: Actor, form: GiveForm, status: int = 200)
         "form": form,
         "presets": PRESETS.values(),
         "holders": [*_names(User, "username"), *(f"group:{name}" for name in _names(Group, "name"))],
-        "sets": _objects("managedclustersets"),
-        "clusters": _objects("managedclusters"),
-        "namespaces": _names(Namespace, "name"),
+        "sets": rights.names_seen(actor, presets.GROUP, presets.SETS, most=MOST_SUGGESTED),
+        "clusters": rights.names_seen(actor, presets.GROUP, presets.CLUSTERS, most=MOST_SUGGESTED),
+        "namespaces": rights.names_seen(actor, "", "namespaces", most=MOST_SUGGESTED),
         "chosen": form["preset"].value(),
     }
     if form.is_bound and form.is_valid():
@@ -85,11 +85,6 @@ def _form(request: HttpRequest, actor: Actor, form: GiveForm, status: int = 200)
 
 def _names(model: Any, column: str) -> list[str]:
     return list(model.objects.order_by(column).values_list(column, flat=True)[:MOST_SUGGESTED])
-
-
-def _objects(plural: str) -> list[str]:
-    kind = rights.kind_of(presets.GROUP, plural)
-    return _names(kind.model, "name") if kind else []
 
 
 def _preview(actor: Actor, plan: Plan) -> dict[str, Any]:

@@ -130,6 +130,26 @@ def test_a_person_is_told_what_he_holds_and_who_gave_it(people: None) -> None:
     assert "Take away" not in page
 
 
+@pytest.mark.contract("D16")
+@pytest.mark.parametrize("page", [f"/access/resources/?resource={CLUSTERS}", "/access/give/"])
+def test_a_form_offers_names_only_of_what_one_sees(clerk: Client, page: str) -> None:
+    def offered() -> list[str]:
+        return [name for name in ("eu-1", "eu-2", "web") if f'<option value="{name}">' in text(clerk.get(page))]
+
+    assert offered() == []
+    eu1 = ManagedCluster.objects.get(name="eu-1")
+    permissions.grant(ROOT, "clusters.view_managedcluster", to=User.objects.get(username="clerk"), obj=eu1)
+    assert offered() == ["eu-1"]
+
+
+@pytest.mark.contract("D16")
+def test_a_form_offers_namespaces_to_who_may_list_them(clerk: Client) -> None:
+    make.namespace("payments")
+    assert '<option value="payments">' not in text(clerk.get("/access/give/"))
+    grant(person("clerk"), rule("list", "namespaces"))
+    assert '<option value="payments">' in text(clerk.get("/access/give/"))
+
+
 def test_a_resource_names_who_can_do_what_with_it(people: None, boss: Client) -> None:
     page = text(boss.get(f"/access/resources/?resource={SETS}&name=web"))
     assert "Can add clusters to set web" in page
