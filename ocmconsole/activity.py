@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q
@@ -24,6 +23,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.corekinds import trail
 from ocmconsole.corekinds.models import Event
 from ocmconsole.kubeapi import authz, downloads, seals
+from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.session import actor_of
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
@@ -89,7 +89,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         outcome=AuditEvent.Outcome.DENIED if denied else "",
     )
     events, audit = _narrowed(events_for(actor), audit_for(actor), given)
-    found = trail.page(events, audit, wanted, before=request.GET.get("before", ""))
+    found = trail.page(events, audit, wanted, after=request.GET.get("after", ""))
     chosen = {name: value for name, value in given.items() if value} | ({"denied": "1"} if denied else {})
     all_of_it = reads_all(actor)
     context = {
@@ -98,20 +98,20 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         "given": given,
         "denied": denied,
         "sources": [
-            {"label": label, "url": _query({**chosen, "source": value}), "current": value == given["source"]}
+            {"label": label, "url": query_of({**chosen, "source": value}), "current": value == given["source"]}
             for value, label in SOURCES
         ],
         "kinds": KINDS,
         "verbs": VERBS,
         "chips": [
-            {"label": f"{name.capitalize()}: {given[name]}", "url": _query({**chosen, name: ""})}
+            {"label": f"{name.capitalize()}: {given[name]}", "url": query_of({**chosen, name: ""})}
             for name in ("resource", "name", "namespace", "since", "until")
             if given[name]
         ],
         "is_filtered": bool(chosen),
-        "first_url": _query(chosen) if request.GET.get("before") else "",
-        "next_url": _query({**chosen, "before": found.next}) if found.next else "",
-        "export_url": _query({**chosen, "export": "jsonl"}),
+        "after": request.GET.get("after", ""),
+        "next_after": found.next,
+        "export_url": query_of({**chosen, "export": "jsonl"}),
         "reads_all": all_of_it,
         "seal": AuditSeal.objects.order_by("-number").first() if all_of_it else None,
     }
@@ -148,10 +148,6 @@ def _day(text: str) -> datetime | None:
     except ValueError:
         return None
     return datetime(found.year, found.month, found.day, tzinfo=UTC) if found else None
-
-
-def _query(chosen: dict[str, str]) -> str:
-    return "?" + urlencode({name: value for name, value in chosen.items() if value})
 
 
 def _export(actor: Actor, rows: QuerySet[AuditEvent]) -> StreamingHttpResponse:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from clusters import queries as clusters
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.actor import Actor
+    from registration.cursors import Cursor
     from registration.facts import Evidence
     from registration.models import Snooze
     from registration.staleness import Seen
@@ -279,13 +279,6 @@ def sums(rows: Iterable[Row], names: Iterable[str], *, every_safe: bool = False)
 # ---------------------------------------------------------------- decided
 
 
-class Cursor(NamedTuple):
-    """The last row of a page: its time, and what tells apart rows that share one."""
-
-    at: datetime
-    key: str
-
-
 def _facts_for(actor: Actor) -> QuerySet[ClusterFacts]:
     """Decisions about names that the actor may see; of names that are gone, who sees every cluster (D16)."""
     rows = ClusterFacts.objects.exclude(decision="").exclude(decided_at=None)
@@ -298,7 +291,7 @@ def decided(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[tu
     """The last word about each name, newest first; ``after`` goes on where a page ended."""
     rows = _facts_for(actor)
     if after is not None:
-        rows = rows.filter(Q(decided_at__lt=after.at) | Q(decided_at=after.at, cluster__gt=after.key))
+        rows = rows.filter(after.beyond("-decided_at", "cluster"))
     return _with_outcomes(rows[:limit])
 
 
@@ -363,5 +356,5 @@ def superseded(actor: Actor, *, limit: int, after: Cursor | None = None) -> list
     if not clusters.sees_all(actor):
         rows = rows.filter(name__in=clusters.clusters_for(actor).order_by().values("name"))
     if after is not None and after.key.isascii() and after.key.isdecimal() and len(after.key) <= LONGEST_ID:
-        rows = rows.filter(Q(time__lt=after.at) | Q(time=after.at, pk__lt=after.key))
+        rows = rows.filter(after.beyond("-time", "-pk"))
     return [Superseded(row.pk, row.name, row.time, row.reason) for row in rows.order_by("-time", "-pk")[:limit]]

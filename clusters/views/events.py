@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from clusters import traces
 from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
@@ -11,6 +10,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.views.opened import Opened, tab
 from ocmconsole.corekinds import trail
 from ocmconsole.corekinds.trail import Wanted
+from ocmconsole.kubeapi.links import query_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -31,7 +31,7 @@ def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         traces.events_of(cluster.actor, cluster.name),
         traces.audit_of(cluster.actor, cluster.name),
         wanted,
-        before=request.GET.get("before", ""),
+        after=request.GET.get("after", ""),
     )
     chosen = {name: value for name, value in given.items() if value}
     if wanted.outcome:
@@ -40,17 +40,13 @@ def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "page": found,
         "wanted": wanted,
         "sources": [
-            {"label": label, "url": _query({**chosen, "source": value}), "current": value == wanted.source}
+            {"label": label, "url": query_of({**chosen, "source": value}), "current": value == wanted.source}
             for value, label in SOURCES
         ],
         "kinds": KINDS,
         "verbs": VERBS,
         "is_filtered": bool(chosen),
-        "first_url": _query(chosen) if request.GET.get("before") else "",
-        "next_url": _query({**chosen, "before": found.next}) if found.next else "",
+        "after": request.GET.get("after", ""),
+        "next_after": found.next,
         "commands": [f"kubectl events -A --for managedcluster/{cluster.name}"],
     }
-
-
-def _query(chosen: dict[str, str]) -> str:
-    return "?" + urlencode({name: value for name, value in chosen.items() if value})

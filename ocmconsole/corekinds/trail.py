@@ -102,15 +102,15 @@ class Page:
 
 
 def page(
-    events: QuerySet[Event], audit: QuerySet[AuditEvent], wanted: Wanted, *, before: str = "", size: int = PAGE
+    events: QuerySet[Event], audit: QuerySet[AuditEvent], wanted: Wanted, *, after: str = "", size: int = PAGE
 ) -> Page:
-    """``before`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
+    """``after`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
     found: list[Entry] = []
     if wanted.takes_audit:
-        found += [_told_by_audit(row) for row in _after(audit_rows(audit, wanted), "audit", "time", before)[: size + 1]]
+        found += [_told_by_audit(row) for row in _after(audit_rows(audit, wanted), "audit", "time", after)[: size + 1]]
     if wanted.takes_events:
         found += [
-            _told_by_event(row) for row in _after(_events(events, wanted), "event", "last_seen", before)[: size + 1]
+            _told_by_event(row) for row in _after(_events(events, wanted), "event", "last_seen", after)[: size + 1]
         ]
     found.sort(key=lambda entry: (entry.at, entry.source), reverse=True)
     return Page(found[:size], found[size - 1].cursor if len(found) > size else "")
@@ -130,10 +130,10 @@ def _events(rows: QuerySet[Event], wanted: Wanted) -> QuerySet[Event]:
     return rows.filter(regarding_kind=wanted.kind) if wanted.kind else rows
 
 
-def _after(rows: QuerySet[Any], source: str, moment: str, before: str) -> QuerySet[Any]:
+def _after(rows: QuerySet[Any], source: str, moment: str, cursor: str) -> QuerySet[Any]:
     """Rows that come after the cursor in (time, source, key), all descending."""
     rows = rows.order_by(f"-{moment}", "-pk")
-    found = CURSOR.fullmatch(before)
+    found = CURSOR.fullmatch(cursor)
     if found is None:
         return rows
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -13,14 +12,15 @@ from django.db.models import Count, Exists, OuterRef, Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
 from registration import ca, foundation
+from registration.cursors import Cursor
 from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
@@ -53,17 +53,19 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
             Q(common_name__contains=query) | Q(serial__istartswith=query) | Q(pk__startswith=query.lower())
         )
     falls = lane in {"revoked", "past"}
-    found = _after(rows, request.GET.get("after", ""), falls=falls)[: PAGE + 1]
-    shown = list(found[:PAGE])
+    order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
+    if after := Cursor.read(request.GET.get("after", "")):
+        rows = rows.filter(after.beyond(*order))
+    found = list(rows.order_by(*order)[: PAGE + 1])
+    shown = found[:PAGE]
     chosen = {name: value for name, value in (("lane", lane), ("q", query)) if value}
-    more = f"{shown[-1].not_after.isoformat()}~{shown[-1].pk}" if len(found) > PAGE else ""
     context = {
         "rows": [{"issued": row, "days": (row.not_after - now).days, "is_over": row.not_after <= now} for row in shown],
         "lanes": [
             {
                 "label": label,
                 "count": counts[f"n_{name}"],
-                "url": _query({**chosen, "lane": name}),
+                "url": query_of({**chosen, "lane": name}),
                 "current": name == lane,
             }
             for name, label in LANES.items()
@@ -71,8 +73,8 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
         "lane": lane,
         "query": query,
         "counts": {name: counts[f"n_{name}"] for name in LANES},
-        "first_url": _query(chosen) if request.GET.get("after") else "",
-        "next_url": _query({**chosen, "after": more}) if more else "",
+        "after": request.GET.get("after", ""),
+        "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
     }
     return render(request, "registration/certificates.html", context)
 
@@ -94,24 +96,6 @@ def _lanes(now: datetime) -> dict[str, Q]:
         "revoked": Q(revoked_at__isnull=False),
         "past": Q(in_use=False, revoked_at=None),
     }
-
-
-def _after(rows: QuerySet[Any], cursor: str, *, falls: bool) -> QuerySet[Any]:
-    """By their end: what matters next comes first. Rows after a cursor; what is no cursor is the beginning."""
-    ordered = rows.order_by("-not_after", "-pk") if falls else rows.order_by("not_after", "pk")
-    moment, _, key = cursor.partition("~")
-    try:
-        at = parse_datetime(moment)
-    except ValueError:
-        return ordered
-    if at is None or at.tzinfo is None or "\0" in key:
-        return ordered
-    way = "lt" if falls else "gt"
-    return ordered.filter(Q(**{f"not_after__{way}": at}) | Q(**{"not_after": at, f"pk__{way}": key}))
-
-
-def _query(chosen: dict[str, str]) -> str:
-    return "?" + urlencode({name: value for name, value in chosen.items() if value})
 
 
 # ---------------------------------------------------------------- the authority

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET
 
 from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi.session import actor_of
 from registration import inbox, services
+from registration.cursors import Cursor
 from registration.facts import Verdict
 from registration.forms import FilterForm, token_choices
-from registration.inbox import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +147,7 @@ def _number(text: str) -> int:
 def decided(request: HttpRequest) -> HttpResponse:
     """The last word about each name, newest first, with the evidence it was given on."""
     actor = actor_of(request)
-    found = inbox.decided(actor, limit=PAGE + 1, after=_after(request))
+    found = inbox.decided(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
     rows = found[:PAGE]
     allowed = services.acceptable(actor, [facts.cluster for facts, outcome in rows if outcome.can_undo])
     context = {
@@ -157,8 +155,8 @@ def decided(request: HttpRequest) -> HttpResponse:
         "rows": [
             {"name": facts.cluster, "outcome": outcome, "may": facts.cluster in allowed} for facts, outcome in rows
         ],
-        "older": _link(request, after=_written(rows[-1][1].at, rows[-1][0].cluster)) if len(found) > PAGE else "",
-        "is_later": "after" in request.GET,
+        "after": request.GET.get("after", ""),
+        "next_after": _place(rows[-1][1].at, rows[-1][0].cluster) if len(found) > PAGE else "",
     }
     return render(request, "registration/decided.html", context)
 
@@ -168,25 +166,15 @@ def decided(request: HttpRequest) -> HttpResponse:
 def superseded(request: HttpRequest) -> HttpResponse:
     """Requests that gave way to a newer one of the same asker (K11)."""
     actor = actor_of(request)
-    found = inbox.superseded(actor, limit=PAGE + 1, after=_after(request))
+    found = inbox.superseded(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
     context = {
         "tabs": _tabs("superseded", inbox.of(actor)),
         "rows": found[:PAGE],
-        "older": _link(request, after=_written(found[PAGE - 1].at, found[PAGE - 1].entry)) if len(found) > PAGE else "",
-        "is_later": "after" in request.GET,
+        "after": request.GET.get("after", ""),
+        "next_after": _place(found[PAGE - 1].at, found[PAGE - 1].entry) if len(found) > PAGE else "",
     }
     return render(request, "registration/superseded.html", context)
 
 
-def _after(request: HttpRequest) -> Cursor | None:
-    """What is no cursor is the beginning."""
-    moment, _, key = request.GET.get("after", "").partition("~")
-    try:
-        at = parse_datetime(moment)
-    except ValueError:  # well formed, but no such day
-        return None
-    return Cursor(at, key) if at is not None and timezone.is_aware(at) and "\0" not in key else None
-
-
-def _written(moment: datetime | None, key: object) -> str:
-    return f"{moment.isoformat()}~{key}" if moment else ""
+def _place(moment: datetime | None, key: object) -> str:
+    return str(Cursor(moment, str(key))) if moment else ""

@@ -452,8 +452,8 @@ def test_the_export_holds_what_one_may_read(admin: Client, raj: Client) -> None:
     [
         "since=yesterday",
         "since=2026-13-77",
-        "before=zzz",
-        "before=9.audit.x",
+        "after=zzz",
+        "after=9.audit.x",
         "kind=Nonsense",
         "source=other",
     ],
