@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from clusters import hand
+from clusters import hand, status
 from clusters.controllers import is_deleting
 from clusters.hand import CONTROLLER
 from clusters.kinds import (
     CLUSTER_LABEL,
-    GRACE_LEASES,
     GROUP,
     LEASE,
     LEASE_NAME,
@@ -90,7 +89,7 @@ def _clock(doc: Doc) -> str:
 
 
 def grace(cluster: ManagedCluster) -> timedelta:
-    return timedelta(seconds=GRACE_LEASES * cluster.lease_duration_seconds)
+    return status.grace(cluster.lease_duration_seconds)
 
 
 # ---------------------------------------------------------------- since when the hub can hear
@@ -247,7 +246,7 @@ def reconcile_clock(key: Key) -> None:
     skew = Lease.objects.at(Key(cluster.name, LEASE_NAME)).values_list("skew", flat=True).first()
     if skew is None:
         return  # no heartbeat yet
-    limit = GRACE_LEASES * cluster.lease_duration_seconds * SECOND
+    limit = status.GRACE_LEASES * cluster.lease_duration_seconds * SECOND
     verdict = SYNCED if cluster.ignores_clock or abs(skew) < limit else OUT_OF_SYNC
     if cluster.clock_synced != verdict.status:
         hand.report(cluster.name, verdict)

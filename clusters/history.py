@@ -13,13 +13,13 @@ from enum import IntEnum
 from itertools import groupby
 from struct import pack_into, unpack_from
 
+from clusters.status import GRACE_LEASES, LATE_LEASES
+
 CELL = timedelta(minutes=5)
 DAY = timedelta(days=1)
 CELLS = DAY // CELL
 HOURS = 24
 KEPT = timedelta(days=30)
-LATE_LEASES = 2
-GRACE_LEASES = 5  # H16
 NO_CELLS = bytes(CELLS // 4)
 # Tenths of a second in two bytes; what is further off is shown as this far.
 FURTHEST = 32_767

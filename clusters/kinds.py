@@ -31,7 +31,6 @@ LEASE_NAME = "managed-cluster-lease"
 API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
 RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
 DEFAULT_LEASE_SECONDS = 60
-GRACE_LEASES = 5  # H16
 SECOND = 1_000_000
 VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)
 LARGEST_PART = 10**6

@@ -208,7 +208,7 @@ class Listing:
             "set": self._in_sets,
             "version": lambda: Q(kubernetes_version__in=self.filters.of("version")),
             "certificate": self._in_lanes,
-            "claim": lambda: reduce(and_, map(_claims, self.filters.wanted("claim"))),
+            "claim": lambda: reduce(and_, map(queries.claiming, self.filters.wanted("claim"))),
             "label": lambda: reduce(and_, map(_labelled, self.filters.wanted("label"))),
             "taint": lambda: reduce(and_, map(_tainted, self.filters.wanted("taint"))),
             "accepted": self._accepted,
@@ -240,13 +240,6 @@ class Listing:
     def _accepted(self) -> Q:
         meant = {"yes": Q(hub_accepts_client=True), "no": Q(hub_accepts_client=False)}
         return reduce(or_, (meant.get(value, NOTHING) for value in self.filters.of("accepted")))
-
-
-def _claims(wanted: Wanted) -> Q:
-    if not wanted.is_possible:
-        return NOTHING
-    rows = ReportedClaim.objects.filter(name=wanted.name)
-    return Q(pk__in=(rows if wanted.value is None else rows.filter(value=wanted.value)).values("cluster"))
 
 
 def _labelled(wanted: Wanted) -> Q:

@@ -20,7 +20,7 @@ from clusters.status import Facts, Status
 from ocmconsole.corekinds import rights
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.labels import EVERYTHING
+from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -81,19 +81,15 @@ def clusters_for(actor: Actor) -> QuerySet[Any]:
 
 def with_claims(clusters: QuerySet[Any], *wanted: Wanted) -> QuerySet[Any]:
     """Those of the clusters that make every claim."""
-    for claim in wanted:
-        if not claim.is_possible:
-            return clusters.none()
-        rows = ReportedClaim.objects.filter(name=claim.name)
-        clusters = clusters.filter(
-            pk__in=(rows if claim.value is None else rows.filter(value=claim.value)).values("cluster")
-        )
-    return clusters
+    return clusters.filter(*map(claiming, wanted))
 
 
-def clusters_with_claim(actor: Actor, name: str, value: str | None = None) -> QuerySet[Any]:
-    """Clusters the actor may see that make the claim, with that value or with any."""
-    return with_claims(clusters_for(actor), Wanted(name, value))
+def claiming(wanted: Wanted) -> Q:
+    """Clusters that make the claim."""
+    if not wanted.is_possible:
+        return NOTHING
+    rows = ReportedClaim.objects.filter(name=wanted.name)
+    return Q(pk__in=(rows if wanted.value is None else rows.filter(value=wanted.value)).values("cluster"))
 
 
 def sees_all(actor: Actor) -> bool:

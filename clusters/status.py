@@ -15,6 +15,11 @@ GRACE_LEASES = 5  # H16
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
+def grace(lease_seconds: int) -> timedelta:
+    """H16: after so long without a heartbeat a cluster is silent."""
+    return timedelta(seconds=GRACE_LEASES * lease_seconds)
+
+
 class Word(StrEnum):
     """In the order of the rules: the first that applies is the state. The value is stable; label and tone are shown."""
 
@@ -77,7 +82,7 @@ class Facts:
 
     @property
     def grace(self) -> timedelta:
-        return timedelta(seconds=GRACE_LEASES * self.lease_seconds)
+        return grace(self.lease_seconds)
 
     @property
     def decided_in_this_life(self) -> bool:

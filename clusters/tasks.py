@@ -10,8 +10,9 @@ from django.db.models.functions import Abs, Coalesce
 from django.utils import timezone
 
 from clusters import health, heartbeats
-from clusters.kinds import GRACE_LEASES, LEASE_NAME, SECOND, microseconds
+from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
+from clusters.status import GRACE_LEASES
 from ocmconsole.kubeapi import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem

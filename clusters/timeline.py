@@ -16,7 +16,7 @@ from django.db.models import Count, Q
 from clusters import history, queries
 from clusters.history import CELL, CELLS, DAY, HOURS, KEPT, Cell, Gap, Level, Span
 from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, ManagedCluster, Transition
-from clusters.status import GRACE_LEASES, span
+from clusters.status import grace, span
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
@@ -175,9 +175,9 @@ class Timeline:
     def _cause(self, gap: Gap, *, looked: int, others: int) -> str:
         if gap.worst is Level.UNKNOWN:
             return self._why_unknown(gap, looked)
-        grace = span(timedelta(seconds=GRACE_LEASES * self.row.lease_duration_seconds))
+        limit = span(grace(self.row.lease_duration_seconds))
         if gap.worst is Level.LATE:
-            return f"Heartbeats came late, inside the limit of {grace}."
+            return f"Heartbeats came late, inside the limit of {limit}."
         ends = self.known.certificate_not_after
         if ends is not None and ends <= gap.start + CELL:
             return "Its certificate had ended, so the agent could not speak."

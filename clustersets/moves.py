@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clusters import queries as clusters
+from clusters import rights as cluster_rights
+from clusters.bulk import MOST, TYPED_ABOVE
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import bindings, membership, queries, reach, rights
 from ocmconsole.kubeapi.links import explain_url
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from clustersets.reach import Shift
     from ocmconsole.kubeapi.actor import Actor
 
-MOST = 100
-TYPED_ABOVE = 20
 LACKS = "you may not {what} {name}"
 
 
@@ -84,13 +84,13 @@ def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
 
 def _steps(actor: Actor, rows: Sequence[Any], to: str) -> Iterable[Step]:
     may_join = rights.joinable(actor, {to, *(row.clusterset for row in rows if row.clusterset)})
-    may_patch = rights.relabelable(actor, {row.name for row in rows})
+    may_patch = cluster_rights.changeable(actor, {row.name for row in rows})
     for row in rows:
         before = row.clusterset
         if before == to:
             yield Step(row.name, before, f"it is in set {to} already")
         elif row.name not in may_patch:
-            url = explain_url("patch", rights.CLUSTERS_RESOURCE, name=row.name)
+            url = explain_url("patch", cluster_rights.RESOURCE, name=row.name)
             yield Step(row.name, before, LACKS.format(what="change", name=row.name), url)
         elif before and before not in may_join:
             yield Step(row.name, before, LACKS.format(what="take clusters out of set", name=before), _join_url(before))

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from clusters.grants import Grants
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.rights import changeable
 from clustersets.admission import BIND, JOIN
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
 
-CLUSTERS_RESOURCE = MANAGED_CLUSTER.resource
 JOIN_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/join.{MANAGED_CLUSTER_SET.group}"
 BIND_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/bind.{MANAGED_CLUSTER_SET.group}"
 
@@ -37,11 +34,6 @@ def joinable(actor: Actor, names: Iterable[str]) -> set[str]:
 def bindable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Sets that the actor may bind into namespaces (A9)."""
     return _of_domain(actor, BIND, set(names))
-
-
-def relabelable(actor: Actor, names: Iterable[str]) -> set[str]:
-    """Clusters whose labels the actor may patch."""
-    return changeable(actor, names)
 
 
 def may(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
 from clusters import queries as clusters
 from clusters.models import ClusterFacts
+from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import evidence, later, queries, services
 from registration.facts import RISK, Verdict
@@ -212,7 +213,7 @@ class Filter:
         return (
             (not self.name or is_called(row.name, self.name))
             and (not self.token or row.token == self.token)
-            and (self.source is None or _is_from(row.found.recorded.source, self.source))
+            and (self.source is None or bootstrap.is_within(row.found.recorded.source, [str(self.source)]))
             and (self.older_than is None or (row.asked is not None and now - row.asked >= self.older_than))
             and (self.younger_than is None or (row.asked is not None and now - row.asked < self.younger_than))
         )
@@ -221,14 +222,6 @@ class Filter:
 def is_called(name: str, pattern: str) -> bool:
     """``eu-web-*`` is a pattern; any other text is looked for in the name."""
     return fnmatchcase(name, pattern) if set(pattern) & set("*?[") else pattern in name
-
-
-def _is_from(address: str, network: IPv4Network | IPv6Network) -> bool:
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found) in network
 
 
 def filtered(rows: Sequence[Row], wanted: Filter) -> list[Row]:

@@ -14,6 +14,7 @@ from clusters.admission import GUARDED_NAMES
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import ManagedCluster
 from clusters.queries import may_see
+from clusters.rights import changeable
 from clusters.roles import TAKEN_NAMES
 from clustersets import rights
 from clustersets.kinds import DEFAULT_SET, GLOBAL_SET
@@ -111,7 +112,7 @@ class PlaceForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         name, wishes = self.cleaned_data.get("name"), self.cleaned_data.get("set") or self.cleaned_data.get("labels")
-        if name and wishes and not rights.relabelable(self.actor, [name]):
+        if name and wishes and not changeable(self.actor, [name]):
             self.add_error(
                 "set" if self.cleaned_data.get("set") else "labels",
                 f"You may not change labels of {name}: leave set and labels to somebody who may.",

@@ -106,7 +106,7 @@ def _heard(cluster: Opened) -> dict[str, Any] | None:
     if cluster.last_heard is None or not cluster.row.hub_accepts_client:
         return None
     tones = {Word.LATE: "caution", Word.SILENT: "danger"}
-    grace = status.span(timedelta(seconds=status.GRACE_LEASES * cluster.row.lease_duration_seconds))
+    grace = opened.grace_of(cluster.row)
     return {
         "type": "Lease",
         "status": status.span(cluster.now - cluster.last_heard),
@@ -135,8 +135,8 @@ def _coming_taint(cluster: Opened) -> dict[str, Any] | None:
     """What the hub adds when no heartbeat comes any more (H16, H21)."""
     if cluster.status.word is not Word.LATE or cluster.last_heard is None:
         return None
-    grace = timedelta(seconds=status.GRACE_LEASES * cluster.row.lease_duration_seconds)
-    return {"key": "unreachable", "effect": "NoSelect", "at": cluster.last_heard + grace}
+    silent_at = cluster.last_heard + status.grace(cluster.row.lease_duration_seconds)
+    return {"key": "unreachable", "effect": "NoSelect", "at": silent_at}
 
 
 def capacity(doc: Doc) -> list[dict[str, Any]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from clusters import history
 from clusters.history import KEPT, Level
-from clusters.status import GRACE_LEASES, span
+from clusters.status import span
 from clusters.timeline import Explained, Timeline
 from clusters.views import opened
 from clusters.views.opened import Opened, tab_url
@@ -51,7 +50,7 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "flaps": history.flaps(timeline.month),
         "skews": timeline.skews,
         "skew": known[-1] if known else None,
-        "skew_limit": span(timedelta(seconds=GRACE_LEASES * cluster.row.lease_duration_seconds)),
+        "skew_limit": opened.grace_of(cluster.row),
         "ignores_clock": cluster.row.ignores_clock,
     }
 

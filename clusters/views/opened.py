@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from clusters import edits, maintenance, queries, rights
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from clusters.quantities import readable
-from clusters.status import GRACE_LEASES, Word, span
+from clusters.status import Word, grace, span
 from clusters.views import gone
 from clusters.views.refusals import plain
 from ocmconsole.kubeapi import authz
@@ -233,7 +233,7 @@ def words(error: errors.ApiError) -> str:
 
 def grace_of(row: ManagedCluster) -> str:
     """After how long without a heartbeat a cluster counts as silent, in words (H16)."""
-    return span(timedelta(seconds=GRACE_LEASES * row.lease_duration_seconds))
+    return span(grace(row.lease_duration_seconds))
 
 
 def urls_of(doc: Doc) -> list[str]:

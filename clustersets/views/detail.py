@@ -11,10 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from clusters import bulk
 from clusters import queries as clusters
 from clusters.models import ManagedCluster
 from clusters.words import RANKS, with_word
-from clustersets import bindings, composition, explained, membership, moves, queries, reach, rights, services
+from clustersets import bindings, composition, explained, membership, queries, reach, rights, services
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds.models import ClusterRoleBinding
@@ -108,7 +109,7 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
         "targets": [name for name in sets if name != row.name],
         "nobody_seen": not members.exists() and _has_members(row),
-        "most": moves.MOST,
+        "most": bulk.MOST,
     }
 
 

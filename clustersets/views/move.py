@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from clusters import bulk
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.views.refusals import plain
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 UNDO = timedelta(minutes=10)
 SESSION = "clustersets.moved"
-NAMES_IN_COMMAND = 10
 
 
 @login_required
@@ -61,7 +61,7 @@ def _move(request: HttpRequest, names: list[str]) -> HttpResponse:
     if not form.is_valid():
         return _page(request, actor, form, names, "", status=400)
     seen, to = form.cleaned_data["seen"], form.cleaned_data["to"]
-    if len(seen) > moves.TYPED_ABOVE and form.cleaned_data["typed"] != str(len(seen)):
+    if len(seen) > bulk.TYPED_ABOVE and form.cleaned_data["typed"] != str(len(seen)):
         form.add_error("typed", f"{len(seen)} clusters would move. Type that number.")
         return _page(request, actor, form, list(seen), to, status=400)
     if len(seen) == 1:
@@ -89,10 +89,10 @@ def _page(
     request: HttpRequest, actor: Actor, form: MoveForm, names: list[str], to: str, *, status: int = 200
 ) -> HttpResponse:
     plan = moves.plan(actor, names, to) if to else None
-    rows = list(clusters.clusters_for(actor).filter(name__in=names).values("name", "clusterset")[: moves.MOST])
+    rows = list(clusters.clusters_for(actor).filter(name__in=names).values("name", "clusterset")[: bulk.MOST])
     possible = plan.possible if plan else ()
-    many = ",".join(step.cluster for step in possible[:NAMES_IN_COMMAND]) + (
-        ",…" if len(possible) > NAMES_IN_COMMAND else ""
+    many = ",".join(step.cluster for step in possible[: bulk.NAMES_IN_COMMAND]) + (
+        ",…" if len(possible) > bulk.NAMES_IN_COMMAND else ""
     )
     context = {
         "form": form,
@@ -100,8 +100,8 @@ def _page(
         "rows": rows,
         "one": rows[0] if len(rows) == 1 else None,
         "to": to,
-        "too_many": len(set(names)) > moves.MOST,
-        "most": moves.MOST,
+        "too_many": len(set(names)) > bulk.MOST,
+        "most": bulk.MOST,
         "default_set": DEFAULT_SET,
         "seen": ",".join(f"{step.cluster}={step.before}" for step in possible),
         "command": f"clusteradm clusterset set {to} --clusters {many}" if possible else "",

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
+from clusters.rights import ACCEPT_RESOURCE
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi import shown
 from ocmconsole.kubeapi.links import audit_url, explain_url
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from registration.evidence import Asked, Evidence
     from registration.models import AcceptedKey
 
-ACCEPT_RESOURCE = "managedclusters/accept.register.open-cluster-management.io"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

@@ -160,12 +160,12 @@ def fleet(db: None) -> None:
 @pytest.mark.contract("D16", "S24")
 def test_clusters_are_found_by_a_claim_among_those_that_may_be_seen(fleet: None) -> None:
     li = Actor(user="li", groups=(AUTHENTICATED,))
-    assert names(queries.clusters_with_claim(make.ADMIN, PLATFORM)) == ["c1", "c2", "c3"]
-    assert names(queries.clusters_with_claim(make.ADMIN, PLATFORM, "AWS")) == ["c1", "c2"]
-    assert names(queries.clusters_with_claim(make.ADMIN, PLATFORM, "aws")) == []
-    assert names(queries.clusters_with_claim(li, PLATFORM, "AWS")) == []
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted(PLATFORM))) == ["c1", "c2", "c3"]
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted(PLATFORM, "AWS"))) == ["c1", "c2"]
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted(PLATFORM, "aws"))) == []
+    assert names(queries.with_claims(queries.clusters_for(li), Wanted(PLATFORM, "AWS"))) == []
     grant(li, rule("get", "managedclusters", groups=GROUP, names="c2 c3"))
-    assert names(queries.clusters_with_claim(li, PLATFORM, "AWS")) == ["c2"]
+    assert names(queries.with_claims(queries.clusters_for(li), Wanted(PLATFORM, "AWS"))) == ["c2"]
 
 
 def test_every_claim_must_be_made(fleet: None) -> None:
