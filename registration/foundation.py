@@ -21,7 +21,7 @@ from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFI
 from ocmconsole.kubeapi import accounts, rows, verbs
 from ocmconsole.kubeapi.actor import MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
-from registration import ca, services
+from registration import ca, kubeconfigs
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -95,7 +95,7 @@ def _ensure_registration_objects() -> None:
             "",
             {"metadata": {"name": f"{BOOTSTRAP}:{name}"}, "roleRef": reference, "subjects": [subject]},
         )
-    info = services.kubeconfig(settings.OCMCONSOLE_API_URL, user="", credential={}, cluster="")
+    info = kubeconfigs.kubeconfig(settings.OCMCONSOLE_API_URL, user="", credential={}, cluster="")
     _keep(CONFIG_MAP, "kube-public", {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": info}})
 
 
@@ -119,10 +119,10 @@ def _ensure_admin(home: Path) -> None:
         files.write(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"
     if not _is_current(path, home):
-        text = services.user_kubeconfig(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
+        text = kubeconfigs.of_user(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
         files.write(path, text.encode(), secret=True)
 
 
 def _is_current(path: Path, home: Path) -> bool:
     """A kubeconfig of this CA and address that lasts another month."""
-    return path.exists() and services.is_usable(path.read_text(encoding="utf-8"), (home / "ca.crt").read_bytes())
+    return path.exists() and kubeconfigs.is_usable(path.read_text(encoding="utf-8"), (home / "ca.crt").read_bytes())

@@ -19,7 +19,7 @@ from clusters import queries as clusters
 from clusters.models import ClusterFacts
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import evidence, later, queries, services
+from registration import evidence, later, queries, services, staleness
 from registration.facts import RISK, Verdict
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Row:
 
     @property
     def seen(self) -> Seen:
-        return later.seen_of(self.found)
+        return staleness.seen_of(self.found)
 
     @property
     def can_select(self) -> bool:

@@ -20,7 +20,7 @@ from clusters.kinds import LEASE_NAME, instant
 from clusters.models import Lease, ManagedCluster
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import foundation, queries
+from registration import foundation, kubeconfigs, queries
 from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
@@ -83,20 +83,7 @@ def address_problem(url: str) -> str:
 
 
 def kubeconfig(token: str, reach: Reach) -> str:
-    """What an agent's secret ``bootstrap-hub-kubeconfig`` holds (G4)."""
-    authority = reach.authority.encode() or (settings.OCMCONSOLE_HOME / "ca.crt").read_bytes()
-    cluster = {"server": reach.server, "certificate-authority-data": base64.b64encode(authority).decode()}
-    if reach.proxy:
-        cluster["proxy-url"] = reach.proxy
-    doc = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "hub", "cluster": cluster}],
-        "users": [{"name": "bootstrap", "user": {"token": token}}],
-        "contexts": [{"name": "bootstrap", "context": {"cluster": "hub", "user": "bootstrap"}}],
-        "current-context": "bootstrap",
-    }
-    return yaml.safe_dump(doc, sort_keys=False)
+    return kubeconfigs.of_agent(token, reach.server, authority=reach.authority.encode(), proxy=reach.proxy)
 
 
 def manifest(token: str, name: str, reach: Reach) -> str:

@@ -45,14 +45,8 @@ def put_off_by(actor: Actor, found: Iterable[Evidence]) -> dict[str, Snooze]:
     return {
         row.cluster: row
         for row in rows
-        if (row.until is None or row.until > now) and row.seen == _digest(seen_of(present[row.cluster]))
+        if (row.until is None or row.until > now) and row.seen == _digest(staleness.seen_of(present[row.cluster]))
     }
-
-
-def seen_of(found: Evidence) -> Seen:
-    """What somebody who reads this evidence has before his eyes."""
-    requests = {asked.name: str(asked.resource_version) for asked in found.waiting}
-    return staleness.Seen(str(found.cluster.resource_version) if found.cluster else "", requests)
 
 
 def _digest(seen: Seen) -> str:

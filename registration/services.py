@@ -1,29 +1,25 @@
-"""Domain acts of registration, the same from every door: accept, decline, disconnect; credentials for people.
+"""Domain acts of registration, the same from every door: accept, decline, disconnect.
 
 An act is one transaction. It is done as the signed-in person, by the verbs that kubectl reaches too.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-import yaml
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from clusters.grants import CLUSTERS
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds import bootstrap, rbac, tokens
-from ocmconsole.kubeapi import authz, errors, permissions, rows, verbs
+from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, evidence, identity, memory, queries, revocation, staleness
+from registration import evidence, identity, memory, queries, revocation, staleness
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
 from registration.controllers import CONTROLLER, add_decision
 from registration.decisions import declined
@@ -299,57 +295,3 @@ def _deny_with(reason: str) -> verbs.Edit:
         add_decision(doc, "Denied", "Declined", reason)
 
     return deny
-
-
-# ---------------------------------------------------------------- kubeconfigs
-
-
-def kubeconfig(server: str, *, user: str, credential: Mapping[str, str], cluster: str = "hub") -> str:
-    """A kubeconfig with one cluster, user and context. ``credential`` is the user entry's content."""
-    home = settings.OCMCONSOLE_HOME
-    authority = base64.b64encode((home / "ca.crt").read_bytes()).decode()
-    doc = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": authority}}],
-        "users": [{"name": user, "user": dict(credential)}] if credential else [],
-        "contexts": [{"name": user or cluster, "context": {"cluster": cluster, "user": user}}] if credential else [],
-        "current-context": (user or cluster) if credential else "",
-    }
-    return yaml.safe_dump(doc, sort_keys=False)
-
-
-def user_kubeconfig(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
-    """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
-    certificate, key = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, datetime.now(UTC))
-    issued = IssuedCertificate.of(ca.parse_certificate(certificate))
-    told = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
-    diff = [{"path": path, "new": value} for path, value in told.items()]
-    with transaction.atomic():
-        issued.save()
-        permissions.entry(actor, "certificate:issue", permissions.Place("", "users", user, ""), diff=diff).save()
-    credential = {
-        "client-certificate-data": base64.b64encode(certificate).decode(),
-        "client-key-data": base64.b64encode(key).decode(),
-    }
-    return kubeconfig(settings.OCMCONSOLE_API_URL, user=user, credential=credential)
-
-
-def bootstrap_kubeconfig(token: str) -> str:
-    """What an agent's secret ``bootstrap-hub-kubeconfig`` holds (G4)."""
-    return kubeconfig(settings.OCMCONSOLE_API_URL, user="bootstrap", credential={"token": token})
-
-
-def is_usable(text: str, authority: bytes) -> bool:
-    """Whether a kubeconfig names this hub and CA, and its certificate lasts another month."""
-    try:
-        doc = yaml.safe_load(text)
-        cluster = doc["clusters"][0]["cluster"]
-        certificate = ca.parse_certificate(base64.b64decode(doc["users"][0]["user"]["client-certificate-data"]))
-    except (yaml.YAMLError, LookupError, TypeError, ValueError):
-        return False
-    return (
-        cluster["server"] == settings.OCMCONSOLE_API_URL
-        and base64.b64decode(cluster["certificate-authority-data"]) == authority
-        and certificate.not_after > datetime.now(UTC) + timedelta(days=30)
-    )

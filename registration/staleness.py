@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
@@ -20,11 +20,12 @@ from registration import memory, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
+    from registration.evidence import Evidence
     from registration.models import CertificateSigningRequest
 
 STALE = "The request changed while you were reading it; nothing was done."
@@ -40,10 +41,25 @@ class Seen:
     requests: Mapping[str, str]
 
 
-def present(row: Resource | None, waiting: Sequence[CertificateSigningRequest]) -> Seen:
+class Versioned(Protocol):
+    """A request, as a row or as evidence."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def resource_version(self) -> int: ...
+
+
+def present(row: Resource | None, waiting: Iterable[Versioned]) -> Seen:
     """What somebody who looks now sees."""
     requests = {request.name: str(request.resource_version) for request in waiting}
     return Seen(str(row.resource_version) if row else "", requests)
+
+
+def seen_of(found: Evidence) -> Seen:
+    """What somebody who reads this evidence has before his eyes: anything newer than that is a Conflict."""
+    return present(found.cluster, found.waiting)
 
 
 def told(name: str, seen: Seen) -> str:

@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.session import stand_in
-from registration import evidence, identity, memory, policies, policy_services, queries, services
+from registration import evidence, identity, memory, policies, policy_services, queries, services, staleness
 from registration.controllers import may_be_given
 from registration.evidence import Verdict
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -154,17 +154,10 @@ def _accept(policy: ApprovalPolicy, found: evidence.Evidence) -> str:
     if not policy_services.may_keep(person, policy_services.rule_of(policy)):
         return f"{policy.acts_as} may not keep policies any more"
     try:
-        services.accept_cluster(person, found.name, seen=_seen(found), clusterset=policy.clusterset)
+        services.accept_cluster(person, found.name, seen=staleness.seen_of(found), clusterset=policy.clusterset)
     except (errors.Forbidden, errors.Invalid) as error:
         return error.message
     return ""
-
-
-def _seen(found: evidence.Evidence) -> services.Seen:
-    """What was weighed is what is accepted: anything newer is a Conflict, and weighed again."""
-    assert found.cluster is not None
-    requests = {asked.name: str(asked.resource_version) for asked in found.waiting}
-    return services.Seen(str(found.cluster.resource_version), requests)
 
 
 @admission.records(MANAGED_CLUSTER)

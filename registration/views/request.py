@@ -18,7 +18,7 @@ from ocmconsole.kubeapi import shown
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
-from registration import effects, evidence, inbox, later, services
+from registration import effects, evidence, inbox, later, services, staleness
 from registration.facts import Verdict
 from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -68,7 +68,7 @@ def page(
         messages.error(request, refusal)
     decision = services.may_accept(actor, name)
     chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
-    seen = later.seen_of(found)
+    seen = staleness.seen_of(found)
     context = {
         "req": found,
         "verdict": str(found.verdict),

@@ -11,7 +11,7 @@ const SILENCE = 25_000; // the stream beats every 10 s; one that does not is dea
 const stamp = document.querySelector("#live");
 const scopes = (stamp?.dataset.scope ?? "").trim().split(/\s+/).filter(Boolean);
 
-const live = { source: null, state: "connecting", heard: Date.now(), attempts: 0, beat: 0, again: 0, due: 0, busy: false, cost: 0 };
+const live = { source: null, state: "connecting", heard: Date.now(), attempts: 0, beat: 0, again: 0, due: 0, busy: false, began: 0, cost: 0 };
 
 function isPaused() {
   return sessionStorage.getItem("paused") === "yes" || document.documentElement.dataset.liveUpdates === "off";
@@ -54,7 +54,7 @@ async function refresh() {
   if (live.busy || document.hidden || isPaused()) return;
   live.busy = true;
   live.due = 0;
-  const began = performance.now();
+  live.began = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { "X-Live": "refresh" }, redirect: "manual" });
     if (answer.type === "opaqueredirect" || answer.status === 401) return signedOut();
@@ -74,7 +74,7 @@ async function refresh() {
   } catch {
     // Away for a moment: the stream's own state says so, and the next notice or the clock tries again.
   } finally {
-    live.cost = performance.now() - began;
+    live.cost = performance.now() - live.began;
     live.busy = false;
     show();
   }
@@ -102,7 +102,8 @@ function open() {
   source.addEventListener("beat", () => turn("live"));
   source.addEventListener("changed", () => {
     turn("live");
-    soon(0);
+    const rest = live.began + 3 * live.cost - performance.now();
+    if (rest > 0 || live.busy) return soon(Math.max(rest, 0));
     refresh();
   });
   source.addEventListener("signed-out", signedOut);

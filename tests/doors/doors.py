@@ -24,7 +24,7 @@ from django.test import Client
 
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.actor import MASTERS
-from registration import services
+from registration import kubeconfigs
 from tests.actors import ROOT
 from tests.doors.scene import Waiting
 
@@ -75,7 +75,7 @@ def signed(user: Any) -> Client:
     """A client of the API listener that shows the certificate of the person's kubeconfig."""
     groups = (*(group.name for group in user.groups.all()), *([MASTERS] if user.is_superuser else []))
     lifetime = timedelta(hours=1)
-    kubeconfig = yaml.safe_load(services.user_kubeconfig(ROOT, user.username, groups=groups, lifetime=lifetime))
+    kubeconfig = yaml.safe_load(kubeconfigs.of_user(ROOT, user.username, groups=groups, lifetime=lifetime))
     chain = base64.b64decode(kubeconfig["users"][0]["user"]["client-certificate-data"])
     der = x509.load_pem_x509_certificate(chain).public_bytes(Encoding.DER)
     environ: Doc = {"ocmconsole.listener": "api", "ocmconsole.peer_certificate": der}

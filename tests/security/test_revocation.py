@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import memory, services
+from registration import kubeconfigs, memory, services
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests import requests
@@ -80,7 +80,7 @@ def test_nobody_else_may_and_the_attempt_is_recorded(agent: Caller) -> None:
 
 
 def test_a_persons_certificate_takes_the_right_to_sign() -> None:
-    services.user_kubeconfig(ROOT, "li", groups=(), lifetime=timedelta(hours=1))
+    kubeconfigs.of_user(ROOT, "li", groups=(), lifetime=timedelta(hours=1))
     certificate = IssuedCertificate.objects.get(common_name="li")
     ana = person("ana")
     grant(ana, ACCEPT)

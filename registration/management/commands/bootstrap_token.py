@@ -14,7 +14,7 @@ from ocmconsole.corekinds import home, tokens
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.durations import parse_duration
 from ocmconsole.kubeapi import errors
-from registration import people, services
+from registration import kubeconfigs, people
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -62,9 +62,7 @@ class Command(BaseCommand):
             clusterset=options["clusterset"],
         )
         if options["kubeconfig"]:
-            home.write(
-                Path(options["kubeconfig"]).absolute(), services.bootstrap_kubeconfig(token).encode(), secret=True
-            )
+            home.write(Path(options["kubeconfig"]).absolute(), kubeconfigs.of_agent(token).encode(), secret=True)
             self.stdout.write(f"{options['kubeconfig']} holds a token for {options['ttl']}")
             return
         cluster = options["cluster"] or "<cluster_name>"

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole.durations import parse_duration
-from registration import people, services
+from registration import kubeconfigs, people
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -34,4 +34,4 @@ class Command(BaseCommand):
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
         actor = people.actor_named(actor_name)
-        self.stdout.write(services.user_kubeconfig(actor, user, groups=tuple(groups), lifetime=lifetime))
+        self.stdout.write(kubeconfigs.of_user(actor, user, groups=tuple(groups), lifetime=lifetime))

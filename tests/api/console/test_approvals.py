@@ -28,7 +28,7 @@ from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
-from registration import bulk, evidence, identity, inbox, later, queries, services
+from registration import bulk, evidence, identity, inbox, queries, services, staleness
 from registration.evidence import Verdict
 from registration.forms import packed, unpacked
 from registration.models import CertificateSigningRequest, Decline, Snooze
@@ -584,7 +584,7 @@ class TestBulk:
         asks_again("web-1", replace(token, address="203.0.113.9"))
         page = browser.get(f"{INBOX}-/together/?act=accept&select=web-1")
         assert "Left out: decided one by one" in text(page)
-        row = packed("web-1", later.seen_of(evidence.of("web-1")))
+        row = packed("web-1", staleness.seen_of(evidence.of("web-1")))
         answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row]}, follow=True)
         assert "0 of 1 cluster accepted" in text(answer)
         assert not make.stored("web-1").hub_accepts_client
@@ -594,14 +594,14 @@ class TestBulk:
         ana, token = person("ana"), bearer()
         waiting = [asks(f"web-{number}", token) for number in range(4)]
         rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
-        chosen = [(each.name, later.seen_of(evidence.of(each.name))) for each in waiting]
+        chosen = [(each.name, staleness.seen_of(evidence.of(each.name))) for each in waiting]
         results = bulk.accept(actor_for(ana), chosen)
         assert [str(result.state) for result in results] == ["done", "refused", "not tried", "not tried"]
         assert [make.stored(each.name).hub_accepts_client for each in waiting] == [True, False, False, False]
 
     def test_one_reason_declines_all(self, browser: Client) -> None:
         token = bearer()
-        rows = [packed(name, later.seen_of(evidence.of(asks(name, token).name))) for name in ("web-1", "web-2")]
+        rows = [packed(name, staleness.seen_of(evidence.of(asks(name, token).name))) for name in ("web-1", "web-2")]
         form = {"act": "decline", "row": rows}
         assert browser.post(f"{INBOX}-/together/", form).status_code == 400
         answer = browser.post(f"{INBOX}-/together/", {**form, "reason": "Not ours."}, follow=True)
@@ -626,5 +626,5 @@ class TestBulk:
 
     def test_names_of_requests_may_hold_anything(self) -> None:
         asks("web-1", bearer(), request="a=b,c&d e+f;g")
-        found = later.seen_of(evidence.of("web-1"))
+        found = staleness.seen_of(evidence.of("web-1"))
         assert unpacked(packed("web-1", found)) == ("web-1", found)

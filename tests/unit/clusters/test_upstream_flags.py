@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from ocmconsole import settings
+from ocmconsole import readers
 from ocmconsole.kubeapi import kinds
 
 GATES = "OCMCONSOLE_FEATURE_GATES"
@@ -13,7 +14,7 @@ GATES = "OCMCONSOLE_FEATURE_GATES"
 
 def read(monkeypatch: pytest.MonkeyPatch, value: str) -> dict[str, bool]:
     monkeypatch.setenv(GATES, value)
-    return settings.gates(GATES)
+    return readers.gates(GATES)
 
 
 @pytest.mark.contract("H42", "H43", "H45")
@@ -74,7 +75,7 @@ def test_what_is_removed_with_a_cluster_is_upstreams_list_and_in_its_order() -> 
 def test_a_type_that_is_not_group_version_resource_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("OCMCONSOLE_GC_RESOURCES", value)
     with pytest.raises(ImproperlyConfigured, match="must be group/version/resource"):
-        settings.resources("OCMCONSOLE_GC_RESOURCES", "")
+        readers.resources("OCMCONSOLE_GC_RESOURCES", "")
 
 
 @pytest.mark.contract("H45", "H28", "K26")
@@ -85,4 +86,4 @@ def test_the_core_group_is_empty_and_so_may_the_list_be(
     monkeypatch: pytest.MonkeyPatch, value: str, read: list[str]
 ) -> None:
     monkeypatch.setenv("OCMCONSOLE_GC_RESOURCES", value)
-    assert settings.resources("OCMCONSOLE_GC_RESOURCES", "a/v1/bs") == read
+    assert readers.resources("OCMCONSOLE_GC_RESOURCES", "a/v1/bs") == read
