@@ -24,6 +24,7 @@ from clusters.kinds import (
     MANAGED_CLUSTER,
     ConditionType,
     conditions_of,
+    finalizers_of,
     label_of,
     spec_of,
 )
@@ -53,10 +54,6 @@ def _accepts(doc: Doc) -> bool:
     return bool(spec_of(doc).get("hubAcceptsClient"))
 
 
-def _finalizers(doc: Doc) -> list[str]:
-    return list(doc["metadata"].get("finalizers") or ())
-
-
 def _accepted_condition(doc: Doc) -> tuple[Any, Any, Any]:
     found = conditions.find(conditions_of(doc), ConditionType.ACCEPTED) or {}
     return found.get("status"), found.get("reason"), found.get("message")
@@ -70,7 +67,7 @@ def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(_accepts, is_deleting, _finalizers, _accepted_condition),
+    keys=controllers.changed(_accepts, is_deleting, finalizers_of, _accepted_condition),
     also={
         NAMESPACE: _cluster_of,
         CLUSTER_ROLE: _cluster_of,

@@ -64,6 +64,10 @@ def spec_of(doc: Doc) -> Doc:
     return dict(doc.get("spec") or {})
 
 
+def finalizers_of(doc: Doc) -> list[str]:
+    return list(doc["metadata"].get("finalizers") or ())
+
+
 def label_of(doc: Doc, label: str) -> str:
     return str((doc["metadata"].get("labels") or {}).get(label, ""))
 

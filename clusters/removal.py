@@ -16,7 +16,7 @@ from clusters import hand
 from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.controllers import is_deleting
 from clusters.hand import CONTROLLER
-from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER, RESOURCE_CLEANUP, ConditionType, label_of
+from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER, RESOURCE_CLEANUP, ConditionType, finalizers_of, label_of
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds.kinds import NAMESPACE
 from ocmconsole.kubeapi import controllers, errors, kinds, verbs, workqueue
@@ -35,12 +35,8 @@ LOOK_AGAIN = timedelta(seconds=5)
 NOTHING_LEFT = Condition(ConditionType.DELETING, "True", "NoResource", "No cleaned resource in cluster ns.")
 
 
-def _finalizers(doc: Doc) -> list[str]:
-    return list(doc["metadata"].get("finalizers") or ())
-
-
 def _is_held(doc: Doc) -> bool:
-    return RESOURCE_CLEANUP in _finalizers(doc)
+    return RESOURCE_CLEANUP in finalizers_of(doc)
 
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held))
@@ -90,7 +86,7 @@ def cleaned_kinds() -> Iterator[Kind]:
 
 
 def _remaining(kind: Kind, left: list[Resource]) -> Condition:
-    pending = sum(bool(_finalizers(row.doc)) for row in left)
+    pending = sum(bool(finalizers_of(row.doc)) for row in left)
     text = (
         f"The resource {kind.plural} is remaning, the remaining count is {len(left)}, "
         f"the finalizer pending count is {pending}"

@@ -1,16 +1,19 @@
-"""People of the hub as actors of the command line."""
+"""People of the hub as actors of the command line, and commands that act as one of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 
+from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.session import actor_for
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from ocmconsole.kubeapi.actor import Actor
 
 
@@ -21,3 +24,20 @@ def actor_named(username: str) -> Actor:
         msg = f"there is no active user {username!r}"
         raise CommandError(msg)
     return actor_for(user, door=Door.CLI, credential="cli")
+
+
+class ActingCommand(BaseCommand):
+    """What ``act`` does is done as the named person; when the hub refuses, the command ends with its words."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        who = "who does it (default: admin)"
+        parser.add_argument("--as", dest="acts_as", default="admin", metavar="USER", help=who)
+
+    def handle(self, *args: Any, acts_as: str, **options: Any) -> None:
+        try:
+            self.act(actor_named(acts_as), *args, **options)
+        except errors.ApiError as error:
+            raise CommandError(error.message) from error
+
+    def act(self, actor: Actor, *args: Any, **options: Any) -> None:
+        raise NotImplementedError

@@ -5,29 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from ocmconsole.kubeapi import errors
 from ocmconsole.signin import factors
-from registration import people
+from registration.people import ActingCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from ocmconsole.kubeapi.actor import Actor
 
-class Command(BaseCommand):
+
+class Command(ActingCommand):
     help = "Takes away a person's passkeys, authenticator app and recovery codes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar="USER")
-        parser.add_argument("--as", dest="user", default="admin", metavar="USER", help="who does it (default: admin)")
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, name: str, user: str, **options: Any) -> None:
+    def act(self, actor: Actor, *args: Any, name: str, **options: Any) -> None:
         person = User.objects.filter(username=name).first()
         if person is None:
             raise CommandError(f"there is no user {name!r}")
-        try:
-            forgotten = factors.forget(people.actor_named(user), person)
-        except errors.ApiError as error:
-            raise CommandError(error.message) from error
+        forgotten = factors.forget(actor, person)
         self.stdout.write(f"{name}: {', '.join(forgotten) or 'nothing'} forgotten")

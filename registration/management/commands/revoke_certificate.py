@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from ocmconsole.kubeapi import errors
-from registration import people, services
+from registration import services
+from registration.people import ActingCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from ocmconsole.kubeapi.actor import Actor
 
-class Command(BaseCommand):
+
+class Command(ActingCommand):
     help = "Revokes a client certificate by its SHA-256 fingerprint."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("fingerprint", metavar="FINGERPRINT")
         parser.add_argument("--reason", required=True)
-        parser.add_argument("--as", dest="user", default="admin", metavar="USER", help="who revokes (default: admin)")
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, fingerprint: str, reason: str, user: str, **options: Any) -> None:
-        try:
-            revoked = services.revoke_certificate(people.actor_named(user), fingerprint, reason=reason)
-        except errors.ApiError as error:
-            raise CommandError(error.message) from error
+    def act(self, actor: Actor, *args: Any, fingerprint: str, reason: str, **options: Any) -> None:
+        revoked = services.revoke_certificate(actor, fingerprint, reason=reason)
         self.stdout.write(f"{revoked.common_name} revoked")

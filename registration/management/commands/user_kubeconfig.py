@@ -5,27 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from ocmconsole.durations import parse_duration
-from registration import kubeconfigs, people
+from registration import kubeconfigs
+from registration.people import ActingCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from ocmconsole.kubeapi.actor import Actor
 
-class Command(BaseCommand):
+
+class Command(ActingCommand):
     help = "Prints a kubeconfig for a person."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", metavar="USER")
         parser.add_argument("--group", dest="groups", action="append", default=[], metavar="G")
         parser.add_argument("--ttl", default="24h", help="how long the certificate lasts, such as 8h or 30d")
-        parser.add_argument(
-            "--as", dest="actor_name", default="admin", metavar="USER", help="who issues it (default: admin)"
-        )
+        super().add_arguments(parser)
 
-    def handle(self, *args: Any, user: str, groups: list[str], ttl: str, actor_name: str, **options: Any) -> None:
+    def act(self, actor: Actor, *args: Any, user: str, groups: list[str], ttl: str, **options: Any) -> None:
         if user.startswith("system:"):
             msg = "names that start with system: belong to the hub and its agents"
             raise CommandError(msg)
@@ -33,5 +34,4 @@ class Command(BaseCommand):
             lifetime = parse_duration(ttl)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        actor = people.actor_named(actor_name)
         self.stdout.write(kubeconfigs.of_user(actor, user, groups=tuple(groups), lifetime=lifetime))
