@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.contrib.auth.models import User
+from django.test import Client
+
 from ocmconsole.corekinds import kinds
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
@@ -54,3 +57,10 @@ def refused_at_worst() -> Iterator[None]:
     except errors.ApiError as error:
         if error.code not in {400, 422}:
             raise
+
+
+def signed_in(name: str, **more: Any) -> Client:
+    """The browser of a person, who is made with ``more`` unless he is there."""
+    client = Client()
+    client.force_login(User.objects.filter(username=name).first() or User.objects.create_user(name, **more))
+    return client

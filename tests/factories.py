@@ -19,6 +19,7 @@ from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.verbs import Edit
+from registration.models import IssuedCertificate
 
 Doc = dict[str, Any]
 
@@ -165,3 +166,11 @@ def taints(name: str) -> list[str]:
     """``key:effect`` without the hub's domain."""
     found = stored(name).doc["spec"].get("taints") or []
     return [f"{taint['key'].removeprefix('cluster.open-cluster-management.io/')}:{taint['effect']}" for taint in found]
+
+
+def certificate(cluster: str, fingerprint: str, *, begins: datetime, ends: datetime, **more: str) -> IssuedCertificate:
+    """A row of the issuer, for pages that list what was issued."""
+    told = {"common_name": cluster, "key_fingerprint": "k", "serial": "1"} | more
+    return IssuedCertificate.objects.create(
+        fingerprint=fingerprint, cluster=cluster, not_before=begins, not_after=ends, **told
+    )

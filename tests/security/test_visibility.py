@@ -27,7 +27,7 @@ from ocmconsole.kubeapi import changes
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.models import AcceptedKey, ApprovalPolicy, IssuedCertificate
+from registration.models import AcceptedKey, ApprovalPolicy
 from tests import factories as make
 from tests.security.callers import request_for
 
@@ -101,15 +101,7 @@ def _records() -> None:
         created=now,
         acts_as="hiddenperson",
     )
-    IssuedCertificate.objects.create(
-        fingerprint="7" * 64,
-        common_name="vault-kx1",
-        cluster="vault-kx1",
-        key_fingerprint="k",
-        serial="77:77:77",
-        not_before=now,
-        not_after=now + timedelta(days=5),
-    )
+    make.certificate("vault-kx1", "7" * 64, begins=now, ends=now + timedelta(days=5), serial="77:77:77")
     AcceptedKey.objects.create(
         cluster="vault-kx1",
         fingerprint="SHA256:deadbeef",

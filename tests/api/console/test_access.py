@@ -23,7 +23,7 @@ from ocmconsole.kubeapi import authz, permissions, session, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
-from tests.actors import ROOT, grant, person, rule
+from tests.actors import ROOT, grant, person, rule, signed_in
 
 pytestmark = pytest.mark.django_db
 GROUP = "cluster.open-cluster-management.io"
@@ -37,13 +37,6 @@ def hub() -> None:
     for name in ("eu-1", "eu-2"):
         make.cluster(name)
     make.clusterset("web")
-
-
-def signed_in(name: str, **more: Any) -> Client:
-    client = Client()
-    user = User.objects.filter(username=name).first() or User.objects.create_user(name, **more)
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture

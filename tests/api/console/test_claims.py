@@ -13,6 +13,7 @@ from guardian.shortcuts import assign_perm
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from tests import factories as make
+from tests.actors import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -35,12 +36,6 @@ def fleet() -> None:
         make.cluster(name, labels={"env": "prod" if region == "eu" else "test", "only-" + name: "x"})
         reports(name, region=region, version="v1.34.2")
     make.cluster("mute", labels={})
-
-
-def signed_in(name: str, **more: Any) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_user(name, **more))
-    return client
 
 
 @pytest.fixture

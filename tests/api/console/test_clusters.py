@@ -28,6 +28,7 @@ from clusters.status import Word
 from clustersets.models import ManagedClusterSet
 from ocmconsole.kubeapi.models import writing
 from tests import factories as make
+from tests.actors import signed_in
 from tests.bench import crowd
 
 pytestmark = pytest.mark.django_db
@@ -41,12 +42,6 @@ def fleet() -> None:
     make.clusterset(
         "french", selector={"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"region": "paris"}}}
     )
-
-
-def signed_in(name: str, **more: Any) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_user(name, **more))
-    return client
 
 
 @pytest.fixture

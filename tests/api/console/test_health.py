@@ -19,6 +19,7 @@ from clusters.history import CELLS, NO_SKEWS, Level
 from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
 from clusters.models import FleetMinute, HeartbeatDay, ManagedCluster, Transition
 from ocmconsole.kubeapi import verbs
+from tests import actors
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -55,9 +56,7 @@ def signed_in(name: str, *clusters: str, **more: Any) -> Client:
     user = User.objects.create_user(name, **more)
     for each in clusters:
         assign_perm("clusters.view_managedcluster", user, ManagedCluster.objects.get(name=each))
-    client = Client()
-    client.force_login(user)
-    return client
+    return actors.signed_in(name)
 
 
 def read(client: Client, query: str = "") -> str:

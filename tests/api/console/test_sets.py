@@ -16,7 +16,7 @@ from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
-from tests.actors import grant, person, rule
+from tests.actors import grant, person, rule, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -43,12 +43,6 @@ def fleet() -> None:
         make.namespace(name)
     make.binding("web", namespace="shop")
     make.settle()
-
-
-def signed_in(name: str, **more: Any) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_user(name, **more))
-    return client
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
 from registration import ca
-from registration.models import IssuedCertificate
 from tests import factories as make
+from tests.actors import signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D16")]
 
@@ -36,12 +36,6 @@ def fleet() -> None:
         make.cluster(name, accepted=True, labels={CLUSTERSET_LABEL: of})
     make.cluster("asks-1", labels={CLUSTERSET_LABEL: "vault"})
     make.settle()
-
-
-def signed_in(name: str, **more: Any) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_user(name, **more))
-    return client
 
 
 @pytest.fixture
@@ -153,15 +147,7 @@ def test_tokens_are_found_by_their_minters(admin: Client, raj: Client) -> None:
 
 def test_certificates_are_found_by_the_beginning_of_their_fingerprint(admin: Client, raj: Client) -> None:
     now = timezone.now()
-    IssuedCertificate.objects.create(
-        fingerprint="ab12cd34" * 8,
-        common_name="agent-of-vault",
-        cluster="vault-1",
-        key_fingerprint="k",
-        serial="77",
-        not_before=now,
-        not_after=now,
-    )
+    make.certificate("vault-1", "ab12cd34" * 8, begins=now, ends=now, common_name="agent-of-vault")
     assert "agent-of-vault" in found(admin, "AB:12:CD:34")
     assert "agent-of-vault" not in found(raj, "ab12cd34")
 
@@ -468,15 +454,7 @@ def test_activity_takes_any_filter(query: str, admin: Client) -> None:
 def test_certificates_are_listed_for_clusters_that_one_sees(admin: Client, raj: Client) -> None:
     now = timezone.now()
     for name, days in (("web-1", 3), ("vault-1", 200)):
-        IssuedCertificate.objects.create(
-            fingerprint=name.ljust(64, "0"),
-            common_name=name,
-            cluster=name,
-            key_fingerprint="k",
-            serial="1",
-            not_before=now,
-            not_after=now + timedelta(days=days),
-        )
+        make.certificate(name, name.ljust(64, "0"), begins=now, ends=now + timedelta(days=days))
     assert "vault-1" in page(admin, "/certificates/?lane=past")
     assert "web-1" in page(raj, "/certificates/?lane=past")
     assert "vault-1" not in page(raj, "/certificates/?lane=past")
