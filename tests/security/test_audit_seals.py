@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from ocmconsole.kubeapi import audit, seals
+from ocmconsole.kubeapi import audit, seals, tasks
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 
@@ -154,6 +154,17 @@ def test_retention_removes_sealed_entries_and_leaves_their_seals(sealed: list[Au
     assert seals.cut(timezone.now() + timedelta(days=41)) == 9
     assert list(AuditEvent.objects.all()) == young
     assert not seals.verify().flaws
+
+
+def test_the_clock_seals_what_is_settled_and_cuts_what_is_too_old(settings: Any) -> None:
+    settings.OCMCONSOLE_AUDIT_RETENTION = timedelta(days=40)
+    note(2, ago=timedelta(days=41))
+    tasks.seal()
+    kept = note(2)
+    tasks.seal()
+    assert list(AuditEvent.objects.order_by("pk")) == kept
+    report = seals.verify()
+    assert (report.seals, report.unsealed, report.flaws) == (2, 0, ())
 
 
 def test_a_cut_that_the_hub_did_not_make_is_a_flaw(sealed: list[AuditEvent]) -> None:
