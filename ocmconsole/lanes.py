@@ -72,6 +72,10 @@ class Lane:
             await _Exchange(self, scope, receive, send).answer(_environ(scope, body, self.listener))
         except ClientGoneError:
             _abort(scope)
+        except asyncio.CancelledError:
+            # The server waits no longer. Its thread may still finish the work, so any answer could be wrong.
+            if not _abort(scope):
+                raise
 
     def stop(self) -> None:
         """End every stream cleanly, now and from now on; ordinary requests finish by themselves."""
@@ -247,11 +251,12 @@ async def _refuse(send: ASGISendCallable, status: HTTPStatus) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _abort(scope: HTTPScope) -> None:
+def _abort(scope: HTTPScope) -> bool:
     """Close without waiting for what the client has not taken; possible only under ocmconsole.serving."""
     abort = cast("dict[str, Any]", scope.get("extensions") or {}).get("ocmconsole.abort")
     if abort is not None:
         abort()
+    return abort is not None
 
 
 # ---------------------------------------------------------------- the request

@@ -93,6 +93,13 @@ def slow(request: HttpRequest) -> HttpResponse:
     return HttpResponse(threading.current_thread().name)
 
 
+def held(request: HttpRequest, name: str) -> HttpResponse:
+    """Answers once the test lets it go."""
+    feeds[name].opened.set()
+    feeds[name].closed.wait(10)
+    return HttpResponse("done")
+
+
 def cookies(request: HttpRequest) -> HttpResponse:
     response = HttpResponse("ok")
     response.set_cookie("a", "1")
@@ -144,6 +151,7 @@ urlpatterns = [
     path("status/<int:code>", status),
     path("large/<int:size>", large),
     path("slow", slow),
+    path("held/<str:name>", held),
     path("cookies", cookies),
     path("boom", boom),
     path("database", database),

@@ -223,6 +223,22 @@ class TestThreads:
         assert client.get(site.url("/status/200")).status_code == 200
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
+    def test_a_request_that_outlives_the_server_is_cut_off_without_an_answer(
+        self, serve: Serve, feed: Feed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(serving, "GRACE_SECONDS", 0.2)
+        site = serve("api")
+        with site.connect() as working, site.connect() as waiting:
+            working.sendall(get("/held/feed"))
+            assert feed.opened.wait(5)
+            waiting.sendall(get("/status/200"))  # there is one thread
+            site.listener.should_exit = True
+            for connection in (working, waiting):
+                with pytest.raises((ConnectionResetError, EOFError)):
+                    read_until(connection, HEAD_END)
+        feed.closed.set()
+        assert "Exception in ASGI application" not in caplog.text
+
     @pytest.mark.django_db(transaction=True)
     def test_a_thread_keeps_its_database_connection(self, serve: Serve, client: httpx.Client) -> None:
         site = serve()
