@@ -18,7 +18,7 @@ from clusters.kinds import MANAGED_CLUSTER, instant
 from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
 from clusters.status import Facts, Status
 from ocmconsole.corekinds import rights
-from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi import authz, once
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
 
@@ -73,10 +73,13 @@ def named_sets(actor: Actor) -> list[NamedSet]:
 @rights.sees("cluster", MANAGED_CLUSTER.resource)
 def clusters_for(actor: Actor) -> QuerySet[Any]:
     """Clusters the actor may see in the console (D16), in the order of their names."""
-    visible = CLUSTERS.visible(actor)
-    if visible != EVERYTHING:
-        visible = reduce(or_, (rule(actor) for rule in _sights), visible)
+    visible = once.ask(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
     return ManagedCluster.objects.filter(visible).order_by("name")
+
+
+def _visible(actor: Actor) -> Q:
+    visible = CLUSTERS.visible(actor)
+    return visible if visible == EVERYTHING else reduce(or_, (rule(actor) for rule in _sights), visible)
 
 
 def with_claims(clusters: QuerySet[Any], *wanted: Wanted) -> QuerySet[Any]:

@@ -14,6 +14,7 @@ from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from ocmconsole.kubeapi import once
 from ocmconsole.models import Preferences
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def _stored(request: HttpRequest) -> dict[str, str]:
 def kept_for(request: HttpRequest) -> dict[str, Any]:
     """All that is kept with the account, for pages that remember more than the form asks."""
     user = getattr(request, "user", None)
-    row = Preferences.objects.filter(user_id=user.pk).first() if user is not None and user.is_authenticated else None
+    if user is None or not user.is_authenticated:
+        return {}
+    row = once.ask(("preferences", user.pk), Preferences.objects.filter(user_id=user.pk).first)
     return dict(row.values) if row is not None else {}
 
 

@@ -6,12 +6,13 @@ Invariant: the API listener never comes here (``listeners``). The Content-Securi
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from ocmconsole import errorpages
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, once
 from ocmconsole.kubeapi.session import REQUEST_ID
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
 
+SAFE = ("GET", "HEAD")
 NOWHERE = ("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone")
 NOWHERE_EITHER = ("midi", "payment", "usb", "serial", "browsing-topics")
 HERE = ("clipboard-write", "fullscreen", "publickey-credentials-create", "publickey-credentials-get")
@@ -39,7 +41,8 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         number = request.META[REQUEST_ID] = str(uuid.uuid4())
-        with structlog.contextvars.bound_contextvars(request_id=number):
+        memory = once.remembering() if request.method in SAFE else nullcontext()
+        with structlog.contextvars.bound_contextvars(request_id=number), memory:
             response = self.get_response(request)
         response.headers["X-Request-ID"] = number
         for name, value in HEADERS.items():

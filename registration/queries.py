@@ -8,6 +8,7 @@ from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds.models import Namespace
+from ocmconsole.kubeapi import once
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import identity
 from registration.models import CertificateSigningRequest, Decline
@@ -67,6 +68,10 @@ def waiting_names(actor: Actor) -> list[str]:
 
     A request without a ManagedCluster waits too: somebody who may see every cluster decides about it.
     """
+    return once.ask(("waiting", actor.user, actor.groups), lambda: _waiting_names(actor))
+
+
+def _waiting_names(actor: Actor) -> list[str]:
     visible = clusters.clusters_for(actor)
     undecided = visible.filter(hub_accepts_client=False, deleted_at=None)
     declined = ClusterFacts.objects.exclude(decision="").values("cluster")

@@ -9,11 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.backends import BaseBackend
+from guardian.backends import ObjectPermissionBackend
 
 from ocmconsole.corekinds import rbac, rights
-from ocmconsole.kubeapi import authz, session
+from ocmconsole.kubeapi import authz, once, session
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes, Decision
+
+
+class ObjectBackend(ObjectPermissionBackend):
+    """guardian's; what a person holds on an object is looked up together, and once a page."""
+
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        if obj is None:
+            return False
+        question = ("held", user_obj.pk, type(obj), obj.pk)
+        held = once.ask(question, lambda: self.get_all_permissions(user_obj, obj))
+        return perm.rpartition(".")[2] in held
 
 
 class RbacBackend(BaseBackend):

@@ -17,7 +17,7 @@ from django.db import connection
 
 from ocmconsole.corekinds.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from ocmconsole.corekinds.policyrules import PolicyRule, missing
-from ocmconsole.kubeapi import authz, changes
+from ocmconsole.kubeapi import authz, changes, once
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.models import Change, Compaction
 
@@ -225,7 +225,10 @@ class RuleIndex:
         return self._tables
 
     def catch_up(self) -> Tables:
-        """Follow the log to its head."""
+        """The tables as they are at the head of the log; a page looks there once."""
+        return once.ask("rules", self._catch_up)
+
+    def _catch_up(self) -> Tables:
         with self._lock:
             self._stale = False  # first, so that a wake from now on is not lost
             try:

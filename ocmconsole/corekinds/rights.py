@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import authz, errors, kinds
+from ocmconsole.kubeapi import authz, errors, kinds, once
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
 
@@ -226,7 +226,9 @@ def object_of(group: str, plural: str, name: str) -> Resource | None:
     kind = kind_of(group, plural) if name else None
     if kind is None or kind.namespaced:
         return None
-    found: Resource | None = kind.model.objects.filter(namespace="", name=name).first()
+    found: Resource | None = once.ask(
+        ("object", kind.resource, name), kind.model.objects.filter(namespace="", name=name).first
+    )
     return found
 
 

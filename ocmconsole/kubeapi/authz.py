@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.contrib.auth import get_user_model
 
-from ocmconsole.kubeapi import audit, errors
+from ocmconsole.kubeapi import audit, errors, once
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
@@ -144,7 +144,8 @@ def person_of(actor: Actor) -> Any:
     """The active Django user of that name, or None. Names that start with ``system:`` are never people's."""
     if actor.user.startswith("system:"):
         return None
-    return get_user_model().objects.filter(username=actor.user, is_active=True).first()
+    named = get_user_model().objects.filter(username=actor.user, is_active=True)
+    return once.ask(("person", actor.user), named.first)
 
 
 def _escape(text: str) -> str:

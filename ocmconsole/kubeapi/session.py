@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 
+from ocmconsole.kubeapi import once
 from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Actor, Door
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def actor_for(user: Any, **how: Any) -> Actor:
     """
     named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []
-    groups = (*named.values_list("name", flat=True), *masters, AUTHENTICATED)
+    names = once.ask(("groups", user.pk), lambda: tuple(named.values_list("name", flat=True)))
+    groups = (*names, *masters, AUTHENTICATED)
     how.setdefault("request_id", str(uuid.uuid4()))
     return Actor(user=user.get_username(), groups=groups, **how)

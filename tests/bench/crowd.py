@@ -16,10 +16,12 @@ import orjson
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from guardian.shortcuts import assign_perm
 
 from clusters.kinds import CLUSTERSET_LABEL, LEASE_NAME, MANAGED_CLUSTER, microseconds
 from clusters.models import ClusterFacts, Lease, ManagedCluster
 from clustersets.kinds import MANAGED_CLUSTER_SET
+from clustersets.models import ManagedClusterSet
 from ocmconsole.kubeapi import rows, times, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key
@@ -40,6 +42,13 @@ ROOT = Actor(user="root", groups=(MASTERS, AUTHENTICATED))
 def admit(name: str, password: str) -> None:
     """A person who may see everything."""
     User.objects.create_superuser(name, password=password)
+
+
+def entrust(name: str, password: str, clusterset: str) -> None:
+    """A person who owns one set and sees nothing else."""
+    owner = User.objects.create_user(name, password=password)
+    for right in ("view", "join", "bind", "change"):
+        assign_perm(f"clustersets.{right}_managedclusterset", owner, ManagedClusterSet.objects.get(name=clusterset))
 
 
 def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:

@@ -1,0 +1,37 @@
+"""Who asks, his groups and rights, the head of the log: a page asks for them dozens of times and is answered once.
+
+Invariant: only a request that reads has this memory, and it ends with the request (``requests.RequestMiddleware``).
+Writes, the API, streams and tasks ask each time, so a right that was taken back is gone at their next question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Until the end of the block, ``ask`` asks each question once."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def ask(question: Hashable, answer: Callable[[], T]) -> T:
+    """The answer to the question, asked anew unless somebody remembers it."""
+    known = _answers.get()
+    if known is None:
+        return answer()
+    if question not in known:
+        known[question] = answer()
+    found: T = known[question]
+    return found
