@@ -109,7 +109,6 @@ def activity(request: HttpRequest) -> HttpResponseBase:
             if given[name]
         ],
         "is_filtered": bool(chosen),
-        "after": request.GET.get("after", ""),
         "next_after": found.next,
         "export_url": query_of({**chosen, "export": "jsonl"}),
         "reads_all": all_of_it,

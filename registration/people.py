@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
@@ -26,7 +27,7 @@ def actor_named(username: str) -> Actor:
     return actor_for(user, door=Door.CLI, credential="cli")
 
 
-class ActingCommand(BaseCommand):
+class ActingCommand(BaseCommand, ABC):
     """What ``act`` does is done as the named person; when the hub refuses, the command ends with its words."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,5 +40,6 @@ class ActingCommand(BaseCommand):
         except errors.ApiError as error:
             raise CommandError(error.message) from error
 
+    @abstractmethod
     def act(self, actor: Actor, *args: Any, **options: Any) -> None:
-        raise NotImplementedError
+        """Raises ApiError when the hub refuses."""

@@ -46,7 +46,6 @@ def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "kinds": KINDS,
         "verbs": VERBS,
         "is_filtered": bool(chosen),
-        "after": request.GET.get("after", ""),
         "next_after": found.next,
         "commands": [f"kubectl events -A --for managedcluster/{cluster.name}"],
     }

@@ -104,7 +104,6 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
     return {
         "query": query,
         "status": wanted,
-        "after": after,
         "members": [_member(each) for each in shown],
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
         "targets": [name for name in sets if name != row.name],
@@ -207,7 +206,6 @@ def candidates(request: HttpRequest, name: str) -> HttpResponse:
     names = list(outside.filter(name__contains=query, name__gt=after).values_list("name", flat=True)[: PAGE + 1])
     context = head(actor, row, found, composition.of_clusters(outside.none(), now)) | {
         "query": query,
-        "after": after,
         "clusters": [
             _member(each) for each in clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
         ],

@@ -57,7 +57,6 @@ def set_list(request: HttpRequest) -> HttpResponse:
     context |= {
         "sets": _rows(actor, page[:PAGE], timezone.now()),
         "next_after": page[PAGE - 1].name if len(page) > PAGE else "",
-        "after": request.GET.get("after", ""),
     }
     return render(request, "clustersets/list.html", context)
 

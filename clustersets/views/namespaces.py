@@ -54,7 +54,6 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         )
     context = {
         "query": query,
-        "after": after,
         "of_clusters": of_clusters,
         "tabs": _tabs(of_clusters=of_clusters) if visible.filter(bindings.of_clusters()).exists() else [],
         "namespaces": [

@@ -96,7 +96,7 @@ def sees(noun: str, resource: str) -> Callable[[Sight], Sight]:
 
 def seen_by(actor: Actor) -> dict[str, int]:
     """How many of each noun the actor sees (D16)."""
-    return {noun: sight(actor).count() for noun, sight in sorted(_sights.values())}
+    return {noun: sight(actor).count() for _, (noun, sight) in sorted(_sights.items())}
 
 
 def names_seen(actor: Actor, group: str, plural: str, *, most: int) -> list[str]:

@@ -73,7 +73,6 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
         "lane": lane,
         "query": query,
         "counts": {name: counts[f"n_{name}"] for name in LANES},
-        "after": request.GET.get("after", ""),
         "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
     }
     return render(request, "registration/certificates.html", context)

@@ -155,7 +155,6 @@ def decided(request: HttpRequest) -> HttpResponse:
         "rows": [
             {"name": facts.cluster, "outcome": outcome, "may": facts.cluster in allowed} for facts, outcome in rows
         ],
-        "after": request.GET.get("after", ""),
         "next_after": _place(rows[-1][1].at, rows[-1][0].cluster) if len(found) > PAGE else "",
     }
     return render(request, "registration/decided.html", context)
@@ -170,7 +169,6 @@ def superseded(request: HttpRequest) -> HttpResponse:
     context = {
         "tabs": _tabs("superseded", inbox.of(actor)),
         "rows": found[:PAGE],
-        "after": request.GET.get("after", ""),
         "next_after": _place(found[PAGE - 1].at, found[PAGE - 1].entry) if len(found) > PAGE else "",
     }
     return render(request, "registration/superseded.html", context)
