@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
 
-SAFE = ("GET", "HEAD")
 NOWHERE = ("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone")
 NOWHERE_EITHER = ("midi", "payment", "usb", "serial", "browsing-topics")
 HERE = ("clipboard-write", "fullscreen", "publickey-credentials-create", "publickey-credentials-get")
@@ -33,6 +32,11 @@ HEADERS = {
 }
 
 
+def _only_reads(request: HttpRequest) -> bool:
+    """Who comes back from single sign-on does so by GET, and may get an account."""
+    return request.method in {"GET", "HEAD"} and not request.path.startswith("/login/")
+
+
 class RequestMiddleware:
     """Outside of everything that may refuse or fail."""
 
@@ -41,7 +45,7 @@ class RequestMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         number = request.META[REQUEST_ID] = str(uuid.uuid4())
-        memory = once.remembering() if request.method in SAFE else nullcontext()
+        memory = once.remembering() if _only_reads(request) else nullcontext()
         with structlog.contextvars.bound_contextvars(request_id=number), memory:
             response = self.get_response(request)
         response.headers["X-Request-ID"] = number

@@ -25,7 +25,8 @@ class ObjectBackend(ObjectPermissionBackend):
             return False
         question = ("held", user_obj.pk, type(obj), obj.pk)
         held = once.ask(question, lambda: self.get_all_permissions(user_obj, obj))
-        return perm.rpartition(".")[2] in held
+        app_label, _, codename = perm.partition(".")
+        return app_label == obj._meta.app_label and codename in held  # noqa: SLF001 - Django's documented name
 
 
 class RbacBackend(BaseBackend):

@@ -1,7 +1,8 @@
 """RBAC in memory: roles and bindings by subject, kept fresh from the change log (W13, W22, wire.md 6.5).
 
 Invariants: a decision reads dictionaries only; a denial is given only after catching up with the head of the log; a
-yes is never older than ``LONGEST_AGE`` seconds. A row that cannot be read grants nothing and stops nobody else (D12).
+yes is never older than ``LONGEST_AGE`` seconds, or than the page that asks (``once``). A row that cannot be read grants
+nothing and stops nobody else (D12).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ anything. Every value that came from outside is escaped. Used by templates only.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -144,6 +145,14 @@ def breakable(value: object) -> SafeString:
     """A qualified name that prefers to break after its separators."""
     parts = re.findall(r"[^:/.@-]*[:/.@-]+|[^:/.@-]+", str(value))
     return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in parts))
+
+
+@register.filter
+def as_command(value: object) -> SafeString:
+    """A command that never breaks after the hyphen of a short option such as `-p`."""
+    parts = re.split(r"(?<=\s)(-\S{1,20})(?=\s)", str(value))
+    forms = itertools.cycle(("{}", '<span class="oc-nowrap">{}</span>'))
+    return SafeString("".join(map(format_html, forms, parts)))
 
 
 @register.filter

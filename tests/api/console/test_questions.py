@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
-from django.test import Client
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from guardian.shortcuts import assign_perm, remove_perm
 
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
+from ocmconsole.kubeapi import once
+from ocmconsole.requests import RequestMiddleware
 from tests import factories as make
 from tests.actors import signed_in
 
@@ -80,3 +83,28 @@ def test_an_act_asks_anew(raj: Client) -> None:
     assert raj.post("/clusters/web-1/labels/set/", label | {"value": "test"}).status_code == 403
     cluster.refresh_from_db()
     assert cluster.labels["env"] == "prod"
+
+
+@pytest.mark.usefixtures("raj")
+def test_a_right_on_an_object_is_one_of_its_own_app() -> None:
+    cluster = ManagedCluster.objects.get(name="web-1")
+    assign_perm("clusters.view_managedcluster", user(), cluster)
+    assert user().has_perm("clusters.view_managedcluster", cluster)
+    for other in ("auth.view_managedcluster", "clusters.x.view_managedcluster", "clusters.change_managedcluster"):
+        assert not user().has_perm(other, cluster)
+
+
+@pytest.mark.usefixtures("raj")
+@pytest.mark.parametrize(
+    ("method", "path", "remembers"),
+    [("GET", "/clusters/", True), ("HEAD", "/clusters/", True), ("POST", "/clusters/", False), ("GET", "/login/sso/x/back/", False)],
+)  # fmt: skip
+def test_only_a_request_that_reads_remembers(method: str, path: str, remembers: bool) -> None:
+    answers: list[int] = []
+
+    def view(_: HttpRequest) -> HttpResponse:
+        answers.extend(once.ask("a", lambda: len(answers)) for _ in range(2))
+        return HttpResponse()
+
+    RequestMiddleware(view)(RequestFactory().generic(method, path))
+    assert answers == [0, 0] if remembers else [0, 1]

@@ -119,6 +119,18 @@ def test_a_breakable_name_reads_as_it_was(name: str) -> None:
     assert console.breakable(name).replace("<wbr>", "") == escape(name)
 
 
+@given(texts)
+def test_a_command_reads_as_it_was(command: str) -> None:
+    assert words(console.as_command(command)) == escape(command)
+
+
+def test_a_short_option_of_a_command_is_never_broken() -> None:
+    shown = console.as_command(f"kubectl patch managedcluster a-b --type=merge -p {{}} --token={'x' * 30} -v")
+    option = '<span class="oc-nowrap">{}</span>'
+    parts = option.format("--type=merge"), option.format("-p")
+    assert shown == f"kubectl patch managedcluster a-b {' '.join(parts)} {{}} --token={'x' * 30} -v"
+
+
 def test_a_breakable_name_breaks_after_its_separators() -> None:
     assert console.breakable("system:open-cluster") == "system:<wbr>open-<wbr>cluster"
 
