@@ -197,7 +197,7 @@ def test_the_hub_itself_cannot_change_an_entry(act: Callable[[AuditEvent], None]
 def test_the_command_says_what_it_found(sealed: list[AuditEvent]) -> None:
     out = io.StringIO()
     call_command("audit", "verify", stdout=out)
-    assert "9 entries in 3 seals are as they were sealed." in out.getvalue()
+    assert "entries as they were sealed: 9 (seals: 3)" in out.getvalue()
     removed(sealed)
     errors = io.StringIO()
     with pytest.raises(CommandError):

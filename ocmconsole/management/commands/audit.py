@@ -41,10 +41,10 @@ class Command(BaseCommand):
             self.stderr.write(f"seal {flaw.seal}: {flaw.text}")
         if report.flaws:
             raise CommandError("the audit is not as it was sealed")
-        self.stdout.write(f"{report.entries} entries in {report.seals} seals are as they were sealed.")
-        self.stdout.write(f"{report.unsealed} younger entries are not sealed yet.")
+        self.stdout.write(f"entries as they were sealed: {report.entries} (seals: {report.seals})")
+        self.stdout.write(f"younger entries, not sealed yet: {report.unsealed}")
         if report.head:
-            self.stdout.write(f"head {report.head}")
+            self.stdout.write(f"head: {report.head}")
 
 
 def _between(since: str, until: str) -> QuerySet[AuditEvent]:
