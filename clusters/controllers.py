@@ -139,7 +139,8 @@ def _renewal_withheld(name: str) -> bool:
 def _freshen_lease(cluster: ManagedCluster) -> None:
     """K15: a lease from before the acceptance says nothing about the agent that comes now."""
     key = Key(cluster.name, LEASE_NAME)
-    if cluster.accepted == "True" or not Lease.objects.at(key).exists():
+    is_accepted = ManagedCluster.objects.filter(pk=cluster.pk, accepted="True").exists()  # by now, perhaps by another
+    if is_accepted or not Lease.objects.at(key).exists():
         return
     now = times.micro_timestamp(timezone.now())
     verbs.edit(CONTROLLER, LEASE, key, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))

@@ -10,12 +10,15 @@ not in the handshake, not in the head of a request, not by leaving an answer unr
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
 import resource
 import signal
 import socket
 import ssl
+import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -144,7 +147,7 @@ class Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._await_reader(self.transport.get_write_buffer_size())
+        self._await_reader(self._unread())
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -160,11 +163,18 @@ class Connection(HttpToolsProtocol):
 
     def _check_reader(self, unread: int) -> None:
         """A slow reader is served to the end; one that took nothing for so long is not there."""
-        if (left := self.transport.get_write_buffer_size()) < unread:
+        if (left := self._unread()) < unread:
             self._await_reader(left)
             return
         logger.info("cut off %s, which has not read for %d s", self.client, STALL_SECONDS)
         self.abort()
+
+    def _unread(self) -> int:
+        """Bytes that the client has not taken, with those that the kernel holds: it makes room in large steps only."""
+        held = bytearray(4)
+        with suppress(OSError):
+            fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, held)
+        return self.transport.get_write_buffer_size() + int.from_bytes(held, sys.byteorder)
 
     def abort(self) -> None:
         """Drop the connection without waiting for what the client has not taken."""

@@ -78,7 +78,7 @@ class Hub(Server):
         """Standard output of a manage.py command against this hub's home and database."""
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(
-            command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=120, check=False
+            command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=400, check=False
         )
         assert not check or done.returncode == 0, f"manage.py {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
         return done.stdout

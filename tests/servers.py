@@ -6,8 +6,10 @@ unprivileged user. Called by tests/conftest.py before Django's settings are read
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
+import random
 import secrets
 import shutil
 import signal
@@ -16,7 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -27,7 +29,7 @@ from psycopg import sql
 
 from tests import tools
 
-START_SECONDS = 60
+START_SECONDS = 180
 # Data that lives for one run needs no protection from a power cut.
 POSTGRES_SETTINGS = {
     "fsync": "off",
@@ -46,10 +48,25 @@ class ServerError(RuntimeError):
     pass
 
 
+def _own_ports() -> Iterator[int]:
+    """A range of its own for each process of the run, below the ports that the kernel hands out.
+
+    A port is bound long after it was chosen; one of the kernel's might be somebody else's by then.
+    """
+    number = 1 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw-1").removeprefix("gw"))
+    first = 20_000 + 1_000 * (number % 12)
+    yield from itertools.cycle(random.sample(range(first, first + 1_000), 1_000))
+
+
+_ports = _own_ports()
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for port in _ports:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("it goes round and round")
 
 
 @contextmanager

@@ -101,6 +101,7 @@ def test_dry_run_refuses_what_a_real_run_would_refuse(admin: Kubectl, present: P
 @pytest.mark.contract("W142")
 def test_diff_says_by_its_exit_code_whether_apply_would_change_anything(admin: Kubectl, name: str) -> None:
     admin("apply", "-f", "-", stdin=managed(name))
+    settle(admin, name)
     changed = admin.run("diff", "-f", "-", stdin=managed(name, leaseDurationSeconds=33), code=1).stdout.splitlines()
     assert "-  leaseDurationSeconds: 60" in changed
     assert "+  leaseDurationSeconds: 33" in changed

@@ -174,7 +174,9 @@ class Agent:
             decision = {"type": "Approved", "status": "True", "reason": "Test", "message": "known"}
             found["status"] = {"conditions": [decision]}
             self.admin.write("PUT", f"{path}/approval", found)
-        self.admin.write("PATCH", f"{CLUSTERS}/{self.name}", {"spec": {"hubAcceptsClient": True}}, headers=MERGE)
+        accepted = {"spec": {"hubAcceptsClient": True}}
+        while not self.admin.write("PATCH", f"{CLUSTERS}/{self.name}", accepted, headers=MERGE):
+            pass  # lost against the hub's own writes too often
 
     def wait_for_certificate(self) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -14,12 +15,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:No directory at")  # static file
 
 
 @pytest.fixture
-def application(transactional_db: None) -> Iterator[httpx.ASGITransport]:
+def application(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.ASGITransport]:
+    """On one thread a lane, so that its one connection to the database can be closed."""
     from ocmconsole import asgi
 
+    for lane in (asgi.api_application, asgi.console_application):
+        monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(1))
     yield httpx.ASGITransport(app=asgi.application)  # type: ignore[arg-type] # httpx types ASGI more loosely
     for lane in (asgi.api_application, asgi.console_application):
         lane.pool.submit(connections.close_all).result()
+        lane.pool.shutdown()
 
 
 def get(transport: httpx.ASGITransport, port: int, path: str, **headers: str) -> httpx.Response:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.conformance.cluster import managed
+from tests.conformance.cluster import managed, settle
 from tests.conformance.commands import Doc, eventually
 from tests.statements import blocks
 from tests.statements.clusteradm import SET_LABEL, Stopped
@@ -27,7 +27,7 @@ def target(desk: Desk, name: str) -> str:
     desk.kubectl("create", "-f", "-", stdin=managed(name))
     desk.clusteradm(f"create clusterset {name}")
     # The hub's own writes are over, so that what was read stays current.
-    eventually(lambda: desk.kubectl.read("managedcluster", name)["spec"].get("taints"))
+    settle(desk.kubectl, name)
     return name
 
 

@@ -68,7 +68,7 @@ def walk(start_hub: StartHub, kubectls: dict[str, Path]) -> Iterator[Desk]:
 
 def printed(desk: Desk, wanted: str) -> str:
     """What is printed once counts have followed, or after some seconds."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (shown := desk.clusteradm("get clustersets")) != wanted and time.monotonic() < deadline:
         time.sleep(0.2)
     return shown

@@ -28,10 +28,10 @@ SEED = int(os.environ.get("WATCH_SEED", "7"))
 SECONDS = float(os.environ.get("WATCH_SECONDS", "25"))
 MAPS, SETS = "configmaps", f"managedclustersets.{GROUP}"
 NAMESPACES = ("even", "odd")
-CATCH_UP_SECONDS = 40.0
+CATCH_UP_SECONDS = 120.0
 PATIENCE = 10.0
 
-pytestmark = pytest.mark.timeout(180 + 2 * SECONDS)
+pytestmark = pytest.mark.timeout(600 + 2 * SECONDS)
 
 # What a selector means, in the test's own words.
 SELECTIONS: list[tuple[dict[str, str], Matches]] = [

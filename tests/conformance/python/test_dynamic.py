@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.commands import eventually
 from tests.conformance.python.clients import GROUP, MERGE, Api, cluster_set, dynamic
 
 
@@ -84,6 +85,7 @@ def test_a_watch_begins_with_what_is_there_and_ends_in_time(sets: Api, name: str
 @pytest.mark.contract("W157", "W11")
 def test_a_watch_may_ask_for_initial_events(sets: Api, name: str) -> None:
     sets.create(body=cluster_set(name, suite=name))
+    eventually(lambda: sets.get(name=name).to_dict().get("status", {}).get("conditions"))  # the hub's own write is over
     stream = sets.watch(
         label_selector=f"suite={name}",
         timeout=5,
