@@ -99,6 +99,7 @@ class Fleet:
         doc = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "spec": spec}
         with self._bootstrapped(token) as client:
             _ok(client.post(CLUSTERS, json=doc | {"metadata": {"name": name, "labels": labels or {}}}))
+        eventually(lambda: self.must_be_tended(name))
 
     def request(self, name: str, *, token: str = "web-eu", speaks_for: str = "", lifetime: int = 0) -> Agent:
         """A certificate request with a new key; ``speaks_for`` is what its subject claims, else the name."""
@@ -172,6 +173,12 @@ class Fleet:
         }
         for plural, doc in (("clusterroles", role), ("clusterrolebindings", bound)):
             _ok(self.admin.post(f"/apis/{RBAC}/v1/{plural}", json=doc))
+
+    def must_be_tended(self, name: str) -> None:
+        """Its finalizer and its taint are there: what somebody reads from now on stays current."""
+        doc = self.cluster(name)
+        if not (doc["metadata"].get("finalizers") and doc["spec"].get("taints")):
+            raise NotYet(f"the hub is not done with {name}")
 
     def must_be_gone(self, name: str) -> None:
         if self.admin.get(f"{CLUSTERS}/{name}").status_code != httpx.codes.NOT_FOUND:

@@ -60,6 +60,7 @@ async function refresh() {
     if (answer.type === "opaqueredirect" || answer.status === 401) return signedOut();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!answer.ok) return void (answer.status === 404 && location.reload());
+    if (isPaused()) return;
     for (const region of document.querySelectorAll("[data-live][id]")) {
       const fresh = page.getElementById(region.id);
       if (!fresh) continue;

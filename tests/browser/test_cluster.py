@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
-from tests.fleet import Fleet
+from tests.fleet import Fleet, eventually
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_removing_without_script_ends_on_the_page_that_says_who_did_it(scriptles
     page.get_by_role("button", name="Remove unwanted").click()
     heading = page.get_by_role("heading", level=1)
     expect(heading).to_contain_text(re.compile("Removing unwanted|unwanted was deleted"))
-    page.wait_for_timeout(1_000)
+    eventually(lambda: fleet.must_be_gone("unwanted"))
     page.reload()
     expect(heading).to_contain_text(re.compile("unwanted was deleted .* by admin"))
 

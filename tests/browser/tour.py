@@ -305,11 +305,11 @@ class Tour:
 @contextmanager
 def prepared(hub: Hub) -> Iterator[Tour]:
     """Its clusters go on beating: without that all of them would be silent before the tour ends."""
-    _tell(hub, f"PASSWORD = {PASSWORD!r}\n{EVENTS}")
     beat = subprocess.Popen(
         [sys.executable, "manage.py", "demo", "--beat"], cwd=ROOT, env=dict(hub.environment), stdout=subprocess.DEVNULL
     )
     try:
+        _tell(hub, f"PASSWORD = {PASSWORD!r}\n{EVENTS}")
         yield Tour(hub, json.loads(_tell(hub, ONE_OF_EACH)))
     finally:
         servers.stop(beat)

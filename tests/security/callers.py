@@ -67,7 +67,7 @@ class Caller:
 
 def holder(user: str, *groups: str) -> Caller:
     """Somebody with a certificate of the hub's own CA."""
-    pem, _ = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, timedelta(hours=1), datetime.now(UTC))
+    pem, _ = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, timedelta(days=1), datetime.now(UTC))
     der = x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
     return Caller({"ocmconsole.peer_certificate": der})
 

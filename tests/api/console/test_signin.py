@@ -202,7 +202,7 @@ def test_a_new_password_ends_other_sessions_and_is_in_the_audit_without_itself(c
 
 
 def totp_code(secret: str) -> str:
-    counter = next(iter(yield_hotp_counters_from_time()))
+    _, counter, *_ = yield_hotp_counters_from_time()  # the one before ends within half a minute
     return str(format_hotp_value(hotp_value(secret, counter)))
 
 
