@@ -12,6 +12,7 @@ from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
 from tests.browser.test_accessibility import violations
 from tests.fleet import Fleet
 
+SOON = 2_000  # milliseconds in which an open page must know (console 4.12)
 LONGEST_WAIT = 60_000  # milliseconds: the longer a hub is away, the more rarely it is tried
 
 
@@ -227,7 +228,7 @@ class TestLive:
         page.evaluate("scrollTo(0, 60)")
         at = page.evaluate("scrollY")
         fleet.register("shell-new")
-        expect(page.get_by_role("link", name="shell-new", exact=True)).to_be_visible()
+        expect(page.get_by_role("link", name="shell-new", exact=True)).to_be_visible(timeout=SOON)
         expect(page.get_by_label("Select shell-a")).to_be_checked()
         expect(page.get_by_role("link", name="shell-b", exact=True)).to_be_focused()
         assert page.evaluate("scrollY") == at
@@ -241,17 +242,17 @@ class TestLive:
         page.reload()
         expect(page.locator("#live")).to_have_attribute("data-state", "paused")
         fleet.register("shell-paused")
-        page.wait_for_timeout(2_000)
+        page.wait_for_timeout(SOON)
         expect(page.get_by_role("link", name="shell-paused", exact=True)).to_have_count(0)
         page.get_by_role("button", name="Live updates are paused. Resume").click()
-        expect(page.get_by_role("link", name="shell-paused", exact=True)).to_be_visible()
+        expect(page.get_by_role("link", name="shell-paused", exact=True)).to_be_visible(timeout=SOON)
 
     def test_times_count_on_by_themselves(self, listed: Console) -> None:
         page = listed.page
         page.get_by_role("button", name="Pause live updates").click()
         stamp = page.locator("time[data-age]").first
         stamp.evaluate("element => { element.dateTime = new Date(Date.now() - 10_000).toISOString(); }")
-        expect(stamp).to_have_text(re.compile(r"(1[1-9]|[2-5]\d) s"))
+        expect(stamp).to_have_text(re.compile(r"1[1-4] s"))
 
     def test_a_browser_that_is_offline_says_so_and_comes_back(self, listed: Console, fleet: Fleet) -> None:
         page = listed.page

@@ -169,7 +169,7 @@ def test_what_nobody_owns_any_more_is_collected(admin: Api, ns: str, name: str, 
     admin.create(CONFIG_MAP.path(ns), CONFIG_MAP.doc(f"{name}-two", ownerReferences=both))
     assert one["metadata"]["ownerReferences"] == [owner_of(owner)]
     worked(admin.delete(WORK.path(ns, name), {"propagationPolicy": "Background"}))
-    eventually(lambda: gone(admin, CONFIG_MAP.path(ns, name)))
+    eventually(lambda: gone(admin, CONFIG_MAP.path(ns, name)), seconds=5)
     worked(admin.get(CONFIG_MAP.path(ns, f"{name}-two")))
 
 

@@ -121,12 +121,16 @@ def test_list_and_watch_bring_an_informer_in_sync_too(admin: Api, place: str) ->
 
 
 @pytest.mark.contract("W12", "W112")
-def test_headers_come_before_there_is_an_event(admin: Api, place: str) -> None:
+def test_headers_come_at_once_and_events_in_time(admin: Api, place: str) -> None:
+    began = time.monotonic()
     with admin.watch(WORK.path(place)) as watch:
+        assert time.monotonic() - began < 1
         assert watch.answer.headers["Content-Type"].startswith(JSON)
         assert "Content-Length" not in watch.answer.headers
         works(admin, place, "a")
+        written = time.monotonic()
         assert named([watch.next()]) == [("ADDED", "a")]
+        assert time.monotonic() - written < 1
 
 
 @pytest.mark.contract("W165")
