@@ -9,28 +9,38 @@ import hashlib
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from registration import staleness
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import rows
+from ocmconsole.kubeapi.kinds import Key
+from registration import queries, staleness
 from registration.models import Snooze
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.models import Resource
     from registration.facts import Evidence
-    from registration.staleness import Seen
+    from registration.staleness import Seen, Versioned
 
 HOUR = timedelta(hours=1)
 MORNING = 8
 
 
-def put_off(actor: Actor, name: str, seen: Seen, until: datetime | None) -> None:
-    """Hide what the person has seen. What has changed meanwhile stays in sight."""
+def put_off(actor: Actor, name: str, seen: Seen, until: datetime | None) -> bool:
+    """Hide what the person has seen; False when it has changed meanwhile, and stays in sight."""
+    row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
+    if not staleness.is_present(seen, row, waiting):
+        return False
     with transaction.atomic():
         Snooze.objects.filter(user=actor.user, until__lte=timezone.now()).delete()
-        Snooze.objects.update_or_create(user=actor.user, cluster=name, defaults={"until": until, "seen": _digest(seen)})
+        told = {"until": until, "seen": _digest(row, waiting)}
+        Snooze.objects.update_or_create(user=actor.user, cluster=name, defaults=told)
+    return True
 
 
 def bring_back(actor: Actor, name: str) -> None:
@@ -45,13 +55,19 @@ def put_off_by(actor: Actor, found: Iterable[Evidence]) -> dict[str, Snooze]:
     return {
         row.cluster: row
         for row in rows
-        if (row.until is None or row.until > now) and row.seen == _digest(staleness.seen_of(present[row.cluster]))
+        if (row.until is None or row.until > now) and row.seen == _digest_of(present[row.cluster])
     }
 
 
-def _digest(seen: Seen) -> str:
-    text = repr((seen.cluster, sorted(seen.requests.items())))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _digest_of(found: Evidence) -> str:
+    return _digest(found.cluster, found.waiting)
+
+
+def _digest(row: Resource | None, waiting: Iterable[Versioned]) -> str:
+    """Of what a person reads: it stays the same while the hub takes a new cluster into its care."""
+    requests = sorted((request.name, request.resource_version) for request in waiting)
+    text = orjson.dumps([staleness.as_read(row.doc) if row else None, requests], option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()
 
 
 def times(now: datetime) -> dict[str, datetime | None]:

@@ -107,7 +107,7 @@ class Snooze(models.Model):
     cluster = NameField(max_length=63)
     # None is no time: only a change brings it back.
     until = models.DateTimeField(null=True)
-    # Versions of cluster and requests, as the person saw them.
+    # Digest of cluster and requests, as the person saw them.
     seen = models.CharField(max_length=64)
 
     class Meta:

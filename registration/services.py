@@ -66,7 +66,8 @@ def accept_cluster(
     word = memory.Vouched(name, override.key, override.reason) if override else None
     found = evidence.of(name)
     with memory.vouching(word), verbs.batch(actor) as batch:
-        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=seen.cluster if seen else "")
+        version = str(row.resource_version) if seen else ""
+        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=version)
         for request in waiting:
             batch.edit(CSR, request.key, _approve, subresource="approval", expect=str(request.resource_version))
         if override:
@@ -227,7 +228,7 @@ def _require_unchanged(
     seen: Seen | None, name: str, row: Resource | None, waiting: list[CertificateSigningRequest]
 ) -> None:
     """What the person decided about is still what is there; if not, he reads what changed."""
-    if seen is not None and seen != staleness.present(row, waiting):
+    if seen is not None and not staleness.is_present(seen, row, waiting):
         raise errors.Conflict(staleness.told(name, seen))
 
 

@@ -1,7 +1,8 @@
 """What changed between the page that a person read and the moment at which he decided (console.md 4.4).
 
 A page carries resourceVersions; what they were is in the log of changes, which keeps at least its last ten minutes.
-Reads only. Called by the services, which refuse a stale decision, and by bulk decisions.
+What the hub itself does to a new cluster in its first second, its finalizer and its taint, is no change to a person.
+Reads only. Called by the services, which refuse a stale decision, by bulk decisions and by what is put off.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import MANAGED_CLUSTER, spec_of
+from clusters.taints import is_kept_by_hub, taints_of
 from ocmconsole.kubeapi import audit, rows
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 STALE = "The request changed while you were reading it; nothing was done."
 ACCEPTED = "spec.hubAcceptsClient"
 LONGEST_VERSION = 18
+BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields", "finalizers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,22 @@ def seen_of(found: Evidence) -> Seen:
     return present(found.cluster, found.waiting)
 
 
+def is_present(seen: Seen, row: Resource | None, waiting: Iterable[Versioned]) -> bool:
+    """Whether a person who saw this would read the same now."""
+    now = present(row, waiting)
+    if seen == now:
+        return True
+    before = _at(MANAGED_CLUSTER, row.name, seen.cluster) if row is not None and seen.requests == now.requests else None
+    return row is not None and before is not None and as_read(before) == as_read(row.doc)
+
+
+def as_read(doc: Doc) -> Doc:
+    """A ManagedCluster without what changes when the hub takes it into its care (H4, H21)."""
+    metadata = {name: value for name, value in doc["metadata"].items() if name not in BOOKKEEPING}
+    spec = {**spec_of(doc), "taints": [taint for taint in taints_of(doc) if not is_kept_by_hub(taint["key"])]}
+    return {**doc, "metadata": metadata, "spec": spec}
+
+
 def told(name: str, seen: Seen) -> str:
     """The sentence of the refusal: that it is stale, and each difference."""
     row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
@@ -79,13 +98,13 @@ def _of_cluster(name: str, seen: Seen, row: Resource | None) -> Iterator[str]:
     if seen.cluster == str(row.resource_version):
         return
     before = _at(MANAGED_CLUSTER, name, seen.cluster)
-    paths = [entry["path"] for entry in audit.diff(before, row.doc)] if before else []
+    paths = [entry["path"] for entry in audit.diff(as_read(before), as_read(row.doc))] if before else []
     if ACCEPTED in paths:
         facts = queries.facts_of(name)
         yield f"the cluster was {facts.decision} by {facts.decided_by}" if facts.decision else "the cluster was decided"
     if others := list(dict.fromkeys(_field(path) for path in paths if path != ACCEPTED)):
         yield f"the cluster was changed: {', '.join(others)}"
-    elif not paths:
+    elif before is None:
         yield "the cluster was changed"
 
 

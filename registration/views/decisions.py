@@ -124,7 +124,9 @@ def put_off(request: HttpRequest, name: str) -> HttpResponse:
         raise Http404(f"Nothing called {name} asks to join.")
     if not form.is_valid():
         return page(request, name, forms={"later_form": form}, status=400)
-    later.put_off(actor, name, form.seen(), form.moment())
+    seen = form.seen()
+    if not later.put_off(actor, name, seen, form.moment()):
+        return page(request, name, status=409, refusal=staleness.told(name, seen))
     messages.success(request, f"{name} is put off for you; it still waits for everybody else.")
     return redirect("registration:approvals")
 

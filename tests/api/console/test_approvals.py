@@ -460,6 +460,31 @@ class TestDecision:
         assert re.search(f"nothing was done. What changed: .*{told}", text(answer))
         assert ManagedCluster.objects.get(name="web-1").resource_version == before
 
+    @pytest.mark.contract("H4", "H21")
+    @pytest.mark.parametrize("act", ["accept", "decline"])
+    def test_what_the_hub_does_to_a_new_cluster_makes_no_page_stale(self, browser: Client, act: str) -> None:
+        make.cluster("web-1", by=bearer())
+        opened = seen(browser.get(f"{INBOX}web-1/"))
+        make.settle()
+        make.sweep()
+        new = make.stored("web-1")
+        assert str(new.resource_version) != opened["cluster_rv"]
+        assert new.doc["metadata"]["finalizers"]
+        assert make.taints("web-1")
+        answer = browser.post(f"{INBOX}web-1/{act}/", {**opened, "reason": "No.", "scope": "asker"})
+        assert answer.status_code == 302, text(answer)
+        make.settle()
+        assert make.stored("web-1").hub_accepts_client == (act == "accept")
+
+    def test_a_taint_of_a_person_makes_a_page_stale(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        opened = seen(browser.get(f"{INBOX}web-1/"))
+        taint = {"key": "broken", "effect": "NoSelect"}
+        make.edit(MANAGED_CLUSTER, "web-1", lambda doc: doc["spec"].setdefault("taints", []).append(taint))
+        answer = browser.post(f"{INBOX}web-1/accept/", opened)
+        assert answer.status_code == 409
+        assert "What changed: the cluster was changed: taints." in text(answer)
+
     @pytest.mark.contract("D10")
     def test_a_decline_of_the_name_refuses_whoever_asks_for_it(self, browser: Client) -> None:
         asks("web-1", bearer())
@@ -530,6 +555,25 @@ class TestLater:
         assert names(browser.get(f"{INBOX}?later=1")) == ["web-1"]
         assert names(ana.get(INBOX)) == ["web-1"]
         asks_again("web-1", token)
+        assert names(browser.get(INBOX)) == ["web-1"]
+
+    def test_what_the_hub_does_to_a_new_cluster_does_not_bring_it_back(self, browser: Client) -> None:
+        make.cluster("web-1", by=bearer())
+        decide(browser, "later", "web-1", until="changed")
+        make.settle()
+        make.sweep()
+        assert make.taints("web-1")
+        assert names(browser.get(INBOX)) == []
+        make.label("web-1", env="prod")
+        assert names(browser.get(INBOX)) == ["web-1"]
+
+    def test_what_changed_meanwhile_stays_in_sight(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        opened = seen(browser.get(f"{INBOX}web-1/"))
+        make.label("web-1", env="prod")
+        answer = browser.post(f"{INBOX}web-1/later/", {**opened, "until": "changed"})
+        assert answer.status_code == 409
+        assert "What changed: the cluster was changed: labels." in text(answer)
         assert names(browser.get(INBOX)) == ["web-1"]
 
     def test_its_time_ends_it(self, browser: Client) -> None:
