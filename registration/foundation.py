@@ -1,4 +1,4 @@
-"""What a hub needs before it serves: its CA, the first admin, and the objects of a fresh OCM hub (H1, H2).
+"""What a hub needs before it serves: its CA, the first admin, and the objects of a fresh OCM hub (H1, H2, H23).
 
 Run at every start; a second run writes nothing.
 """
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 
+from clustersets.controllers import SELECTORS, reconcile_standing_set
 from ocmconsole.corekinds import defaults
 from ocmconsole.corekinds import home as files
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
@@ -62,6 +63,8 @@ def ensure() -> None:
     ca.ensure(home, serving_names())
     defaults.ensure(CONTROLLER)
     _ensure_registration_objects()
+    for name in SELECTORS:
+        reconcile_standing_set(Key("", name))
     _ensure_admin(home)
 
 

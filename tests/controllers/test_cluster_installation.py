@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from clusters.kinds import GROUP, MANAGED_CLUSTER
-from ocmconsole.corekinds import defaults, kinds, tokens
+from clustersets.kinds import MANAGED_CLUSTER_SET
+from ocmconsole.corekinds import kinds, tokens
 from ocmconsole.kubeapi import authz, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, foundation
+from registration import foundation
 from tests import factories as make
 from tests import requests
 from tests.actors import rule
@@ -28,9 +29,7 @@ ACCOUNT = "system:serviceaccount:open-cluster-management:agent-registration-boot
 @pytest.fixture(autouse=True)
 def hub(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
-    defaults.ensure(foundation.CONTROLLER)
-    foundation._ensure_registration_objects()
+    foundation.ensure()
     make.settle()
 
 
@@ -106,8 +105,15 @@ def test_no_role_of_registration_gathers_rules_of_others() -> None:
     assert not any("aggregationRule" in row.doc for row in named)
 
 
-@pytest.mark.contract("H2")
+@pytest.mark.contract("H23")
+def test_the_two_standing_sets_do_not_wait_for_the_clock() -> None:
+    for name in ("default", "global"):
+        assert found(MANAGED_CLUSTER_SET, name)
+
+
+@pytest.mark.contract("H2", "H23")
 def test_a_second_start_writes_nothing() -> None:
+    make.settle()
     assert make.writes_of(foundation.ensure) == []
     assert make.writes_of(make.settle) == []
 
