@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,9 @@ Ran = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
-def fleet(hub: Hub) -> Fleet:
-    return Fleet(hub)
+def fleet(hub: Hub) -> Iterator[Fleet]:
+    with Fleet(hub) as fleet:
+        yield fleet
 
 
 @pytest.fixture(scope="module")

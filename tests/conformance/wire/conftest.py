@@ -88,13 +88,21 @@ def settled(everlasting: Api) -> Settled:
         def same() -> Doc | None:
             doc = everlasting.read(path)
             before, seen[path] = seen.get(path), doc["metadata"]["resourceVersion"]
-            done = not path.startswith(CLUSTERS) or (doc["metadata"].get("finalizers") and doc["spec"].get("taints"))
-            return doc if before == seen[path] and done else None
+            return doc if before == seen[path] and _is_tended(path, doc) else None
 
         eventually(same)
         return eventually(same)
 
     return wait
+
+
+def _is_tended(path: str, doc: Doc) -> bool:
+    """Whether the hub has made its first writes; of other kinds that is not known."""
+    if path.startswith(CLUSTERS):
+        return bool(doc["metadata"].get("finalizers") and doc["spec"].get("taints"))
+    if "/managedclustersets/" in path or "/managedclustersetbindings/" in path:
+        return bool((doc.get("status") or {}).get("conditions"))
+    return True
 
 
 @pytest.fixture
