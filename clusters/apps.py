@@ -10,11 +10,12 @@ class ClustersConfig(AppConfig):
     verbose_name = "Clusters"
 
     def ready(self) -> None:
-        """Fill the registries: kinds, rules, grants, reconcilers."""
+        """Fill the registries: kinds, rules, grants, reconcilers, bulk acts."""
         from clusters import (  # noqa: PLC0415 - registers itself
             addon_kinds,  # noqa: F401 - as the others
             addons,  # noqa: F401
             admission,  # noqa: F401
+            bulk,  # noqa: F401
             controllers,  # noqa: F401
             grants,  # noqa: F401
             health,  # noqa: F401

@@ -1,25 +1,26 @@
-"""One act on many clusters: what it would do to each, and what became of each; each a write and a decision of its own.
+"""One act on many clusters: what it would do to each, then each a write and a decision of its own.
 
 A refusal stops nothing else. Acts are those of ``services``; called by the page of the ticked rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from clusters import maintenance, queries, rights, services
-from ocmconsole.kubeapi import errors
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.links import explain_url
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.bulkjobs import Arguments
+    from ocmconsole.kubeapi.models import BulkJob
 
-MOST = 100
 TYPED_ABOVE = 20
 NAMES_IN_COMMAND = 10
 
@@ -40,17 +41,9 @@ class Step:
     explain_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """One cluster after it; ``refusal`` is empty where it was done."""
-
-    name: str
-    refusal: str = ""
-
-
 def plan(actor: Actor, act: Act, names: Iterable[str]) -> list[Step]:
-    """For those of the names that the actor may see, at most ``MOST``; a bounded number of queries."""
-    rows = list(queries.clusters_for(actor).filter(name__in=list(names)).defer("wire")[:MOST])
+    """For those of the names that the actor may see, at most ``bulkjobs.MOST``; a bounded number of queries."""
+    rows = list(queries.clusters_for(actor).filter(name__in=list(names)).defer("wire")[: bulkjobs.MOST])
     changeable = rights.changeable(actor, (row.name for row in rows))
     return [_step(act, row, may=row.name in changeable) for row in rows]
 
@@ -67,34 +60,45 @@ def _step(act: Act, row: Any, *, may: bool) -> Step:
     return Step(row.name, now)
 
 
-def start_maintenance(
-    actor: Actor, names: Iterable[str], *, reason: str, until: datetime | None, effect: str
-) -> list[Done]:
-    def start(name: str) -> None:
-        services.start_maintenance(actor, name, reason=reason, until=until, effect=effect)
-
-    return _each(names, start)
+def _start_maintenance(actor: Actor, name: str, told: Arguments) -> str:
+    until = datetime.fromisoformat(told["until"]) if told["until"] else None
+    services.start_maintenance(actor, name, reason=told["reason"], until=until, effect=told["effect"])
+    return ""
 
 
-def end_maintenance(actor: Actor, names: Iterable[str]) -> list[Done]:
-    return _each(names, lambda name: services.end_maintenance(actor, name))
+def _end_maintenance(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
+    services.end_maintenance(actor, name)
+    return ""
 
 
-def add_label(actor: Actor, names: Iterable[str], *, key: str, value: str) -> list[Done]:
+def _add_label(actor: Actor, name: str, told: Arguments) -> str:
     """Who has the label keeps it as it is: to replace a value is not to add one."""
-    return _each(names, lambda name: services.set_label(actor, name, key, value))
+    services.set_label(actor, name, told["key"], told["value"])
+    return ""
 
 
-def _each(names: Iterable[str], act: Callable[[str], None]) -> list[Done]:
-    found = []
-    for name in names:
-        try:
-            act(name)
-        except errors.ApiError as error:
-            found.append(Done(name, error.message))
-        else:
-            found.append(Done(name))
-    return found
+ACTS = {
+    act: bulkjobs.register(
+        bulkjobs.Act(
+            name=f"clusters.{act}",
+            title=title,
+            done=done,
+            resource=MANAGED_CLUSTER.resource,
+            page="clusters:detail",
+            back=("clusters:list", "Clusters"),
+            perform=perform,
+        )
+    )
+    for act, title, done, perform in (
+        (Act.MAINTENANCE, "Start maintenance", "in maintenance", _start_maintenance),
+        (Act.END, "End maintenance", "out of maintenance", _end_maintenance),
+        (Act.LABEL, "Add a label", "labelled", _add_label),
+    )
+}
+
+
+def start(actor: Actor, act: Act, names: Iterable[str], **told: Any) -> BulkJob:
+    return bulkjobs.start(actor, ACTS[act], {name: {} for name in names}, **told)
 
 
 def commands(

@@ -18,7 +18,6 @@ CLUSTERS = [
     path("_views/<int:view>/forget/", saved.forget_view, name="forget-view"),
     path("_columns/", saved.choose_columns, name="columns"),
     path("_bulk/", bulk.bulk_act, name="bulk"),
-    path("_bulk/done/", bulk.bulk_done, name="bulk-done"),
     path("<str:name>/", detail.cluster_detail, name="detail"),
     path("<str:name>/undo/<int:entry>/", detail.undo, name="undo"),
     path("<str:name>/maintenance/", maintenance.cluster_maintenance, name="maintenance"),

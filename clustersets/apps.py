@@ -10,5 +10,12 @@ class ClusterSetsConfig(AppConfig):
     verbose_name = "Cluster sets"
 
     def ready(self) -> None:
-        """Fill the registries: kinds, rules, grants, reconcilers. Its rules come after those of the app of clusters."""
-        from clustersets import admission, controllers, grants, kinds, queries  # noqa: F401, PLC0415 - registers itself
+        """Fill the registries: kinds, rules, grants, reconcilers, bulk acts. Its rules come after those of clusters."""
+        from clustersets import (  # noqa: PLC0415 - registers itself
+            admission,  # noqa: F401 - as the others
+            bulk,  # noqa: F401
+            controllers,  # noqa: F401
+            grants,  # noqa: F401
+            kinds,  # noqa: F401
+            queries,  # noqa: F401
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from clusters.bulk import MOST
+from ocmconsole.kubeapi.bulkjobs import MOST
 from ocmconsole.kubeapi.selectors import LabelSelector
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from clusters import queries as clusters
 from clusters import rights as cluster_rights
-from clusters.bulk import MOST, TYPED_ABOVE
+from clusters.bulk import TYPED_ABOVE
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import bindings, membership, queries, reach, rights
+from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.links import explain_url
 
 if TYPE_CHECKING:
@@ -63,8 +64,10 @@ class Plan:
 
 
 def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
-    """For the clusters among ``names`` that the actor sees, at most ``MOST``; a bounded number of queries."""
-    rows = list(clusters.clusters_for(actor).filter(name__in=list(names)).only("name", "labels", "clusterset")[:MOST])
+    """For the clusters among ``names`` that the actor sees, at most ``bulkjobs.MOST``; a bounded number of queries."""
+    rows = list(
+        clusters.clusters_for(actor).filter(name__in=list(names)).only("name", "labels", "clusterset")[: bulkjobs.MOST]
+    )
     steps = tuple(_steps(actor, rows, to))
     moving = [row for row, step in zip(rows, steps, strict=True) if step.is_possible]
     leaves, enters = _changes(moving, to)

@@ -5,8 +5,7 @@ Each is one write by ``verbs`` as the signed-in person; the rules of ``admission
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 MOVED_MEANWHILE = "it was moved meanwhile and is in set {present} now; nothing was done"
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """What became of one cluster of many; ``refusal`` is empty where it was moved."""
-
-    cluster: str
-    before: str
-    refusal: str = ""
 
 
 def create_set(actor: Actor, name: str, *, requirements: Sequence[Doc] | None = None) -> None:
@@ -75,19 +65,6 @@ def move_cluster(actor: Actor, cluster: str, to: str, *, seen: str) -> None:
         doc["metadata"].setdefault("labels", {})[CLUSTERSET_LABEL] = to
 
     verbs.edit(actor, MANAGED_CLUSTER, Key("", cluster), relabel)
-
-
-def move_clusters(actor: Actor, seen: Mapping[str, str], to: str) -> list[Moved]:
-    """Each by itself, so that one refusal stops no other; ``seen`` is cluster by cluster the set it was seen in."""
-    return [_moved(actor, cluster, before, to) for cluster, before in seen.items()]
-
-
-def _moved(actor: Actor, cluster: str, before: str, to: str) -> Moved:
-    try:
-        move_cluster(actor, cluster, to, seen=before)
-    except errors.ApiError as error:
-        return Moved(cluster, before, error.message)
-    return Moved(cluster, before)
 
 
 def bind_set(actor: Actor, name: str, namespace: str) -> None:

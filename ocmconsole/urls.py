@@ -6,7 +6,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
-from ocmconsole import preferences, views
+from ocmconsole import bulkpages, preferences, views
 from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
 from ocmconsole.attention import attention, dismiss
@@ -25,6 +25,14 @@ handler404 = "ocmconsole.errorpages.not_found"
 handler429 = "ocmconsole.errorpages.too_many"  # allauth's
 handler500 = "ocmconsole.errorpages.failed"
 
+bulk = [
+    path("", bulkpages.jobs, name="list"),
+    path("<uuid:pk>/", bulkpages.job, name="job"),
+    path("<uuid:pk>/stop/", bulkpages.stop, name="stop"),
+    path("<uuid:pk>/undo/", bulkpages.undo, name="undo"),
+    path("<uuid:pk>/results.csv", bulkpages.results, name="results"),
+]
+
 urlpatterns = [
     path("", overview, name="home"),
     path("", include("ocmconsole.signin.urls")),
@@ -34,6 +42,7 @@ urlpatterns = [
     path("activity/", activity, name="activity"),
     path("attention/", attention, name="attention"),
     path("attention/dismiss/", dismiss, name="dismiss"),
+    path("bulk/", include((bulk, "bulk"))),
     path("hub/", hub_health, name="hub"),
     path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),

@@ -10,9 +10,10 @@ class RegistrationConfig(AppConfig):
     verbose_name = "Registration"
 
     def ready(self) -> None:
-        """Fill the registries: kinds, rules, reconcilers, readers of certificates."""
+        """Fill the registries: kinds, rules, reconcilers, bulk acts, readers of certificates."""
         from registration import (  # noqa: PLC0415 - registers itself
             admission,  # noqa: F401 - as the others
+            bulk,  # noqa: F401
             controllers,  # noqa: F401
             credentials,  # noqa: F401
             decisions,  # noqa: F401

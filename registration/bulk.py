@@ -1,80 +1,61 @@
-"""Many decisions at once: each is authorized, checked and recorded by itself, as if somebody had made it alone.
-
-The first missing right ends it: whoever lacks it would be refused for the others too, and each refusal is a record.
-Called by the pages of bulk decisions.
-"""
+"""Decisions about several requests: each authorized, checked and recorded by itself, as if made alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import errors
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import bulkjobs
 from registration import services
+from registration.staleness import Seen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ocmconsole.kubeapi.actor import Actor
-    from registration.staleness import Seen
+    from ocmconsole.kubeapi.bulkjobs import Arguments
+    from ocmconsole.kubeapi.models import BulkJob
 
-# In one request; each takes some hundredths of a second.
-MOST_AT_ONCE = 100
-
-
-class State(StrEnum):
-    DONE = "done"
-    FAILED = "failed"
-    REFUSED = "refused"
-    NOT_TRIED = "not tried"
+BACK = ("registration:approvals", "Approvals")
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of one row."""
-
-    name: str
-    state: State
-    text: str = ""
-
-    def told(self) -> dict[str, Any]:
-        return asdict(self) | {"state": str(self.state)}
-
-
-Chosen = Sequence[tuple[str, "Seen"]]
-
-
-def accept(actor: Actor, chosen: Chosen) -> list[Result]:
+def _accept(actor: Actor, name: str, told: Arguments) -> str:
     """Never one that is Blocked: the service refuses it without an override."""
-
-    def act(name: str, seen: Seen) -> str:
-        approved = services.accept_cluster(actor, name, seen=seen)
-        return f"its request {approved[0]} is approved" if approved else "it has not asked for a certificate yet"
-
-    return _each(actor, chosen, act)
+    approved = services.accept_cluster(actor, name, seen=Seen(told["cluster"], told["requests"]))
+    return f"its request {approved[0]} is approved" if approved else "it has not asked for a certificate yet"
 
 
-def decline(actor: Actor, chosen: Chosen, *, reason: str) -> list[Result]:
-    def act(name: str, seen: Seen) -> str:
-        denied = services.decline_cluster(actor, name, reason=reason, seen=seen)
-        return f"its request {denied[0]} is denied" if denied else "its name is refused"
-
-    return _each(actor, chosen, act)
+def _decline(actor: Actor, name: str, told: Arguments) -> str:
+    seen = Seen(told["cluster"], told["requests"])
+    denied = services.decline_cluster(actor, name, reason=told["reason"], seen=seen)
+    return f"its request {denied[0]} is denied" if denied else "its name is refused"
 
 
-def _each(actor: Actor, chosen: Chosen, act: Callable[[str, Seen], str]) -> list[Result]:
-    found: list[Result] = []
-    for name, seen in chosen[:MOST_AT_ONCE]:
-        if any(result.state is State.REFUSED for result in found):
-            found.append(Result(name, State.NOT_TRIED))
-            continue
-        try:
-            services.require_accept(actor, name)
-        except errors.Forbidden as error:
-            found.append(Result(name, State.REFUSED, error.message))
-            continue
-        try:
-            found.append(Result(name, State.DONE, act(name, seen)))
-        except errors.ApiError as error:
-            found.append(Result(name, State.FAILED, error.message))
-    return found
+ACCEPT, DECLINE = (
+    bulkjobs.register(
+        bulkjobs.Act(
+            name=f"registration.{name}",
+            title=name.capitalize(),
+            done=done,
+            resource=MANAGED_CLUSTER.resource,
+            page="registration:request",
+            back=BACK,
+            perform=perform,
+            permit=services.require_accept,
+        )
+    )
+    for name, done, perform in (("accept", "accepted", _accept), ("decline", "declined", _decline))
+)
+
+
+def accept(actor: Actor, chosen: Iterable[tuple[str, Seen]]) -> BulkJob:
+    return bulkjobs.start(actor, ACCEPT, _items(chosen))
+
+
+def decline(actor: Actor, chosen: Iterable[tuple[str, Seen]], *, reason: str) -> BulkJob:
+    return bulkjobs.start(actor, DECLINE, _items(chosen), reason=reason)
+
+
+def _items(chosen: Iterable[tuple[str, Seen]]) -> dict[str, dict[str, Any]]:
+    return {name: asdict(seen) for name, seen in chosen}

@@ -26,7 +26,6 @@ urlpatterns = [
     path("approvals/-/decided/", inbox.decided, name="decided"),
     path("approvals/-/superseded/", inbox.superseded, name="superseded"),
     path("approvals/-/together/", bulk.preview, name="bulk"),
-    path("approvals/-/together/done/", bulk.done, name="bulk-done"),
     path("approvals/<str:name>/", request.detail, name="request"),
     path("approvals/<str:name>/effects/", request.effects_of, name="effects"),
     path("approvals/<str:name>/accept/", decisions.accept, name="accept"),

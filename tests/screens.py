@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlencode
 
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
@@ -79,6 +81,18 @@ def _maintain_several(page: Page) -> None:
     page.wait_for_load_state()
 
 
+def _label_many(page: Page) -> None:
+    """Begun, and not yet done."""
+    names = [link.inner_text() for link in page.locator("#clusters .oc-name").all()]
+    page.goto("?".join((page.url + "_bulk/", urlencode([("act", "label"), *(("cluster", name) for name in names)]))))
+    page.get_by_label("Key").fill("cost-centre")
+    page.get_by_label("Value").fill("4711")
+    if (count := page.get_by_label("Type how many clusters it concerns")).count():
+        count.fill(re.sub(r"\D", "", page.locator("form button[type=submit]").last.inner_text()))
+    page.locator("form button[type=submit]").last.click()
+    page.wait_for_load_state()
+
+
 def _go_on(steps: int) -> Callable[[Page], None]:
     """So many steps of the wizard."""
 
@@ -117,6 +131,8 @@ PAGES: Mapping[str, Shot] = {
     "clusters": Shot("/clusters/"),
     "clusters-selected": Shot("/clusters/", act=_select_clusters),
     "clusters-maintenance": Shot("/clusters/", act=_maintain_several),
+    "bulk": Shot("/clusters/", act=_label_many),
+    "bulk-acts": Shot("/bulk/"),
     "cluster": Shot(TENDED, ROW),
     "cluster-silent": Shot(SILENT, ROW),
     "cluster-health": Shot(TENDED, ROW, "health/"),

@@ -1,36 +1,25 @@
-"""One act on the clusters that were ticked in the list: what it does to each, then what became of each."""
+"""One act on the clusters that were ticked in the list: what it does to each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods
 
 from clusters import bulk
-from clusters.bulk import Act, Done, Step
+from clusters.bulk import Act, Step
 from clusters.forms import LabelForm, MaintenanceForm
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.views.refusals import plain
-from ocmconsole.kubeapi.links import audit_url
+from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from ocmconsole.kubeapi.actor import Actor
-
-SESSION = "clusters.bulk"
-TITLES = {Act.MAINTENANCE: "Start maintenance", Act.END: "End maintenance", Act.LABEL: "Add a label"}
-DONE = {Act.MAINTENANCE: "in maintenance", Act.END: "out of maintenance", Act.LABEL: "labelled"}
+TOO_MANY = f"Only the first {bulkjobs.MOST} are taken; do the others afterwards."
 
 
 class CountForm(forms.Form):
@@ -74,19 +63,20 @@ def bulk_act(request: HttpRequest) -> HttpResponse:
     form, count = FORMS[act](request.POST), CountForm(len(possible), request.POST)
     if not (form.is_valid() & count.is_valid()) or not possible:
         return _page(request, act, names, steps, form, count, status=400)
-    return _keep(request, act, _carry_out(actor, act, possible, form.cleaned_data))
+    job = bulk.start(actor, act, possible, **_told(act, form))
+    return redirect("bulk:job", job.pk)
 
 
-def _carry_out(actor: Actor, act: Act, names: Iterable[str], told: dict[str, Any]) -> list[Done]:
+def _told(act: Act, form: forms.Form) -> dict[str, Any]:
+    told = form.cleaned_data
     match act:
         case Act.MAINTENANCE:
-            return bulk.start_maintenance(
-                actor, names, reason=told["reason"], until=told["until"], effect=told["effect"]
-            )
+            until = told["until"].isoformat() if told["until"] else ""
+            return {"reason": told["reason"], "until": until, "effect": told["effect"]}
         case Act.LABEL:
-            return bulk.add_label(actor, names, key=told["key"], value=told["value"])
+            return {"key": told["key"], "value": told["value"]}
         case Act.END:
-            return bulk.end_maintenance(actor, names)
+            return {}
 
 
 def _page(
@@ -97,52 +87,13 @@ def _page(
     told = {name: form[name].value() or "" for name in ("key", "value", "reason", "effect") if name in form.fields}
     context = {
         "act": act,
-        "title": TITLES[act],
+        "title": bulk.ACTS[act].title,
         "steps": steps,
         "possible": possible,
         "form": form,
         "count": count,
         "must_be_typed": len(possible) > bulk.TYPED_ABOVE,
-        "too_many": len(names) > bulk.MOST,
-        "most": bulk.MOST,
+        "too_many": TOO_MANY if len(names) > bulkjobs.MOST else "",
         "commands": bulk.commands(actor_of(request), act, possible, **told) if possible else [],
     }
     return render(request, "clusters/bulk.html", context, status=status)
-
-
-def _keep(request: HttpRequest, act: Act, done: list[Done]) -> HttpResponse:
-    rows = [[each.name, plain(each.refusal)] for each in done]
-    request.session[SESSION] = {"act": act, "at": timezone.now().isoformat(), "rows": rows}
-    count = sum(not each.refusal for each in done)
-    if count:
-        messages.success(request, f"{count} of {len(done)} clusters {DONE[act]}.")
-    else:
-        messages.error(request, "Nothing was changed.")
-    return redirect("clusters:bulk-done")
-
-
-@login_required
-@require_GET
-def bulk_done(request: HttpRequest) -> HttpResponse:
-    """What became of each cluster of the last such act in this session."""
-    last: dict[str, Any] = request.session.get(SESSION) or {}
-    if not last:
-        return redirect("clusters:list")
-    rows = [
-        {
-            "name": name,
-            "refusal": refusal,
-            "url": reverse("clusters:detail", args=[name]),
-            "audit_url": audit_url(MANAGED_CLUSTER.resource, name),
-        }
-        for name, refusal in last["rows"]
-    ]
-    context = {
-        "title": TITLES[Act(last["act"])],
-        "word": DONE[Act(last["act"])],
-        "at": parse_datetime(last["at"]),
-        "rows": rows,
-        "refused": [row for row in rows if row["refusal"]],
-        "done": [row for row in rows if not row["refusal"]],
-    }
-    return render(request, "clusters/bulk_done.html", context)

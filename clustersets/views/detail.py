@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from clusters import bulk
 from clusters import queries as clusters
 from clusters.models import ManagedCluster
 from clusters.words import RANKS, with_word
@@ -108,7 +107,6 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
         "targets": [name for name in sets if name != row.name],
         "nobody_seen": not members.exists() and _has_members(row),
-        "most": bulk.MOST,
     }
 
 

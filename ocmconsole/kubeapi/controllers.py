@@ -57,16 +57,26 @@ def reconciler(
     """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind."""
 
     def add(reconcile: Reconcile) -> Reconcile:
-        name = reconcile.__name__.removeprefix("reconcile_")
-        if name in _reconcilers:
-            msg = f"two reconcilers are called {name}"
-            raise ValueError(msg)
-        _reconcilers[name] = Reconciler(name, reconcile)
+        on_request(reconcile)
         for watched, find in ((kind, keys), *(also or {}).items()):
-            _watchers[watched.resource if watched else EVERY].append((name, find))
+            _watchers[watched.resource if watched else EVERY].append((_name(reconcile), find))
         return reconcile
 
     return add
+
+
+def on_request(reconcile: Reconcile) -> Reconcile:
+    """Register one that no write asks for: who wants it puts it into the queue."""
+    name = _name(reconcile)
+    if name in _reconcilers:
+        msg = f"two reconcilers are called {name}"
+        raise ValueError(msg)
+    _reconcilers[name] = Reconciler(name, reconcile)
+    return reconcile
+
+
+def _name(reconcile: Reconcile) -> str:
+    return reconcile.__name__.removeprefix("reconcile_")
 
 
 def find(name: str) -> Reconciler | None:

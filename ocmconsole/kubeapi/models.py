@@ -1,4 +1,4 @@
-"""Rows of the machinery: the abstract resource, the revision counter, the change log, the audit and the work queue.
+"""Rows of the machinery: the abstract resource, revision counter, change log, audit, work queue and bulk jobs.
 
 The wire text of a resource is the resource; its other columns are an index of it, made from the document at each write
 (docs/adr/0001-the-wire-text-is-the-row.md). Only ``store.commit`` may write resources: everything else raises.
@@ -6,6 +6,7 @@ The wire text of a resource is the resource; its other columns are an index of i
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -271,3 +272,46 @@ class WorkItem(models.Model):
     @property
     def key(self) -> Key:
         return Key(self.namespace, self.name)
+
+
+class BulkJob(models.Model):
+    """An act on many objects that a person asked for, with what his request told of him (console 4.12)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.CharField(max_length=320, db_index=True)
+    act = models.CharField(max_length=40)
+    arguments = models.JSONField(default=dict)
+    # Credential, address, user agent and request id of whoever asked, for the audit of each item.
+    origin = models.JSONField(default=dict)
+    created = models.DateTimeField(db_index=True)
+    ended = models.DateTimeField(null=True)
+    undone = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.act} by {self.user}"
+
+
+class BulkItem(models.Model):
+    """One object of such an act and what became of it."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        REFUSED = "refused"
+        FAILED = "failed"
+        NOT_TRIED = "not tried"
+
+    job = models.ForeignKey(BulkJob, models.CASCADE, related_name="items")
+    name = NameField(max_length=253)
+    given = models.JSONField(default=dict)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    text = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["job", "name"], name="kubeapi_bulkitem_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.state}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from ocmconsole.kubeapi import changes, seals, workqueue
+from ocmconsole.kubeapi import bulkjobs, changes, seals, workqueue
 
 
 @shared_task(ignore_result=True)
@@ -15,8 +15,9 @@ def drain() -> None:
 
 @shared_task(ignore_result=True)
 def compact() -> None:
-    """W12: cut the change log to its retention."""
+    """Cut to their retention the change log (W12) and the results of bulk jobs."""
     changes.compact()
+    bulkjobs.forget()
 
 
 @shared_task(ignore_result=True)

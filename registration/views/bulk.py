@@ -1,4 +1,4 @@
-"""Decisions about several requests: a preview with effects from now, then each by itself, then what became of each."""
+"""Decisions about several requests: a preview with effects from now, then each by itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods
 
+from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.session import actor_of
 from registration import bulk, effects, inbox
 from registration.facts import Verdict
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 # So many are confirmed by typing how many they are (4.12).
 COUNTED_FROM = 21
-RESULTS = "approvals.bulk"
 ACCEPT, DECLINE = "accept", "decline"
 
 
@@ -45,11 +45,10 @@ def preview(request: HttpRequest) -> HttpResponse:
     if len(chosen) >= COUNTED_FROM and request.POST.get("count", "").strip() != str(len(chosen)):
         return _preview(request, actor, act, names, problem=f"Type {len(chosen)} to confirm.", form=form, status=400)
     if act == ACCEPT:
-        results = bulk.accept(actor, chosen)
+        job = bulk.accept(actor, chosen)
     else:
-        results = bulk.decline(actor, chosen, reason=form.cleaned_data["words"])
-    request.session[RESULTS] = {"act": act, "results": [result.told() for result in results]}
-    return redirect("registration:bulk-done")
+        job = bulk.decline(actor, chosen, reason=form.cleaned_data["words"])
+    return redirect("bulk:job", job.pk)
 
 
 def _preview(
@@ -65,7 +64,7 @@ def _preview(
     present = inbox.filtered(inbox.of(actor).rows, FilterForm(request.GET).wanted())
     sums = inbox.sums(present, names, every_safe=request.GET.get("all") == Verdict.SAFE)
     wanted = set(names)
-    rows = sums.rows[: bulk.MOST_AT_ONCE]
+    rows = sums.rows[: bulkjobs.MOST]
     context = {
         "act": act,
         "rows": [{"row": row, "packed": packed(row.name, row.seen), **_effect(row)} for row in rows],
@@ -83,20 +82,3 @@ def _preview(
 def _effect(row: inbox.Row) -> dict[str, Any]:
     newest = next(iter(row.found.waiting), None)
     return {"signed": newest, "certificate": effects.certificate(newest) if newest else ""}
-
-
-@login_required
-@require_GET
-def done(request: HttpRequest) -> HttpResponse:
-    """What became of each, as long as the session lasts."""
-    told = request.session.get(RESULTS)
-    if not told:
-        return redirect("registration:approvals")
-    results = told["results"]
-    context = {
-        "act": told["act"],
-        "results": results,
-        "done": sum(result["state"] == bulk.State.DONE for result in results),
-        "total": len(results),
-    }
-    return render(request, "registration/bulk_done.html", context)

@@ -189,6 +189,8 @@ if (stamp && scopes.length) {
   addEventListener("pagehide", close);
   setInterval(() => {
     if (!live.due && Date.now() - live.heard > FALLBACK && live.state !== "live") live.due = Date.now();
+    // What goes on in the background leaves no notice when it fails.
+    if (!live.due && document.querySelector("[data-live-unfinished]") && performance.now() - live.began > SOONEST) soon(0);
     if (live.due && Date.now() >= live.due) refresh();
     if (live.source && Date.now() - live.beat > SILENCE) lost();
     show();

@@ -81,7 +81,7 @@ def test_without_scripts_the_list_does_the_same(scriptless: Console) -> None:
     page.locator("#bulk").get_by_role("button", name="Maintenance…", exact=True).click()
     page.get_by_label("Reason").fill("wiring")
     page.get_by_role("button", name="Start maintenance of 1 cluster").click()
-    expect(page.get_by_role("heading", name="1 cluster in maintenance")).to_be_visible()
+    expect(page.get_by_role("heading", name="list-a1 in maintenance")).to_be_visible()
     page.goto(f"{scriptless.url}/clusters/?taint=ocmconsole.io/maintenance&q=list-")
     assert shown(scriptless) == ["list-a1"]
 
@@ -125,3 +125,26 @@ def test_a_cluster_may_have_any_name(console: Console, fleet: Fleet) -> None:
         console.open(f"/clusters/{name}/")
         expect(console.page.get_by_role("heading", name=name, level=1)).to_be_visible()
     assert re.search(r"/clusters/columns/$", console.page.url)
+
+
+def test_many_are_changed_in_the_background_while_the_page_follows(console: Console, fleet: Fleet) -> None:
+    """Twenty-five are more than are done while one waits."""
+    names = [f"many-{number:02}" for number in range(25)]
+    fleet.names(*names)
+    console.sign_in()
+    console.open("/clusters/_bulk/?act=label&" + "&".join(f"cluster={name}" for name in names))
+    page = console.page
+    page.get_by_label("Key").fill("team")
+    page.get_by_label("Value").fill("shop")
+    page.get_by_label("Type how many clusters it concerns").fill("25")
+    page.get_by_role("button", name="Add a label to 25 clusters").click()
+    expect(page).to_have_url(re.compile("/bulk/[0-9a-f-]+/$"))
+    expect(page.get_by_role("heading", name="25 of 25 clusters labelled")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    assert {fleet.cluster(name)["metadata"]["labels"]["team"] for name in names} == {"shop"}
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert download.value.path().read_text().count("done") == 25
+    page.locator("summary", has_text="User menu").click()
+    page.get_by_role("link", name="Your bulk acts").click()
+    expect(page.get_by_role("row", name=re.compile("Add a label.*25 of 25 clusters labelled"))).to_be_visible()

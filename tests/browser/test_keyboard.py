@@ -89,7 +89,7 @@ def test_moving_to_another_set(console: Console) -> None:
     go(console, page.get_by_label("Move to set"), type_first="yard", press="")
     go(console, page.get_by_role("button", name="Show what it does"))
     go(console, page.get_by_role("button", name="Move 1 cluster"))
-    expect(page.get_by_role("heading", name="1 moved to set yard")).to_be_visible()
+    expect(page.get_by_role("heading", name="tended moved to set yard")).to_be_visible()
 
 
 def test_explaining_a_denial(console: Console) -> None:

@@ -59,10 +59,10 @@ def test_ticked_clusters_move_after_their_effects_were_shown_and_come_back(conso
     expect(page.get_by_text("Leaves shop")).to_be_visible()
     expect(page.get_by_text("1 person loses sight")).to_have_count(0)  # rosa sees both sets
     page.get_by_role("button", name="Move 2 clusters").click()
-    expect(page.get_by_role("heading", name="2 moved to set depot")).to_be_visible()
+    expect(page.get_by_role("heading", name="2 of 2 clusters moved to set depot")).to_be_visible()
     assert where(fleet, "till-2") == where(fleet, "till-3") == "depot"
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("status").first).to_contain_text("Undone: 2 back where they were.")
+    expect(page.get_by_role("heading", name="2 of 2 clusters moved back")).to_be_visible()
     assert where(fleet, "till-2") == where(fleet, "till-3") == "shop"
 
 
@@ -105,7 +105,7 @@ def test_a_cluster_moves_without_scripts(scriptless: Console, fleet: Fleet) -> N
     page.get_by_label("Move to set").select_option("depot")
     page.get_by_role("button", name="Show what it does").click()
     page.get_by_role("button", name="Move 1 cluster").click()
-    expect(page.get_by_role("heading", name="1 moved to set depot")).to_be_visible()
+    expect(page.get_by_role("heading", name="till-1 moved to set depot")).to_be_visible()
     assert where(fleet, "till-1") == "depot"
 
 

@@ -69,6 +69,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/search/?q=nothing-like-it",
         "/help/",
         "/hub/",
+        "/bulk/",
         "/preferences/",
         # approvals
         "/approvals/",
@@ -239,6 +240,7 @@ NO_PAGES = {
     "live": "a stream",
     "session/": "JSON",
     "session/extend/": "JSON",
+    "bulk/<uuid:pk>/results.csv": "a file",
     "ca/ca.crt": "a file",
     "clusters/_export/<str:form>/": "a file",
     "account/recovery/download/": "a file",
@@ -250,10 +252,8 @@ NO_PAGES = {
 }
 # Pages that only an act leads to: not on the tour.
 AFTER_AN_ACT = {
-    "approvals/-/together/done/",
-    "clusters/_bulk/done/",
+    "bulk/<uuid:pk>/",
     "clusters/add/run/",
-    "sets/_moved/",
     "login/second/",
 }
 

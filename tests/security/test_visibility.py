@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.conf import settings
@@ -24,7 +25,7 @@ from clusters.models import HeartbeatDay, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import changes
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
 from registration import ca
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, ApprovalPolicy
@@ -113,6 +114,8 @@ def _records() -> None:
     )
     HeartbeatDay.objects.create(cluster="vault-kx1", day=now.date(), cells=bytes(72), skews=bytes(48))
     Transition.objects.create(cluster="vault-kx1", at=now, turn=Transition.Turn.SILENT)
+    job = BulkJob.objects.create(pk=UUID(int=1), user="hiddenperson", act="clusters.label", created=now)
+    BulkItem.objects.create(job=job, name="vault-kx1", text="secretevent")
     AuditEvent.objects.bulk_create(
         [
             AuditEvent(
@@ -198,6 +201,7 @@ NAMED = {
     "view": ("1", "2"),
     "entry": ("1", "2"),
     "number": ("1", "2"),
+    "pk": (str(UUID(int=1)), str(UUID(int=2))),
     "tab": ("health", "identity"),
 }
 NAMES = {

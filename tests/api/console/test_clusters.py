@@ -280,7 +280,7 @@ class TestSight:
         assert "No cluster has joined yet" in admin.get("/clusters/").content.decode()
 
     def test_a_stranger_is_sent_to_the_door(self) -> None:
-        for path in ("", "_export/csv/", "_bulk/?act=end", "_bulk/done/"):
+        for path in ("", "_export/csv/", "_bulk/?act=end"):
             assert Client().get(f"/clusters/{path}").status_code == 302
         for path in ("_views/", "_columns/", "_views/1/forget/"):
             assert Client().post(f"/clusters/{path}").status_code == 302
@@ -442,7 +442,7 @@ class TestMany:
         assert {step.name: bool(step.obstacle) for step in page.context["steps"]} == {mine: False, others: True}
         sent = self.ticked(mine, others, hidden, act="label", key="team", value="shop")
         done = owner.post("/clusters/_bulk/", sent, follow=True)
-        assert [(row["name"], row["refusal"]) for row in done.context["rows"]] == [(mine, "")]
+        assert [(row["name"], row["state"]) for row in done.context["rows"]] == [(mine, "done")]
         assert [make.stored(name).labels.get("team") for name in (mine, others, hidden)] == ["shop", None, None]
 
     @pytest.mark.usefixtures("fleet")
@@ -452,7 +452,7 @@ class TestMany:
         done = admin.post(
             "/clusters/_bulk/", self.ticked(first, second, third, act="label", key="team", value="shop"), follow=True
         )
-        assert [bool(row["refusal"]) for row in done.context["rows"]] == [False, True, False]
+        assert [row["state"] for row in done.context["rows"]] == ["done", "failed", "done"]
         assert [make.stored(name).labels["team"] for name in (first, second, third)] == ["shop", "pay", "shop"]
         assert "2 of 3 clusters labelled" in done.content.decode()
 
@@ -481,6 +481,7 @@ class TestMany:
         assert refused.status_code == 400
         assert "Type that number" in refused.content.decode()
         assert admin.post("/clusters/_bulk/", sent | {"typed": "25"}).status_code == 302
+        make.settle()
         assert all(make.stored(name).labels["team"] == "shop" for name in every_name)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, BulkJob
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 
@@ -151,6 +153,11 @@ class TestQueries:
             admin.get(path)
 
 
+def undo(client: Client, done: Any) -> Any:
+    """Press the button of the page that says what was done."""
+    return client.post(f"{done.request['PATH_INFO']}undo/", follow=True)
+
+
 class TestMove:
     @pytest.mark.contract("A6")
     def test_effects_are_named_on_both_sides(self, admin: Client) -> None:
@@ -167,7 +174,7 @@ class TestMove:
         may_relabel()
         done = client.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
         assert where("web-1") == "db"
-        assert "web-1 moved to set db." in text(done)
+        assert "web-1 moved to set db" in text(done)
         entry = AuditEvent.objects.filter(name="web-1").latest("pk")
         assert (entry.user, entry.door) == ("raj", "web")
 
@@ -205,8 +212,7 @@ class TestMove:
         plan = client.get("/sets/_move/?to=db&cluster=web-1&cluster=web-2&cluster=lost").context["plan"]
         assert {step.cluster: step.is_possible for step in plan.steps} == {"web-1": True, "web-2": False}
         done = client.post("/sets/_move/", {"to": "db", "seen": "web-1=web,web-2=web"}, follow=True)
-        assert [row["name"] for row in done.context["moved"]] == ["web-1"]
-        assert [row["name"] for row in done.context["refused"]] == ["web-2"]
+        assert {row["name"]: row["state"] for row in done.context["rows"]} == {"web-1": "done", "web-2": "refused"}
         assert (where("web-1"), where("web-2")) == ("db", "web")
 
     def test_more_than_twenty_ask_for_their_number(self, admin: Client) -> None:
@@ -217,26 +223,27 @@ class TestMove:
         assert admin.post("/sets/_move/", form | {"typed": "20"}).status_code == 400
         assert where(names[0]) == "web"
         assert admin.post("/sets/_move/", form | {"typed": "21"}).status_code == 302
+        make.settle()
         assert {where(name) for name in names} == {"db"}
 
     def test_a_move_can_be_undone(self, admin: Client) -> None:
-        admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"})
-        assert admin.get("/sets/_moved/").context["can_undo"]
-        assert "Undone: 1 back" in text(admin.post("/sets/_moved/undo/", follow=True))
+        done = admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
+        assert done.context["can_undo"]
+        assert "web-1 moved back" in text(undo(admin, done))
         assert where("web-1") == "web"
+        assert not admin.get(done.request["PATH_INFO"]).context["can_undo"]
+        assert "Nothing was done." in text(undo(admin, done))
 
     def test_undo_leaves_alone_what_somebody_moved_again(self, admin: Client) -> None:
-        admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"})
+        done = admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
         make.label("web-1", {CLUSTERSET_LABEL: "default"})
-        assert "it was moved meanwhile" in text(admin.post("/sets/_moved/undo/", follow=True))
+        assert "it was moved meanwhile" in text(undo(admin, done)).lower()
         assert where("web-1") == "default"
 
     def test_after_ten_minutes_nothing_is_undone(self, admin: Client) -> None:
-        admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"})
-        session = admin.session
-        session["clustersets.moved"] = session["clustersets.moved"] | {"at": "2020-01-01T00:00:00+00:00"}
-        session.save()
-        assert "Nothing was done." in text(admin.post("/sets/_moved/undo/", follow=True))
+        done = admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
+        BulkJob.objects.update(ended=timezone.now() - timedelta(minutes=10))
+        assert "Nothing was done." in text(undo(admin, done))
         assert where("web-1") == "db"
 
 

@@ -1,0 +1,55 @@
+"""Moving clusters between sets: each by itself, so that one refusal stops no other, and back again (A6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clusters.kinds import MANAGED_CLUSTER
+from clustersets import services
+from ocmconsole.kubeapi import bulkjobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.bulkjobs import Arguments
+    from ocmconsole.kubeapi.models import BulkItem, BulkJob
+
+
+def _move(actor: Actor, name: str, told: Arguments) -> str:
+    services.move_cluster(actor, name, told["to"], seen=told["seen"])
+    return f"it was in set {told['seen']}" if told["seen"] else ""
+
+
+def _back(moved: Iterable[BulkItem]) -> dict[str, dict[str, Any]]:
+    """Unless somebody moved it again. What was in no set cannot go back: admission gives it one (A2)."""
+    given = {item.name: item.given for item in moved}
+    return {name: {"seen": each["to"], "to": each["seen"]} for name, each in given.items() if each["seen"]}
+
+
+MOVE = bulkjobs.register(
+    bulkjobs.Act(
+        name="clustersets.move",
+        title="Move",
+        done="moved {where}",
+        resource=MANAGED_CLUSTER.resource,
+        page="clusters:detail",
+        back=("clustersets:list", "Sets"),
+        perform=_move,
+        undo=_back,
+    )
+)
+
+
+def move(actor: Actor, seen: Mapping[str, str], to: str) -> BulkJob:
+    """``seen`` is cluster by cluster the set it was seen in."""
+    return bulkjobs.start(actor, MOVE, _items(seen, to), where=f"to set {to}")
+
+
+def moved(actor: Actor, cluster: str, before: str, to: str) -> BulkJob:
+    """One that was moved by itself."""
+    return bulkjobs.note(actor, MOVE, _items({cluster: before}, to), where=f"to set {to}")
+
+
+def _items(seen: Mapping[str, str], to: str) -> dict[str, dict[str, Any]]:
+    return {cluster: {"seen": before, "to": to} for cluster, before in seen.items()}

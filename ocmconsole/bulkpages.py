@@ -1,0 +1,118 @@
+"""Bulk jobs: how far an act on many objects has come, stop, what became of each, and the way back (console 4.12).
+
+A person sees his own only: the results tell what he saw and did.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from clusters.views.export import safe
+from clusters.views.refusals import plain
+from ocmconsole.kubeapi import bulkjobs
+from ocmconsole.kubeapi.links import audit_url
+from ocmconsole.kubeapi.session import actor_of
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.bulkjobs import Act
+    from ocmconsole.kubeapi.models import BulkJob
+
+SHOWN = 50
+
+
+@login_required
+@require_GET
+def jobs(request: HttpRequest) -> HttpResponse:
+    """His last ones; they are kept for a week."""
+    found = [(job, bulkjobs.find(job.act)) for job in bulkjobs.jobs_of(actor_of(request))[:SHOWN]]
+    rows = [{"job": job, "act": act, "word": _word(job, act)} for job, act in found if act is not None]
+    return render(request, "bulk/list.html", {"rows": rows, "kept": bulkjobs.KEPT})
+
+
+@login_required
+@require_GET
+def job(request: HttpRequest, pk: UUID) -> HttpResponse:
+    found, act = _own(request, pk)
+    context = {
+        "job": found,
+        "act": act,
+        "word": _word(found, act),
+        "percent": 100 * (found.count - found.open) // max(found.count, 1),
+        "rows": [_row(item, act) for item in found.items.order_by("pk")],
+        "back": reverse(act.back[0]),
+        "can_undo": bulkjobs.can_undo(found),
+        "undo_until": found.ended + bulkjobs.UNDO if found.ended else None,
+    }
+    return render(request, "bulk/job.html", context)
+
+
+def _row(item: Any, act: Act) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "state": item.state,
+        "text": plain(item.text),
+        "url": reverse(act.page, args=[item.name]),
+        "audit_url": audit_url(act.resource, item.name),
+    }
+
+
+def _word(job: BulkJob, act: Act) -> str:
+    return act.done.format(**job.arguments)
+
+
+@login_required
+@require_POST
+def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
+    found, _ = _own(request, pk)
+    if found.open:
+        bulkjobs.end(found)
+        messages.success(request, "Stopped. What was done stays done; the others are as they were.")
+    else:
+        messages.info(request, "It had ended before you stopped it.")
+    return redirect("bulk:job", pk)
+
+
+@login_required
+@require_POST
+def undo(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """A job of its own: each asks for the same rights, and what somebody has changed since stays as it is."""
+    found, _ = _own(request, pk)
+    back = bulkjobs.undo(actor_of(request), found)
+    if back is None:
+        messages.error(request, "It can be undone once, for 10 minutes. Nothing was done.")
+        return redirect("bulk:job", pk)
+    return redirect("bulk:job", back.pk)
+
+
+@login_required
+@require_GET
+def results(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """As CSV, to work on with what could not be done."""
+    found, _ = _own(request, pk)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["name", "result", "why"])
+    writer.writerows((safe(item.name), item.state, safe(plain(item.text))) for item in found.items.order_by("pk"))
+    headers = {"Content-Disposition": 'attachment; filename="results.csv"', "Cache-Control": "no-store"}
+    return HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _own(request: HttpRequest, pk: UUID) -> tuple[Any, Act]:
+    found = bulkjobs.jobs_of(actor_of(request)).filter(pk=pk).first()
+    act = bulkjobs.find(found.act) if found is not None else None
+    if found is None or act is None:
+        raise Http404("There is no such bulk act of yours. Results are kept for a week.")
+    return found, act

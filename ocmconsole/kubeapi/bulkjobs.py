@@ -1,0 +1,207 @@
+"""Acts on many objects: each is a write and a decision of its own, and what became of each is kept (console 4.12).
+
+Few are done while the person waits, many in the background: as the person, with the rights that he has when it is
+done. Invariant: an item that was acknowledged is tried, ended by its person, or told why not; one over which a worker
+died is tried again. Apps register their acts; the pages start jobs and show them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from math import inf
+from time import monotonic
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from ocmconsole.kubeapi import controllers, errors, workqueue
+from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import BulkItem, BulkJob
+from ocmconsole.kubeapi.session import actor_for
+
+log = logging.getLogger(__name__)
+
+State = BulkItem.State
+OPEN = (State.WAITING, State.RUNNING)
+FEW = 20  # each takes some hundredths of a second
+MOST = 500
+SLICE_SECONDS = 1.0  # then the reconcilers have their turn
+UNDO = timedelta(minutes=10)
+KEPT = timedelta(days=7)
+WORKER = "bulk_job"
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """``perform(actor, name, arguments)`` does one and says what it did, or raises ApiError.
+
+    ``permit`` raises Forbidden, and the first that does ends the job: whoever lacks it would be refused for all others
+    too. ``done`` completes "3 of 5 clusters …" and may name arguments: ``moved {where}``. ``page`` and ``back`` are
+    routes of one object and of their list. ``undo`` gives the items of the job that takes one back.
+    """
+
+    name: str
+    title: str
+    done: str
+    resource: str
+    page: str
+    back: tuple[str, str]
+    perform: Callable[[Actor, str, Arguments], str]
+    permit: Callable[[Actor, str], None] | None = None
+    undo: Callable[[Iterable[BulkItem]], dict[str, dict[str, Any]]] | None = None
+
+
+_acts: dict[str, Act] = {}
+
+
+def register(act: Act) -> Act:
+    _acts[act.name] = act
+    return act
+
+
+def find(name: str) -> Act | None:
+    return _acts.get(name)
+
+
+# ---------------------------------------------------------------- by the person
+
+
+def start(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
+    """Begin; when it returns, few are done and many are begun. ``items`` is by name what the act needs of each."""
+    now = timezone.now()
+    is_small = len(items) <= FEW
+    with transaction.atomic():
+        job = _job(actor, act, items, arguments)
+        # Of a small one only what is left when this process dies.
+        due = now + workqueue.VISIBILITY if is_small else now
+        workqueue.put({(WORKER, Key("", str(job.pk)))}, due)
+    if is_small:
+        advance(job)
+    else:
+        workqueue.poke()
+    return job
+
+
+def note(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
+    """What was done by itself, so that it has the same page and the same way back."""
+    with transaction.atomic():
+        job = _job(actor, act, items, arguments)
+        job.items.update(state=State.DONE)
+        _close(job)
+    return job
+
+
+def _job(actor: Actor, act: Act, items: Mapping[str, Arguments], arguments: Arguments) -> BulkJob:
+    origin = {name: getattr(actor, name) for name in ("credential", "address", "user_agent", "request_id")}
+    job = BulkJob(user=actor.user, act=act.name, arguments=arguments, origin=origin, created=timezone.now())
+    job.save()
+    rows = (BulkItem(job=job, name=name, given=given) for name, given in list(items.items())[:MOST])
+    BulkItem.objects.bulk_create(rows)
+    return job
+
+
+def end(job: BulkJob) -> None:
+    """What is done stays done; what waits is left as it is."""
+    _leave(job, "You stopped before its turn.", (State.WAITING,))
+    _close(job)
+
+
+def undo(actor: Actor, job: BulkJob) -> BulkJob | None:
+    """Take back what was done, each if nobody has changed it since. None when it is too late for that."""
+    act = find(job.act)
+    if act is None or act.undo is None or not can_undo(job):
+        return None
+    BulkJob.objects.filter(pk=job.pk).update(undone=True)
+    return start(actor, act, act.undo(job.items.filter(state=State.DONE)), where="back")
+
+
+def can_undo(job: BulkJob) -> bool:
+    act = find(job.act)
+    if act is None or act.undo is None or job.undone or job.ended is None or timezone.now() >= job.ended + UNDO:
+        return False
+    return bool(act.undo(job.items.filter(state=State.DONE)))
+
+
+def jobs_of(actor: Actor) -> Any:
+    """His own, newest first, each with how many items it has and how many are done and open."""
+    counts = {
+        "count": Count("items"),
+        "done": Count("items", filter=Q(items__state=State.DONE)),
+        "open": Count("items", filter=Q(items__state__in=OPEN)),
+    }
+    return BulkJob.objects.filter(user=actor.user).annotate(**counts).order_by("-created")
+
+
+# ---------------------------------------------------------------- in the background
+
+
+@controllers.on_request
+def reconcile_bulk_job(key: Key) -> timedelta | None:
+    """Go on with a job for a moment, until nothing of it waits; the audit has each item as its person's (D11)."""
+    job = BulkJob.objects.filter(pk=key.name).first()
+    return None if job is None or advance(job, SLICE_SECONDS) else timedelta(0)
+
+
+def advance(job: BulkJob, seconds: float = inf) -> bool:
+    """Do what waits, for so long but one at least; whether nothing waits any more."""
+    act, actor, until = find(job.act), _person(job), monotonic() + seconds
+    for number, item in enumerate(job.items.filter(state__in=OPEN).order_by("pk")):
+        if number and monotonic() > until:
+            return False
+        if act is None or actor is None:
+            _leave(job, "Who asked for it may not sign in any more." if act else "This hub knows no such act.")
+            break
+        if not BulkItem.objects.filter(pk=item.pk, state__in=OPEN).update(state=State.RUNNING):
+            continue  # its person ended it meanwhile
+        item.state, item.text = _outcome(act, actor, job, item)
+        item.save(update_fields=["state", "text"])
+        if item.state == State.REFUSED and act.permit is not None:
+            _leave(job, "An earlier one was not permitted.")
+            break
+    _close(job)
+    return True
+
+
+def _person(job: BulkJob) -> Actor | None:
+    user = get_user_model().objects.filter(username=job.user, is_active=True).first()
+    return actor_for(user, door=Door.WEB, **job.origin) if user else None
+
+
+def _outcome(act: Act, actor: Actor, job: BulkJob, item: BulkItem) -> tuple[str, str]:
+    if act.permit is not None:
+        try:
+            act.permit(actor, item.name)
+        except errors.Forbidden as error:
+            return State.REFUSED, error.message
+    try:
+        return State.DONE, act.perform(actor, item.name, {**job.arguments, **item.given})
+    except errors.Forbidden as error:
+        return State.FAILED if act.permit is not None else State.REFUSED, error.message
+    except errors.ApiError as error:
+        return State.FAILED, error.message
+    except Exception:  # one that breaks stops no other (D12)
+        log.exception("%s failed at %s", job, item.name)
+        return State.FAILED, "The hub could not do this one. Its log says why."
+
+
+def _leave(job: BulkJob, why: str, states: Iterable[str] = OPEN) -> None:
+    job.items.filter(state__in=states).update(state=State.NOT_TRIED, text=why)
+
+
+def _close(job: BulkJob) -> None:
+    job.ended = timezone.now()
+    BulkJob.objects.filter(pk=job.pk, ended=None).update(ended=job.ended)
+
+
+def forget() -> None:
+    """Results are kept for a week."""
+    BulkJob.objects.filter(ended__lt=timezone.now() - KEPT).delete()
