@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ocmconsole.kubeapi.bulkjobs import Act
-    from ocmconsole.kubeapi.models import BulkJob
+    from ocmconsole.kubeapi.models import BulkItem, BulkJob
 
 SHOWN = 50
 
@@ -51,7 +51,7 @@ def job(request: HttpRequest, pk: UUID) -> HttpResponse:
         "act": act,
         "word": _word(found, act),
         "percent": 100 * (found.count - found.open) // max(found.count, 1),
-        "rows": [_row(item, act) for item in found.items.order_by("pk")],
+        "rows": [_row(item, act) for item in _items(found)],
         "back": reverse(act.back[0]),
         "can_undo": bulkjobs.can_undo(found),
         "undo_until": found.ended + bulkjobs.UNDO if found.ended else None,
@@ -59,7 +59,13 @@ def job(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "bulk/job.html", context)
 
 
-def _row(item: Any, act: Act) -> dict[str, Any]:
+def _items(job: Any) -> list[BulkItem]:
+    """In their order while it goes on, so that nothing jumps; afterwards first what was not done."""
+    items = list(job.items.order_by("pk"))
+    return items if job.open else sorted(items, key=lambda item: item.state == bulkjobs.State.DONE)
+
+
+def _row(item: BulkItem, act: Act) -> dict[str, Any]:
     return {
         "name": item.name,
         "state": item.state,
