@@ -58,9 +58,10 @@ class Shot:
 
 def _select_safe(page: Page) -> None:
     """As a person does who has read them."""
-    for box in page.locator("#rows input[data-verdict=safe]").all()[:4]:
+    boxes = page.locator("#rows input[data-verdict=safe]").all()[:4]
+    for box in boxes:
         box.check()
-    page.locator("#bar b").wait_for()
+    page.locator("#bar b", has_text=f"{len(boxes)} of").wait_for()
 
 
 def _preview(page: Page) -> None:
@@ -82,10 +83,12 @@ def _maintain_several(page: Page) -> None:
 
 
 def _label_many(page: Page) -> None:
-    """Begun, and not yet done."""
+    """Begun, and not yet done; each time with a label that none of them has yet."""
     names = [link.inner_text() for link in page.locator("#clusters .oc-name").all()]
     page.goto("?".join((page.url + "_bulk/", urlencode([("act", "label"), *(("cluster", name) for name in names)]))))
-    page.get_by_label("Key").fill("cost-centre")
+    page.get_by_label("Key").fill(
+        "owner" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "cost-centre"
+    )
     page.get_by_label("Value").fill("4711")
     if (count := page.get_by_label("Type how many clusters it concerns")).count():
         count.fill(re.sub(r"\D", "", page.locator("form button[type=submit]").last.inner_text()))
@@ -131,8 +134,6 @@ PAGES: Mapping[str, Shot] = {
     "clusters": Shot("/clusters/"),
     "clusters-selected": Shot("/clusters/", act=_select_clusters),
     "clusters-maintenance": Shot("/clusters/", act=_maintain_several),
-    "bulk": Shot("/clusters/", act=_label_many),
-    "bulk-acts": Shot("/bulk/"),
     "cluster": Shot(TENDED, ROW),
     "cluster-silent": Shot(SILENT, ROW),
     "cluster-health": Shot(TENDED, ROW, "health/"),
@@ -195,6 +196,8 @@ PAGES: Mapping[str, Shot] = {
     "not-found": Shot("/clusters/nobody/"),
     "admin": Shot("/admin/"),
 }
+# What they do shows elsewhere, so they come last.
+CHANGING: Mapping[str, Shot] = {"bulk": Shot("/clusters/", act=_label_many), "bulk-acts": Shot("/bulk/")}
 LOGIN = Shot("/login/")
 ON_PHONES = ("overview", "approvals", "request", "clusters", "cluster", "sets", "wizard")
 
@@ -240,6 +243,10 @@ def shoot(url: str, password: str) -> None:
             with _console(browser, url, password, theme, NARROW) as console:
                 console.sign_in_with_the_form()
                 done |= {_take(console, name, PAGES[name], f"{theme}-phone") for name in ON_PHONES}
+        for theme in THEMES:
+            with _console(browser, url, password, theme, WIDE) as console:
+                console.sign_in_with_the_form()
+                done |= {_take(console, name, shot, theme) for name, shot in CHANGING.items()}
         browser.close()
     for picture in set(SCREENS.glob("*.png")) - done:
         picture.unlink()
