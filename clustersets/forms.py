@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 
 from ocmconsole.kubeapi.bulkjobs import MOST
+from ocmconsole.kubeapi.names import value_flaws
 from ocmconsole.kubeapi.selectors import LabelSelector
 
 if TYPE_CHECKING:
@@ -154,4 +155,6 @@ class MoveForm(forms.Form):
         pairs = [part.partition("=") for part in self.cleaned_data["seen"].split(",") if part]
         if len(pairs) > MOST:
             raise forms.ValidationError(f"At most {MOST} clusters move at a time.")
+        if not pairs or any(not name or [*value_flaws(name), *value_flaws(before)] for name, _, before in pairs):
+            raise forms.ValidationError("This page is damaged; open it again.")
         return {name: before for name, _, before in pairs}

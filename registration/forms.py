@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from django import forms
 from django.utils import timezone
 
+from ocmconsole.kubeapi.names import value_flaws
 from registration import later
 from registration.decisions import FINGERPRINT
 from registration.facts import Verdict
@@ -41,9 +42,10 @@ def unpacked(text: str) -> tuple[str, Seen]:
     """Raises ValidationError; what somebody made up fits nothing and is stale."""
     pairs = _pairs(text)
     requests = {key.removeprefix("of "): value for key, value in pairs.items() if key.startswith("of ")}
-    if "name" not in pairs or "\0" in text:
+    name = pairs.get("name", "")
+    if not name or any(value_flaws(name)) or any("\0" in part for part in (*pairs, *pairs.values())):
         raise forms.ValidationError(DAMAGED)
-    return pairs["name"], Seen(pairs.get("cluster", ""), requests)
+    return name, Seen(pairs.get("cluster", ""), requests)
 
 
 def packed_requests(seen: Seen) -> str:

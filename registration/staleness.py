@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
-from clusters.kinds import MANAGED_CLUSTER, spec_of
-from clusters.taints import is_kept_by_hub, taints_of
+from clusters.health import UNAVAILABLE, UNREACHABLE
+from clusters.kinds import API_RESOURCE_CLEANUP, MANAGED_CLUSTER, RESOURCE_CLEANUP, finalizers_of, spec_of
+from clusters.taints import taints_of
 from ocmconsole.kubeapi import audit, rows
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 STALE = "The request changed while you were reading it; nothing was done."
 ACCEPTED = "spec.hubAcceptsClient"
 LONGEST_VERSION = 18
-BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields", "finalizers"})
+BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields"})
+OWN_FINALIZERS = (API_RESOURCE_CLEANUP, RESOURCE_CLEANUP)
+OWN_TAINTS = (UNREACHABLE, UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,12 @@ def is_present(seen: Seen, row: Resource | None, waiting: Iterable[Versioned]) -
 def as_read(doc: Doc) -> Doc:
     """A ManagedCluster without what changes when the hub takes it into its care (H4, H21)."""
     metadata = {name: value for name, value in doc["metadata"].items() if name not in BOOKKEEPING}
-    spec = {**spec_of(doc), "taints": [taint for taint in taints_of(doc) if not is_kept_by_hub(taint["key"])]}
-    return {**doc, "metadata": metadata, "spec": spec}
+    metadata["finalizers"] = [each for each in finalizers_of(doc) if each not in OWN_FINALIZERS]
+    return {**doc, "metadata": metadata, "spec": {**spec_of(doc), "taints": list(filterfalse(_is_own, taints_of(doc)))}}
+
+
+def _is_own(taint: Doc) -> bool:
+    return {name: value for name, value in taint.items() if name != "timeAdded"} in OWN_TAINTS
 
 
 def told(name: str, seen: Seen) -> str:

@@ -55,7 +55,8 @@ def bulk_act(request: HttpRequest) -> HttpResponse:
     sent = request.POST if request.method == "POST" else request.GET
     if sent.get("act") not in set(Act):
         raise Http404("There is no such act on many clusters.")
-    act, names, actor = Act(sent["act"]), list(dict.fromkeys(sent.getlist("cluster"))), actor_of(request)
+    names = [name for name in dict.fromkeys(sent.getlist("cluster")) if "\0" not in name]
+    act, actor = Act(sent["act"]), actor_of(request)
     steps = bulk.plan(actor, act, names)
     possible = [step.name for step in steps if not step.obstacle]
     if request.method == "GET":

@@ -1,8 +1,8 @@
 """Acts on many objects: each is a write and a decision of its own, and what became of each is kept (console 4.12).
 
 Few are done while the person waits, many in the background: as the person, with the rights that he has when it is
-done. Invariant: an item that was acknowledged is tried, ended by its person, or told why not; one over which a worker
-died is tried again. Apps register their acts; the pages start jobs and show them.
+done. Invariant: an item that was acknowledged is done once, or told why not; over which a worker died, the audit knows
+whether it was done. Apps register their acts; the pages start jobs and show them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django.utils import timezone
 from ocmconsole.kubeapi import controllers, errors, workqueue
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import BulkItem, BulkJob
+from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
 from ocmconsole.kubeapi.session import actor_for
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ OPEN = (State.WAITING, State.RUNNING)
 FEW = 20  # each takes some hundredths of a second
 MOST = 500
 SLICE_SECONDS = 1.0  # then the reconcilers have their turn
+BUSY = timedelta(minutes=2)  # longer than any one act
 UNDO = timedelta(minutes=10)
 KEPT = timedelta(days=7)
 WORKER = "bulk_job"
@@ -44,9 +45,9 @@ Arguments = Mapping[str, Any]
 class Act:
     """``perform(actor, name, arguments)`` does one and says what it did, or raises ApiError.
 
-    ``permit`` raises Forbidden, and the first that does ends the job: whoever lacks it would be refused for all others
-    too. ``done`` completes "3 of 5 clusters …" and may name arguments: ``moved {where}``. ``page`` and ``back`` are
-    routes of one object and of their list. ``undo`` gives the items of the job that takes one back.
+    ``permit`` raises Forbidden, and the first that does ends the job (console 4.4). ``done`` completes "3 of 5 clusters
+    …" and may name arguments: ``moved {where}``. ``page`` and ``back`` are routes of one object and of their list.
+    ``undo`` gives the items of the job that takes one back.
     """
 
     name: str
@@ -102,9 +103,10 @@ def note(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: An
 
 def _job(actor: Actor, act: Act, items: Mapping[str, Arguments], arguments: Arguments) -> BulkJob:
     origin = {name: getattr(actor, name) for name in ("credential", "address", "user_agent", "request_id")}
-    job = BulkJob(user=actor.user, act=act.name, arguments=arguments, origin=origin, created=timezone.now())
+    person = get_user_model().objects.get(username=actor.user)
+    job = BulkJob(person=person, act=act.name, arguments=arguments, origin=origin, created=timezone.now())
     job.save()
-    rows = (BulkItem(job=job, name=name, given=given) for name, given in list(items.items())[:MOST])
+    rows = (BulkItem(job=job, name=name, given=given) for name, given in items.items())
     BulkItem.objects.bulk_create(rows)
     return job
 
@@ -120,7 +122,8 @@ def undo(actor: Actor, job: BulkJob) -> BulkJob | None:
     act = find(job.act)
     if act is None or act.undo is None or not can_undo(job):
         return None
-    BulkJob.objects.filter(pk=job.pk).update(undone=True)
+    if not BulkJob.objects.filter(pk=job.pk, undone=False).update(undone=True):
+        return None
     return start(actor, act, act.undo(job.items.filter(state=State.DONE)), where="back")
 
 
@@ -128,7 +131,7 @@ def can_undo(job: BulkJob) -> bool:
     act = find(job.act)
     if act is None or act.undo is None or job.undone or job.ended is None or timezone.now() >= job.ended + UNDO:
         return False
-    return bool(act.undo(job.items.filter(state=State.DONE)))
+    return not job.items.filter(state__in=OPEN).exists() and bool(act.undo(job.items.filter(state=State.DONE)))
 
 
 def jobs_of(actor: Actor) -> Any:
@@ -138,51 +141,88 @@ def jobs_of(actor: Actor) -> Any:
         "done": Count("items", filter=Q(items__state=State.DONE)),
         "open": Count("items", filter=Q(items__state__in=OPEN)),
     }
-    return BulkJob.objects.filter(user=actor.user).annotate(**counts).order_by("-created")
+    return BulkJob.objects.filter(person__username=actor.user).annotate(**counts).order_by("-created")
 
 
 # ---------------------------------------------------------------- in the background
+
+
+class Busy(Exception):
+    """Another worker is at the job, or has died over it."""
+
+    def __init__(self, over: timedelta) -> None:
+        super().__init__(over)
+        self.over = over
 
 
 @controllers.on_request
 def reconcile_bulk_job(key: Key) -> timedelta | None:
     """Go on with a job for a moment, until nothing of it waits; the audit has each item as its person's (D11)."""
     job = BulkJob.objects.filter(pk=key.name).first()
-    return None if job is None or advance(job, SLICE_SECONDS) else timedelta(0)
+    if job is None:
+        return None
+    try:
+        return None if advance(job, SLICE_SECONDS) else timedelta(0)
+    except Busy as busy:
+        return busy.over
 
 
 def advance(job: BulkJob, seconds: float = inf) -> bool:
-    """Do what waits, for so long but one at least; whether nothing waits any more."""
+    """Do what waits, for so long but one at least; whether nothing waits any more. Raises Busy."""
+    _take(job)
     act, actor, until = find(job.act), _person(job), monotonic() + seconds
     for number, item in enumerate(job.items.filter(state__in=OPEN).order_by("pk")):
         if number and monotonic() > until:
+            _let_go(job)
             return False
         if act is None or actor is None:
             _leave(job, "Who asked for it may not sign in any more." if act else "This hub knows no such act.")
             break
         if not BulkItem.objects.filter(pk=item.pk, state__in=OPEN).update(state=State.RUNNING):
             continue  # its person ended it meanwhile
-        item.state, item.text = _outcome(act, actor, job, item)
+        if item.state == State.RUNNING and _was_done(act, job, item):
+            item.state = State.DONE
+        else:
+            item.state, item.text = _outcome(act, actor, job, item)
         item.save(update_fields=["state", "text"])
+        BulkJob.objects.filter(pk=job.pk).update(busy_until=timezone.now() + BUSY)
         if item.state == State.REFUSED and act.permit is not None:
             _leave(job, "An earlier one was not permitted.")
             break
     _close(job)
+    _let_go(job)
     return True
 
 
+def _take(job: BulkJob) -> None:
+    now = timezone.now()
+    free = BulkJob.objects.filter(Q(busy_until=None) | Q(busy_until__lte=now), pk=job.pk)
+    if not free.update(busy_until=now + BUSY):
+        found = BulkJob.objects.filter(pk=job.pk).values_list("busy_until", flat=True).first()
+        raise Busy(max(found - now, timedelta(seconds=1)) if found else timedelta(seconds=1))
+
+
+def _let_go(job: BulkJob) -> None:
+    BulkJob.objects.filter(pk=job.pk).update(busy_until=None)
+
+
+def _was_done(act: Act, job: BulkJob, item: BulkItem) -> bool:
+    """A worker died over it: the audit entry is written with the act, or neither is."""
+    written = AuditEvent.objects.filter(request_id=job.origin["request_id"], resource=act.resource, name=item.name)
+    return written.filter(outcome=AuditEvent.Outcome.ALLOWED, time__gte=job.created).exists()
+
+
 def _person(job: BulkJob) -> Actor | None:
-    user = get_user_model().objects.filter(username=job.user, is_active=True).first()
-    return actor_for(user, door=Door.WEB, **job.origin) if user else None
+    return actor_for(job.person, door=Door.WEB, **job.origin) if job.person.is_active else None
 
 
 def _outcome(act: Act, actor: Actor, job: BulkJob, item: BulkItem) -> tuple[str, str]:
-    if act.permit is not None:
-        try:
-            act.permit(actor, item.name)
-        except errors.Forbidden as error:
-            return State.REFUSED, error.message
     try:
+        if act.permit is not None:
+            try:
+                act.permit(actor, item.name)
+            except errors.Forbidden as error:
+                return State.REFUSED, error.message
         return State.DONE, act.perform(actor, item.name, {**job.arguments, **item.given})
     except errors.Forbidden as error:
         return State.FAILED if act.permit is not None else State.REFUSED, error.message

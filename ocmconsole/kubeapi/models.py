@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
+from django.conf import settings
 from django.db import models
 
 from ocmconsole.kubeapi.kinds import Key
@@ -278,17 +279,19 @@ class BulkJob(models.Model):
     """An act on many objects that a person asked for, with what his request told of him (console 4.12)."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.CharField(max_length=320, db_index=True)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     act = models.CharField(max_length=40)
     arguments = models.JSONField(default=dict)
     # Credential, address, user agent and request id of whoever asked, for the audit of each item.
     origin = models.JSONField(default=dict)
     created = models.DateTimeField(db_index=True)
     ended = models.DateTimeField(null=True)
+    # Until then a worker is at it; one that died is over then.
+    busy_until = models.DateTimeField(null=True)
     undone = models.BooleanField(default=False)
 
     def __str__(self) -> str:
-        return f"{self.act} by {self.user}"
+        return f"{self.act} of {self.person_id}"
 
 
 class BulkItem(models.Model):

@@ -39,6 +39,9 @@ def preview(request: HttpRequest) -> HttpResponse:
     except ValidationError:
         return _preview(request, actor, act, [], problem=DAMAGED, status=400)
     names = [name for name, _ in chosen]
+    if not 0 < len(chosen) <= bulkjobs.MOST:
+        problem = f"At most {bulkjobs.MOST} are decided at once." if chosen else "Select requests first."
+        return _preview(request, actor, act, names, problem=problem, status=400)
     form = ReasonForm(request.POST)
     if act == DECLINE and not form.is_valid():
         return _preview(request, actor, act, names, form=form, status=400)

@@ -188,9 +188,10 @@ if (stamp && scopes.length) {
   addEventListener("online", resume);
   addEventListener("pagehide", close);
   setInterval(() => {
-    if (!live.due && Date.now() - live.heard > FALLBACK && live.state !== "live") live.due = Date.now();
+    if (!live.due && Date.now() - live.heard > FALLBACK && !["live", "signed out"].includes(live.state)) live.due = Date.now();
     // What goes on in the background leaves no notice when it fails.
-    if (!live.due && document.querySelector("[data-live-unfinished]") && performance.now() - live.began > SOONEST) soon(0);
+    const rested = performance.now() - live.began > Math.max(SOONEST, 3 * live.cost);
+    if (!live.due && rested && live.state !== "signed out" && document.querySelector("[data-live-unfinished]")) soon(0);
     if (live.due && Date.now() >= live.due) refresh();
     if (live.source && Date.now() - live.beat > SILENCE) lost();
     show();

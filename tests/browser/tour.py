@@ -282,7 +282,8 @@ known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
 known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
 known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
 known["ended"] = str(bulk.start(admin, bulk.Act.LABEL, [known["healthy"], known["removing"]], key="tour", value="1").pk)
-going = BulkJob.objects.create(user="admin", act="clusters.label", created=timezone.now())  # and nobody goes on with it
+# Nobody goes on with this one.
+going = BulkJob.objects.create(person=User.objects.get(username="admin"), act="clusters.label", created=timezone.now())
 for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("late", "waiting")):
     going.items.create(name=known[word], state=state, text="you may not" if state == "refused" else "")
 known["going"] = str(going.pk)

@@ -114,7 +114,9 @@ def _records() -> None:
     )
     HeartbeatDay.objects.create(cluster="vault-kx1", day=now.date(), cells=bytes(72), skews=bytes(48))
     Transition.objects.create(cluster="vault-kx1", at=now, turn=Transition.Turn.SILENT)
-    job = BulkJob.objects.create(pk=UUID(int=1), user="hiddenperson", act="clusters.label", created=now)
+    job = BulkJob.objects.create(
+        pk=UUID(int=1), person=User.objects.create_user("hiddenperson"), act="clusters.label", created=now
+    )
     BulkItem.objects.create(job=job, name="vault-kx1", text="secretevent")
     AuditEvent.objects.bulk_create(
         [

@@ -23,10 +23,10 @@ from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import models, verbs
+from ocmconsole.kubeapi import bulkjobs, models, verbs
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, BulkJob
 from ocmconsole.kubeapi.session import actor_for
 from registration import bulk, evidence, identity, inbox, queries, services, staleness
 from registration.evidence import Verdict
@@ -476,10 +476,11 @@ class TestDecision:
         make.settle()
         assert make.stored("web-1").hub_accepts_client == (act == "accept")
 
-    def test_a_taint_of_a_person_makes_a_page_stale(self, browser: Client) -> None:
+    @pytest.mark.parametrize("key", ["broken", "cluster.open-cluster-management.io/unavailable"])
+    def test_a_taint_of_a_person_makes_a_page_stale(self, browser: Client, key: str) -> None:
         asks("web-1", bearer())
         opened = seen(browser.get(f"{INBOX}web-1/"))
-        taint = {"key": "broken", "effect": "NoSelect"}
+        taint = {"key": key, "effect": "PreferNoSelect", "value": "mine"}
         make.edit(MANAGED_CLUSTER, "web-1", lambda doc: doc["spec"].setdefault("taints", []).append(taint))
         answer = browser.post(f"{INBOX}web-1/accept/", opened)
         assert answer.status_code == 409
@@ -664,11 +665,31 @@ class TestBulk:
         make.settle()
         assert "21 of 21 clusters accepted" in text(browser.get(answer.request["PATH_INFO"]))
 
-    @pytest.mark.parametrize("row", ["", "x", "name=%00", "cluster=1", "&" * 500, "name=a&of b=c"])
+    @pytest.mark.parametrize(
+        "row",
+        [
+            "",
+            "x",
+            "name=",
+            "name=%00",
+            "name=a/b",
+            "name=a%2Fb",
+            f"name={'a' * 300}",
+            "name=a&cluster=%00",
+            "cluster=1",
+            "&" * 500,
+        ],
+    )
     def test_a_damaged_page_does_nothing(self, browser: Client, row: str) -> None:
-        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row, "\0"]}, follow=True)
+        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row]}, follow=True)
         assert answer.status_code == 400
         assert "This page is damaged" in text(answer)
+
+    def test_none_and_too_many_are_refused(self, browser: Client) -> None:
+        for rows in ([], [f"name=web-{number}" for number in range(bulkjobs.MOST + 1)]):
+            answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows})
+            assert answer.status_code == 400
+            assert not BulkJob.objects.exists()
 
     def test_names_of_requests_may_hold_anything(self) -> None:
         asks("web-1", bearer(), request="a=b,c&d e+f;g")

@@ -126,6 +126,52 @@ class TestHowItRuns:
         make.settle()
         assert labelled(fleet) == fleet
 
+    @pytest.mark.contract("D11")
+    @pytest.mark.usefixtures("li")
+    def test_what_a_dead_worker_had_done_is_told_by_the_audit(self, fleet: list[str]) -> None:
+        """It died between the act and its result: to try again would find the label there, and call that a failure."""
+        job = label(fleet)
+        name = fleet[0]
+        bulk._add_label(actor(), name, TOLD)
+        job.items.filter(name=name).update(state=State.RUNNING)
+        make.settle()
+        assert states(job)[name] == State.DONE
+
+    @pytest.mark.usefixtures("li")
+    def test_two_workers_do_nothing_twice(self, fleet: list[str]) -> None:
+        job, seen = label(fleet), list[str]()
+
+        def perform(who: Actor, name: str, told: Mapping[str, Any]) -> str:
+            seen.append(name)
+            pause = bulkjobs.reconcile_bulk_job(Key("", str(job.pk)))  # another worker, meanwhile
+            assert pause is not None
+            assert pause > timedelta(minutes=1)
+            return ""
+
+        with pytest.MonkeyPatch.context() as patch:
+            register(patch, perform=perform)
+            bulkjobs.advance(job)
+        assert seen == fleet
+
+    @pytest.mark.usefixtures("li")
+    def test_what_a_dead_worker_held_is_free_after_two_minutes(self, fleet: list[str]) -> None:
+        job = label(fleet)
+        BulkJob.objects.update(busy_until=timezone.now() + timedelta(minutes=2))
+        make.settle()
+        assert labelled(fleet) == []
+        BulkJob.objects.update(busy_until=timezone.now())
+        go_on(job, 1)
+        assert labelled(fleet)
+
+    def test_it_stays_with_its_person_whatever_he_is_called(self, li: Client, fleet: list[str]) -> None:
+        job = label(fleet)
+        User.objects.filter(username="li").update(username="lee")
+        other = signed_in("li", is_superuser=True)
+        assert other.get(f"/bulk/{job.pk}/").status_code == 404
+        make.settle()
+        assert AuditEvent.objects.filter(name=fleet[0], request_id="r-1").latest("pk").user == "lee"
+        assert li.get(f"/bulk/{job.pk}/").status_code == 200
+
     @pytest.mark.usefixtures("li")
     def test_a_small_one_whose_process_died_is_gone_on_with(
         self, fleet: list[str], monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,7 @@ from guardian.shortcuts import assign_perm
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi.models import AuditEvent, BulkJob
+from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 
@@ -233,6 +233,16 @@ class TestMove:
         assert where("web-1") == "web"
         assert not admin.get(done.request["PATH_INFO"]).context["can_undo"]
         assert "Nothing was done." in text(undo(admin, done))
+
+    @pytest.mark.parametrize("seen", ["", ",,,", "a/b=web,c=web", "=web,c=web", "a" * 300 + "=web", "a\0=web"])
+    def test_a_damaged_page_moves_nothing(self, admin: Client, seen: str) -> None:
+        assert admin.post("/sets/_move/", {"to": "db", "seen": seen}).status_code == 400
+
+    def test_nothing_is_undone_while_one_is_under_way(self, admin: Client) -> None:
+        done = admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
+        BulkItem.objects.update(state=BulkItem.State.RUNNING)
+        assert "Nothing was done." in text(undo(admin, done))
+        assert where("web-1") == "db"
 
     def test_undo_leaves_alone_what_somebody_moved_again(self, admin: Client) -> None:
         done = admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
