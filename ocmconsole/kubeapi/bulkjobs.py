@@ -170,10 +170,16 @@ def reconcile_bulk_job(key: Key) -> timedelta | None:
 def advance(job: BulkJob, seconds: float = inf) -> bool:
     """Do what waits, for so long but one at least; whether nothing waits any more. Raises Busy."""
     _take(job)
+    try:
+        return _go_on(job, seconds)
+    finally:
+        BulkJob.objects.filter(pk=job.pk).update(busy_until=None)
+
+
+def _go_on(job: BulkJob, seconds: float) -> bool:
     act, actor, until = find(job.act), _person(job), monotonic() + seconds
     for number, item in enumerate(job.items.filter(state__in=OPEN).order_by("pk")):
         if number and monotonic() > until:
-            _let_go(job)
             return False
         if act is None or actor is None:
             _leave(job, "Who asked for it may not sign in any more." if act else "This hub knows no such act.")
@@ -190,7 +196,6 @@ def advance(job: BulkJob, seconds: float = inf) -> bool:
             _leave(job, "An earlier one was not permitted.")
             break
     _close(job)
-    _let_go(job)
     return True
 
 
@@ -200,10 +205,6 @@ def _take(job: BulkJob) -> None:
     if not free.update(busy_until=now + BUSY):
         found = BulkJob.objects.filter(pk=job.pk).values_list("busy_until", flat=True).first()
         raise Busy(max(found - now, timedelta(seconds=1)) if found else timedelta(seconds=1))
-
-
-def _let_go(job: BulkJob) -> None:
-    BulkJob.objects.filter(pk=job.pk).update(busy_until=None)
 
 
 def _was_done(act: Act, job: BulkJob, item: BulkItem) -> bool:
