@@ -7,15 +7,18 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
+from clusters import bulk
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.tasks import keep_sets
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, SECRET
-from ocmconsole.kubeapi import controllers, errors, kinds, verbs
+from ocmconsole.kubeapi import bulkjobs, controllers, errors, kinds, verbs
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import Revision
+from ocmconsole.kubeapi.models import BulkJob, Revision
+from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.kubeapi.store import Write
 from tests import factories as make
 from tests.fuzz import world
@@ -44,6 +47,7 @@ def fleet() -> None:
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "leaving"))
     sets()
     owners()
+    bulk.start(actor_for(User.objects.create_superuser("li")), bulk.Act.LABEL, ["fine", "ill"], key="a", value="c")
     keep_sets()
     make.sweep()
 
@@ -90,6 +94,7 @@ def everything_to_look_at() -> dict[str, set[Key]]:
             went = Write(kind, row.key, row, row.doc, None, make.ADMIN, "delete", "", "")
             for name, key in controllers.caused_by([came, went]):
                 found[name].add(key)
+    found[bulkjobs.WORKER] = {Key("", str(job.pk)) for job in BulkJob.objects.all()}  # no write asks for it
     return found
 
 
