@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters import roles, webhooks
-from clusters.kinds import API_RESOURCE_CLEANUP, GROUP, LEASE, MANAGED_CLUSTER, REGISTER, RESOURCE_CLEANUP, spec_of
+from clusters.kinds import GROUP, LEASE, MANAGED_CLUSTER, OWN_FINALIZERS, REGISTER, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.corekinds import rights, tokens
@@ -200,7 +200,7 @@ def _holds(old: Doc | None, new: Doc) -> Iterator[tuple[str, bool]]:
     before, after = old["metadata"] if old is not None else {}, new["metadata"]
     yield "metadata.ownerReferences", (before.get("ownerReferences") or []) != (after.get("ownerReferences") or [])
     lost = set(before.get("finalizers") or ()) - set(after.get("finalizers") or ())
-    yield "the hub's own metadata.finalizers", not lost.isdisjoint({API_RESOURCE_CLEANUP, RESOURCE_CLEANUP})
+    yield "the hub's own metadata.finalizers", not lost.isdisjoint(OWN_FINALIZERS)
 
 
 # ---------------------------------------------------------------- letting in

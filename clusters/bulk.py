@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.bulkjobs import Arguments
     from ocmconsole.kubeapi.models import BulkJob
 
-TYPED_ABOVE = 20
 NAMES_IN_COMMAND = 10
 
 

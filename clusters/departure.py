@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from clusters import removal, roles
-from clusters.kinds import API_RESOURCE_CLEANUP, RESOURCE_CLEANUP
+from clusters.kinds import OWN_FINALIZERS
 from clusters.models import ClusterFacts
 from ocmconsole.corekinds.models import ClusterRole
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # Beyond this many a list says how many more there are.
 SHOWN = 50
-OWN_FINALIZERS = (API_RESOURCE_CLEANUP, RESOURCE_CLEANUP)
 
 
 @dataclass(frozen=True, slots=True)

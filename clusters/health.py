@@ -47,6 +47,7 @@ LOOK_AGAIN = timedelta(seconds=5)
 NO_SELECT = "NoSelect"
 UNREACHABLE = {"key": f"{GROUP}/unreachable", "effect": NO_SELECT}
 UNAVAILABLE = {"key": f"{GROUP}/unavailable", "effect": NO_SELECT}
+OWN_TAINTS = (UNREACHABLE, UNAVAILABLE)
 
 SILENT = Condition(
     ConditionType.AVAILABLE,
@@ -275,7 +276,7 @@ def reconcile_taints(key: Key) -> None:
 def _taint(doc: Doc, wanted: Doc | None) -> None:
     """Others' taints stay, in their order."""
     present = _taints(doc)
-    unwanted = [taint for taint in (UNREACHABLE, UNAVAILABLE) if taint is not wanted]
+    unwanted = [taint for taint in OWN_TAINTS if taint is not wanted]
     kept = [taint for taint in present if not any(_equal(taint, other) for other in unwanted)]
     if wanted is not None and not any(_equal(taint, wanted) for taint in kept):
         kept.append(dict(wanted))
@@ -285,6 +286,11 @@ def _taint(doc: Doc, wanted: Doc | None) -> None:
         doc.setdefault("spec", {})["taints"] = kept
     else:
         doc["spec"].pop("taints")
+
+
+def is_own(taint: Doc) -> bool:
+    """Whether the hub puts it there and takes it away."""
+    return any(_equal(taint, own) for own in OWN_TAINTS)
 
 
 def _equal(taint: Doc, other: Doc) -> bool:

@@ -30,6 +30,7 @@ LEASE_NAME = "managed-cluster-lease"
 # What holds a deleted cluster until its rights are gone (H4), and until what is in its namespace is (H27).
 API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
 RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
+OWN_FINALIZERS = (API_RESOURCE_CLEANUP, RESOURCE_CLEANUP)  # of the hub on a ManagedCluster
 DEFAULT_LEASE_SECONDS = 60
 SECOND = 1_000_000
 VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)

@@ -37,6 +37,7 @@ MOVE = bulkjobs.register(
         back=("clustersets:list", "Sets"),
         perform=_move,
         undo=_back,
+        undone={"where": "back"},
     )
 )
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from clusters import queries as clusters
 from clusters import rights as cluster_rights
-from clusters.bulk import TYPED_ABOVE
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import bindings, membership, queries, reach, rights
 from ocmconsole.kubeapi import bulkjobs
@@ -60,7 +59,7 @@ class Plan:
 
     @property
     def must_be_typed(self) -> bool:
-        return len(self.possible) > TYPED_ABOVE
+        return len(self.possible) > bulkjobs.TYPED_ABOVE
 
 
 def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:

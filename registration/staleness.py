@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
-from clusters.health import UNAVAILABLE, UNREACHABLE
-from clusters.kinds import API_RESOURCE_CLEANUP, MANAGED_CLUSTER, RESOURCE_CLEANUP, finalizers_of, spec_of
+from clusters import health
+from clusters.kinds import MANAGED_CLUSTER, OWN_FINALIZERS, finalizers_of, spec_of
 from clusters.taints import taints_of
 from ocmconsole.kubeapi import audit, rows
 from ocmconsole.kubeapi.kinds import Key
@@ -36,8 +35,6 @@ STALE = "The request changed while you were reading it; nothing was done."
 ACCEPTED = "spec.hubAcceptsClient"
 LONGEST_VERSION = 18
 BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields"})
-OWN_FINALIZERS = (API_RESOURCE_CLEANUP, RESOURCE_CLEANUP)
-OWN_TAINTS = (UNREACHABLE, UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +79,8 @@ def as_read(doc: Doc) -> Doc:
     """A ManagedCluster without what changes when the hub takes it into its care (H4, H21)."""
     metadata = {name: value for name, value in doc["metadata"].items() if name not in BOOKKEEPING}
     metadata["finalizers"] = [each for each in finalizers_of(doc) if each not in OWN_FINALIZERS]
-    return {**doc, "metadata": metadata, "spec": {**spec_of(doc), "taints": list(filterfalse(_is_own, taints_of(doc)))}}
-
-
-def _is_own(taint: Doc) -> bool:
-    return {name: value for name, value in taint.items() if name != "timeAdded"} in OWN_TAINTS
+    taints = [taint for taint in taints_of(doc) if not health.is_own(taint)]
+    return {**doc, "metadata": metadata, "spec": {**spec_of(doc), "taints": taints}}
 
 
 def told(name: str, seen: Seen) -> str:

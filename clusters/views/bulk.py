@@ -36,11 +36,11 @@ class CountForm(forms.Form):
     def __init__(self, count: int, *args: Any, **options: Any) -> None:
         self.count = count
         super().__init__(*args, **options)
-        self.fields["typed"].required = count > bulk.TYPED_ABOVE
+        self.fields["typed"].required = count > bulkjobs.TYPED_ABOVE
 
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"]
-        if self.count > bulk.TYPED_ABOVE and typed.strip() != str(self.count):
+        if self.count > bulkjobs.TYPED_ABOVE and typed.strip() != str(self.count):
             raise forms.ValidationError(f"It concerns {self.count} clusters. Type that number.")
         return typed
 
@@ -93,7 +93,7 @@ def _page(
         "possible": possible,
         "form": form,
         "count": count,
-        "must_be_typed": len(possible) > bulk.TYPED_ABOVE,
+        "must_be_typed": len(possible) > bulkjobs.TYPED_ABOVE,
         "too_many": TOO_MANY if len(names) > bulkjobs.MOST else "",
         "commands": bulk.commands(actor_of(request), act, possible, **told) if possible else [],
     }

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
-from clusters.bulk import NAMES_IN_COMMAND, TYPED_ABOVE
+from clusters.bulk import NAMES_IN_COMMAND
 from clusters.views.refusals import plain
 from clustersets import bulk, moves, queries, services
 from clustersets.forms import MoveForm
@@ -52,7 +52,7 @@ def _move(request: HttpRequest, names: list[str]) -> HttpResponse:
     if not form.is_valid():
         return _page(request, actor, form, names, "", status=400)
     seen, to = form.cleaned_data["seen"], form.cleaned_data["to"]
-    if len(seen) > TYPED_ABOVE and form.cleaned_data["typed"] != str(len(seen)):
+    if len(seen) > bulkjobs.TYPED_ABOVE and form.cleaned_data["typed"] != str(len(seen)):
         form.add_error("typed", f"{len(seen)} clusters would move. Type that number.")
         return _page(request, actor, form, list(seen), to, status=400)
     if len(seen) == 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
 from time import monotonic
@@ -32,6 +32,7 @@ State = BulkItem.State
 OPEN = (State.WAITING, State.RUNNING)
 FEW = 20  # each takes some hundredths of a second
 MOST = 500
+TYPED_ABOVE = 20  # so many are confirmed by typing how many they are
 SLICE_SECONDS = 1.0  # then the reconcilers have their turn
 BUSY = timedelta(minutes=2)  # longer than any one act
 UNDO = timedelta(minutes=10)
@@ -47,7 +48,7 @@ class Act:
 
     ``permit`` raises Forbidden, and the first that does ends the job (console 4.4). ``done`` completes "3 of 5 clusters
     …" and may name arguments: ``moved {where}``. ``page`` and ``back`` are routes of one object and of their list.
-    ``undo`` gives the items of the job that takes one back.
+    ``undo`` gives the items of the job that takes one back, ``undone`` its arguments.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Act:
     perform: Callable[[Actor, str, Arguments], str]
     permit: Callable[[Actor, str], None] | None = None
     undo: Callable[[Iterable[BulkItem]], dict[str, dict[str, Any]]] | None = None
+    undone: Arguments = field(default_factory=dict)
 
 
 _acts: dict[str, Act] = {}
@@ -119,19 +121,24 @@ def end(job: BulkJob) -> None:
 
 def undo(actor: Actor, job: BulkJob) -> BulkJob | None:
     """Take back what was done, each if nobody has changed it since. None when it is too late for that."""
-    act = find(job.act)
-    if act is None or act.undo is None or not can_undo(job):
+    act, items = find(job.act), _way_back(job)
+    if act is None or not items or not BulkJob.objects.filter(pk=job.pk, undone=False).update(undone=True):
         return None
-    if not BulkJob.objects.filter(pk=job.pk, undone=False).update(undone=True):
-        return None
-    return start(actor, act, act.undo(job.items.filter(state=State.DONE)), where="back")
+    return start(actor, act, items, **act.undone)
 
 
 def can_undo(job: BulkJob) -> bool:
+    return bool(_way_back(job))
+
+
+def _way_back(job: BulkJob) -> dict[str, dict[str, Any]]:
+    """The items of the job that would take this one back; none when it cannot be, or not any more."""
     act = find(job.act)
     if act is None or act.undo is None or job.undone or job.ended is None or timezone.now() >= job.ended + UNDO:
-        return False
-    return not job.items.filter(state__in=OPEN).exists() and bool(act.undo(job.items.filter(state=State.DONE)))
+        return {}
+    if job.items.filter(state__in=OPEN).exists():
+        return {}
+    return act.undo(job.items.filter(state=State.DONE))
 
 
 def jobs_of(actor: Actor) -> Any:
@@ -147,36 +154,25 @@ def jobs_of(actor: Actor) -> Any:
 # ---------------------------------------------------------------- in the background
 
 
-class Busy(Exception):
-    """Another worker is at the job, or has died over it."""
-
-    def __init__(self, over: timedelta) -> None:
-        super().__init__(over)
-        self.over = over
-
-
 @controllers.on_request
 def reconcile_bulk_job(key: Key) -> timedelta | None:
     """Go on with a job for a moment, until nothing of it waits; the audit has each item as its person's (D11)."""
     job = BulkJob.objects.filter(pk=key.name).first()
-    if job is None:
-        return None
-    try:
-        return None if advance(job, SLICE_SECONDS) else timedelta(0)
-    except Busy as busy:
-        return busy.over
+    return advance(job, SLICE_SECONDS) if job is not None else None
 
 
-def advance(job: BulkJob, seconds: float = inf) -> bool:
-    """Do what waits, for so long but one at least; whether nothing waits any more. Raises Busy."""
-    _take(job)
+def advance(job: BulkJob, seconds: float = inf) -> timedelta | None:
+    """Do what waits, for so long but one at least. When to look again; None when nothing waits any more."""
+    if busy := _taken(job):
+        return busy
     try:
-        return _go_on(job, seconds)
+        return None if _go_on(job, seconds) else timedelta(0)
     finally:
         BulkJob.objects.filter(pk=job.pk).update(busy_until=None)
 
 
 def _go_on(job: BulkJob, seconds: float) -> bool:
+    """Whether nothing waits any more."""
     act, actor, until = find(job.act), _person(job), monotonic() + seconds
     for number, item in enumerate(job.items.filter(state__in=OPEN).order_by("pk")):
         if number and monotonic() > until:
@@ -199,12 +195,14 @@ def _go_on(job: BulkJob, seconds: float) -> bool:
     return True
 
 
-def _take(job: BulkJob) -> None:
+def _taken(job: BulkJob) -> timedelta | None:
+    """None when the job is ours from now on; else for how long another worker is at it, or has died over it."""
     now = timezone.now()
     free = BulkJob.objects.filter(Q(busy_until=None) | Q(busy_until__lte=now), pk=job.pk)
-    if not free.update(busy_until=now + BUSY):
-        found = BulkJob.objects.filter(pk=job.pk).values_list("busy_until", flat=True).first()
-        raise Busy(max(found - now, timedelta(seconds=1)) if found else timedelta(seconds=1))
+    if free.update(busy_until=now + BUSY):
+        return None
+    found = BulkJob.objects.filter(pk=job.pk).values_list("busy_until", flat=True).first()
+    return max((found or now) - now, timedelta(seconds=1))
 
 
 def _was_done(act: Act, job: BulkJob, item: BulkItem) -> bool:

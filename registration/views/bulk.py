@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.actor import Actor
 
-# So many are confirmed by typing how many they are (4.12).
-COUNTED_FROM = 21
 ACCEPT, DECLINE = "accept", "decline"
 
 
@@ -45,7 +43,7 @@ def preview(request: HttpRequest) -> HttpResponse:
     form = ReasonForm(request.POST)
     if act == DECLINE and not form.is_valid():
         return _preview(request, actor, act, names, form=form, status=400)
-    if len(chosen) >= COUNTED_FROM and request.POST.get("count", "").strip() != str(len(chosen)):
+    if len(chosen) > bulkjobs.TYPED_ABOVE and request.POST.get("count", "").strip() != str(len(chosen)):
         return _preview(request, actor, act, names, problem=f"Type {len(chosen)} to confirm.", form=form, status=400)
     if act == ACCEPT:
         job = bulk.accept(actor, chosen)
@@ -75,7 +73,7 @@ def _preview(
         "left_out": [row for row in present if row.name in wanted and not row.can_select],
         "over": sums.count - len(rows),
         "form": form or ReasonForm(),
-        "must_count": len(rows) >= COUNTED_FROM,
+        "must_count": len(rows) > bulkjobs.TYPED_ABOVE,
         "problem": problem,
         "joined": " ".join(row.name for row in rows),
     }
