@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from allauth.account.admin import EmailAddress
 from allauth.mfa.admin import Authenticator
 from allauth.socialaccount.admin import SocialAccount, SocialApp, SocialToken
-from allauth.usersessions.admin import UserSession
 from django.contrib import admin
 from django.contrib.admin.forms import AdminPasswordChangeForm as OwnPasswordForm
 from django.contrib.auth import update_session_auth_hash
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
 
 # What signs in as somebody is his own affair, or goes through services: none of it is edited here.
-admin.site.unregister([User, Group, EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken, UserSession])
+admin.site.unregister([User, Group, EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
 
 
 class Holder(Audited):

@@ -1,8 +1,16 @@
-"""The project's own app: management commands and template tags."""
+"""The project's own app: management commands and template tags, and what every process does at its start."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from django.apps import AppConfig
+from django.conf import settings
+
+from ocmconsole.corekinds import home
+
+# What SQLite keeps beside its file, with the mode of the file.
+SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 class ConsoleConfig(AppConfig):
@@ -11,6 +19,10 @@ class ConsoleConfig(AppConfig):
     verbose_name = "ocmconsole"
 
     def ready(self) -> None:
-        """Make this project's Celery the current one, to whose broker pokes go; hear what allauth has written."""
+        """Protect the files; make this project's Celery the current one; listen to allauth's signals."""
+        database = settings.DATABASES["default"]
+        is_file = database["ENGINE"] == "django.db.backends.sqlite3"
+        files = [Path(f"{database['NAME']}{suffix}") for suffix in SQLITE_FILES] if is_file else []
+        home.protect(settings.OCMCONSOLE_HOME, *files)
         from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
         from ocmconsole.signin import records  # noqa: F401, PLC0415 - it listens to allauth

@@ -112,11 +112,9 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
-    "allauth.usersessions",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
 ]
@@ -229,7 +227,6 @@ MFA_FORMS = {
     "authenticate_webauthn": "ocmconsole.signin.forms.SecondPasskeyForm",
     "reauthenticate_webauthn": "ocmconsole.signin.forms.ConfirmPasskeyForm",
 }
-USERSESSIONS_ADAPTER = "ocmconsole.signin.adapters.Sessions"
 SOCIALACCOUNT_ADAPTER = "ocmconsole.signin.adapters.SingleSignOn"
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
@@ -248,6 +245,7 @@ SOCIALACCOUNT_PROVIDERS = {
     }
 }
 
+SESSION_ENGINE = "ocmconsole.signin.sessions"
 SESSION_COOKIE_NAME = "ocmconsole_session"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = int(OCMCONSOLE_SESSION_LIFETIME.total_seconds())  # signin.lifetime ends it sooner

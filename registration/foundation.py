@@ -59,7 +59,6 @@ BOOTSTRAP_RULES: list[Doc] = [
 def ensure() -> None:
     """Bring home and database to where a hub can serve."""
     home = settings.OCMCONSOLE_HOME
-    home.mkdir(parents=True, exist_ok=True)
     ca.ensure(home, serving_names())
     defaults.ensure(CONTROLLER)
     _ensure_registration_objects()

@@ -19,15 +19,15 @@ REQUEST_ID = "ocmconsole.request_id"  # in the environ: one id a request
 
 def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     """Who is signed in."""
-    return actor_for(request.user, door=door, credential=f"session:{request.user.pk}", **_seen(request))
+    return actor_for(request.user, door=door, credential=f"session:{request.user.pk}", **seen(request))
 
 
 def stranger(request: HttpRequest) -> Actor:
     """Who is not signed in, or not yet."""
-    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=Door.WEB, **_seen(request))
+    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=Door.WEB, **seen(request))
 
 
-def _seen(request: HttpRequest) -> dict[str, Any]:
+def seen(request: HttpRequest) -> dict[str, Any]:
     """What the console sees of whoever is there."""
     return {
         "address": request.META.get("REMOTE_ADDR", ""),

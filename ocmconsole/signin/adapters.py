@@ -15,7 +15,6 @@ from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.usersessions.adapter import DefaultUserSessionsAdapter
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
@@ -129,10 +128,3 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as abov
         accounts.save_user(replace(seen, user=hub.user, groups=hub.groups), user)
         sociallogin.save(request)
         return user
-
-
-class Sessions(DefaultUserSessionsAdapter):  # type: ignore[misc] # as above
-    def end_sessions(self, sessions: list[Any]) -> None:
-        super().end_sessions(sessions)
-        if sessions:
-            records.signed_out(context.request, others=len(sessions))

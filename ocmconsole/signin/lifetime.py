@@ -57,7 +57,7 @@ class LifetimeMiddleware:
                 logout(request)
                 messages.info(request, "Your session has ended. Sign in to go on.")
             elif BEGAN not in request.session:
-                request.session[BEGAN] = request.session[ACTIVE] = time.time()
+                begin(request.session)
             elif is_deed(request):
                 note(request.session)
         return self.get_response(request)
@@ -67,6 +67,11 @@ def is_deed(request: HttpRequest) -> bool:
     """Somebody opened a page or sent a form: browsers tell that from what scripts fetch, live updates for instance."""
     mode = request.headers.get("Sec-Fetch-Mode", "navigate")
     return mode == "navigate" or "HX-Request" in request.headers or request.method not in {"GET", "HEAD"}
+
+
+def begin(session: Any) -> None:
+    """Somebody has signed in."""
+    session[BEGAN] = session[ACTIVE] = time.time()
 
 
 def note(session: Any) -> None:

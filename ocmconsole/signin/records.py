@@ -12,12 +12,14 @@ from allauth.account.internal.flows.login import get_authentication_records
 from allauth.mfa import signals
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 
 from ocmconsole.kubeapi import audit, permissions
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.permissions import place_of
-from ocmconsole.kubeapi.session import actor_of, stranger
+from ocmconsole.kubeapi.session import actor_of, seen, stranger
+from ocmconsole.signin import lifetime, sessions
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -59,6 +61,14 @@ def refused(request: HttpRequest, reason: str, *, name: str = "") -> None:
 def changed(request: HttpRequest, user: User, side: str, authenticator: Authenticator) -> None:
     diff = {"path": KINDS[authenticator.type], side: str(authenticator)}
     permissions.entry(actor_of(request), "user:update", place_of(user), diff=[diff]).save()
+
+
+@receiver(user_logged_in)
+def _begun(request: HttpRequest, **_: Any) -> None:
+    """What the list of sessions shows; and sessions that have expired go."""
+    lifetime.begin(request.session)
+    request.session[sessions.SEEN] = {name: value for name, value in seen(request).items() if name != "request_id"}
+    sessions.SessionStore.clear_expired()
 
 
 @receiver(signals.authenticator_added)

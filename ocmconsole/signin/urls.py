@@ -9,7 +9,7 @@ from allauth.mfa.totp import views as app
 from allauth.mfa.webauthn import views as passkeys
 from allauth.socialaccount import views as social
 from django.conf import settings
-from django.urls import include, path
+from django.urls import path
 
 from ocmconsole.signin import lifetime, views
 from ocmconsole.signin.stepup import asking_everybody
@@ -45,7 +45,7 @@ urlpatterns = [
     path("account/passkeys/", passkeys.list_webauthn, name="mfa_list_webauthn"),
     path("account/passkeys/login/", passkeys.login_webauthn, name="mfa_login_webauthn"),
     path("account/passkeys/reauthenticate/", passkeys.reauthenticate_webauthn, name="mfa_reauthenticate_webauthn"),
-    path("account/sessions/", include("allauth.usersessions.urls")),
+    path("account/sessions/", views.browsers, name="sessions"),
 ]
 
 if settings.OCMCONSOLE_OIDC_ISSUER:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from allauth.account.views import LoginView, PasswordChangeView
 from allauth.mfa.base.views import IndexView
 from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.openid_connect import views as openid
-from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.decorators.http import require_http_methods
 from requests import RequestException
 
-from ocmconsole.signin import records
+from ocmconsole.signin import records, sessions
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import User
     from django.http.response import HttpResponseBase
 
 logger = logging.getLogger(__name__)
@@ -51,7 +54,7 @@ class Account(IndexView):  # type: ignore[misc] # as above
         return context | {
             "passkeys_work": passkeys_work(self.request),
             "connected": settings.OCMCONSOLE_OIDC_NAME if SocialAccount.objects.filter(user=user).exists() else "",
-            "session_count": len(UserSession.objects.purge_and_list(user)),
+            "session_count": len(sessions.of(user)),
         }
 
 
@@ -71,6 +74,20 @@ class ChangePassword(PasswordChangeView):  # type: ignore[misc] # as above
         response: HttpResponse = super().form_invalid(form)
         response.status_code = 400
         return response
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def browsers(request: HttpRequest) -> HttpResponse:
+    """Where the person is signed in; a POST ends every session but this one."""
+    user, key = cast("User", request.user), request.session.session_key or ""
+    if request.method == "POST":
+        if ended := sessions.end_others(user, key):
+            records.signed_out(request, others=ended)
+        messages.info(request, "The other sessions have ended.")
+        return redirect("sessions")
+    rows = [{"session": each, "is_current": each.belongs_to(key)} for each in sessions.of(user)]
+    return render(request, "account/sessions.html", {"rows": rows, "session_count": len(rows)})
 
 
 def passkeys_work(request: HttpRequest) -> bool:

@@ -1,0 +1,60 @@
+"""Django's database sessions with keys that are stored as digests (SESSION_ENGINE), and the sessions of a person.
+
+Invariant: what the database holds signs nobody in. Only the cookie has the key; ``models.KeyField`` turns each key that
+reaches a query into its digest, also one that was read from the database and sent back.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends import db
+
+from ocmconsole.signin.lifetime import BEGAN
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from ocmconsole.models import Session
+
+SEEN = "session_seen"  # address and browser of the sign-in
+
+
+class SessionStore(db.SessionStore):
+    """Raises what Django's does: UpdateError for a session that was ended meanwhile."""
+
+    @classmethod
+    def get_model_class(cls) -> type[Session]:
+        from ocmconsole.models import Session  # noqa: PLC0415 - Django imports the engine before there are models
+
+        return Session
+
+    def create_model_instance(self, data: dict[str, Any]) -> Session:
+        return _described(super().create_model_instance(data), data)
+
+    async def acreate_model_instance(self, data: dict[str, Any]) -> Session:
+        return _described(await super().acreate_model_instance(data), data)
+
+
+def _described(row: Any, data: dict[str, Any]) -> Session:
+    """The row with the columns that the list of sessions shows."""
+    session: Session = row
+    seen = data.get(SEEN) or {}
+    session.user_id = int(data[SESSION_KEY]) if SESSION_KEY in data else None
+    session.address, session.user_agent = seen.get("address", ""), seen.get("user_agent", "")
+    session.began = datetime.fromtimestamp(data[BEGAN], UTC) if BEGAN in data else None
+    return session
+
+
+def of(user: User) -> list[Session]:
+    """Where the person is signed in, the oldest first. A session from before the present password signs nobody in."""
+    rows = SessionStore.get_model_class().objects.filter(user=user, expire_date__gt=datetime.now(UTC))
+    present = user.get_session_auth_hash()
+    return [row for row in rows.order_by("began") if row.get_decoded().get(HASH_SESSION_KEY) == present]
+
+
+def end_others(user: User, key: str) -> int:
+    """End every session of the person but the one with this key; returns how many were ended."""
+    return SessionStore.get_model_class().objects.filter(user=user).exclude(session_key=key).delete()[0]
