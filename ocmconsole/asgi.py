@@ -19,6 +19,8 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up before its handler is made
 
+from ocmconsole.intake import Limits  # noqa: E402
+from ocmconsole.kubeapi import authentication, session  # noqa: E402
 from ocmconsole.lanes import Lane, django_handler  # noqa: E402
 from ocmconsole.listeners import API, CONSOLE  # noqa: E402
 
@@ -26,8 +28,13 @@ API_THREADS = 8  # more only wait for each other: Python runs one at a time, SQL
 CONSOLE_THREADS = 4  # apart, so that slow pages and slow readers of files never hold up an agent
 
 _handle = django_handler()
-api_application = Lane(API, _handle, threads=API_THREADS)
-console_application = Lane(CONSOLE, _handle, threads=CONSOLE_THREADS)
+_limits = Limits(
+    stranger_body=settings.OCMCONSOLE_LIMIT_STRANGER_BODY,
+    bodies=settings.OCMCONSOLE_LIMIT_BODIES,
+    stranger_bodies=settings.OCMCONSOLE_LIMIT_STRANGER_BODIES,
+)
+api_application = Lane(API, _handle, threads=API_THREADS, judge=authentication.is_known, limits=_limits)
+console_application = Lane(CONSOLE, _handle, threads=CONSOLE_THREADS, judge=session.is_known, limits=_limits)
 
 
 async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -1,8 +1,9 @@
 """The ordinary lane: Django, which is synchronous, on a fixed pool of threads inside an asynchronous server (O2).
 
 Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection; a
-body is never held beyond its limit; a stream (``HandOff``) costs no thread; the listener and the peer's certificate
-come from the connection, or from a proxy that is trusted (``proxy``). Mounted by ocmconsole.asgi.
+body is read as ``intake`` says, after the head has been judged; a stream (``HandOff``) costs no thread; the listener
+and the peer's certificate come from the connection, or from a proxy that is trusted (``proxy``). Mounted by
+ocmconsole.asgi.
 """
 
 from __future__ import annotations
@@ -15,48 +16,54 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
+import orjson
 from django.conf import settings
 from django.core import signals
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
+from django.db import close_old_connections
 from django.urls import set_script_prefix
 
+from ocmconsole import intake
+from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.listeners import API
 from ocmconsole.proxy import Client
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
-    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPRequestEvent, HTTPScope, Scope
+    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
 __all__ = ["BODY_TOO_LARGE", "HandOff", "Lane", "django_handler"]
 
 Environ = dict[str, Any]
 Handle = Callable[[Environ], "HttpResponseBase"]
+Judge = Callable[[Environ], bool]  # whether the head of a request carries a valid credential; it may use the database
+T = TypeVar("T")
 Headers = list[tuple[bytes, bytes]]
 
-BODY_TOO_LARGE = "ocmconsole.body_too_large"
-LARGEST_BODY = 3 * 1024 * 1024  # wire.md 2.1
-LARGEST_DISCARD = 16 * 1024 * 1024
+BODY_TOO_LARGE = "ocmconsole.body_too_large"  # in the environ: the limit in bytes that was passed, or 0
 WHOLE_FILE = 1024 * 1024
-BODY_SECONDS = 60.0
+RETRY_SECONDS = 1  # how long a client should wait that came while the budget of bodies was used up
 SMALLEST_GZIP = 128 * 1024  # as the reference does (wire.md 2.4)
+BUSY = errors.TooManyRequests(
+    "the server has received too many requests and has asked us to try again later", retry_after=RETRY_SECONDS
+)
 WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-
-
-class ClientGoneError(Exception):
-    """The client hung up, or was too slow, before its request was read."""
 
 
 class Lane:
     """An ASGI application around a synchronous handler, for one listener."""
 
-    def __init__(self, listener: str, handle: Handle, *, threads: int, largest_body: int = LARGEST_BODY) -> None:
+    def __init__(
+        self, listener: str, handle: Handle, *, threads: int, judge: Judge, limits: intake.Limits | None = None
+    ) -> None:
         self.listener = listener
         self.handle = handle
-        self.largest_body = largest_body
+        self.judge = judge
+        self.intake = intake.Intake(limits or intake.Limits())
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"django-{listener}")
         self.streams: set[asyncio.Task[None]] = set()
         self.is_stopping = False
@@ -64,13 +71,10 @@ class Lane:
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] != "http":
             raise NotImplementedError(f"{scope['type']} is not served")
+        exchange = _Exchange(self, scope, receive, send)
         try:
-            body = await _read_body(scope, receive, self.largest_body)
-            if body is None and self.listener != API:
-                await _refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-                return
-            await _Exchange(self, scope, receive, send).answer(_environ(scope, body, self.listener))
-        except ClientGoneError:
+            await exchange.answer(_environ(scope, self.listener))
+        except intake.ClientGoneError:
             _abort(scope)
         except asyncio.CancelledError:
             # The server waits no longer. Its thread may still finish the work, so any answer could be wrong.
@@ -116,15 +120,38 @@ class _Exchange:
         self.loop = asyncio.get_running_loop()
 
     async def answer(self, environ: Environ) -> None:
-        left = await self.loop.run_in_executor(self.lane.pool, Context().run, self._in_thread, environ)
+        """Raises ClientGoneError."""
+        held: intake.Holding | None = None
+        try:
+            body, held = await self.lane.intake.read(self.scope, environ, self.receive, self._judged)
+            _put_body(environ, body)
+        except intake.BusyError:
+            await self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
+            return
+        except intake.TooLargeError as error:
+            if self.lane.listener != API:
+                await self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                return
+            environ[BODY_TOO_LARGE] = error.limit  # the API answers first whether this caller may do this at all
+        try:
+            left = await self._on_a_thread(self._in_thread, environ)
+        finally:
+            if held:
+                held.close()
         if isinstance(left, HandOff):
             await self._drain(left)
+        elif left is not None and environ[BODY_TOO_LARGE]:
+            await self._answer_and_close(*left)
         elif left is not None:
-            status, headers, body = left
-            if environ[BODY_TOO_LARGE]:  # what is still on its way would be taken for the next request
-                headers.append((b"connection", b"close"))
+            status, headers, content = left
             await self._start(status, headers)
-            await self._send(body, more=False)
+            await self._send(content, more=False)
+
+    async def _judged(self, environ: Environ) -> bool:
+        return await self._on_a_thread(_with_database, self.lane.judge, environ)
+
+    async def _on_a_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await self.loop.run_in_executor(self.lane.pool, Context().run, function, *arguments)
 
     def _in_thread(self, environ: Environ) -> HandOff | tuple[int, Headers, bytes] | None:
         """Everything that Django does for a request; what is left for the event loop is returned."""
@@ -155,7 +182,7 @@ class _Exchange:
         """Large lists of the API only: what holds secrets of a page must not be guessed from its length."""
         if self.lane.listener != API or len(body) < SMALLEST_GZIP or response.has_header("Content-Length"):
             return False
-        codings = (part.split(b";") for part in _header(self.scope, b"accept-encoding").lower().split(b","))
+        codings = (part.split(b";") for part in intake.header(self.scope, b"accept-encoding").lower().split(b","))
         return any(name.strip() == b"gzip" and b"q=0" not in b"".join(rest).split() for name, *rest in codings)
 
     def _pump(self, response: StreamingHttpResponse) -> None:
@@ -215,6 +242,24 @@ class _Exchange:
         """Blocks while the client does not read; one that does not for long is cut off by the server."""
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
+    async def _answer_and_close(self, status: int, headers: Headers, body: bytes) -> None:
+        """While the body is unread: what is still on its way would be taken for the next request."""
+        await self._start(status, [*headers, (b"connection", b"close")])
+        await self._send(body, more=True)
+        await self.lane.intake.discard(self.scope, self.receive)
+        await self._send(b"", more=False)
+
+    async def _refuse(self, status: HTTPStatus) -> None:
+        """Without Django: this must cost next to nothing."""
+        body, media_type = status.phrase.encode(), b"text/plain; charset=utf-8"
+        headers = [(b"cache-control", b"no-store")]
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
+            if self.lane.listener == API:
+                body, media_type = orjson.dumps(BUSY.status()), b"application/json"
+        headers += [(b"content-type", media_type), (b"content-length", str(len(body)).encode())]
+        await self._answer_and_close(status, headers, body)
+
 
 async def _close(stream: AsyncIterator[bytes]) -> None:
     if aclose := getattr(stream, "aclose", None):
@@ -240,17 +285,6 @@ def _headers(response: HttpResponseBase) -> Headers:
     return headers + cookies
 
 
-async def _refuse(send: ASGISendCallable, status: HTTPStatus) -> None:
-    body = status.phrase.encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
 def _abort(scope: HTTPScope) -> bool:
     """Close without waiting for what the client has not taken; possible only under ocmconsole.serving."""
     abort = cast("dict[str, Any]", scope.get("extensions") or {}).get("ocmconsole.abort")
@@ -262,48 +296,14 @@ def _abort(scope: HTTPScope) -> bool:
 # ---------------------------------------------------------------- the request
 
 
-async def _read_body(scope: HTTPScope, receive: ASGIReceiveCallable, limit: int) -> bytes | None:
-    """The body, or None when it is larger than the limit. Raises ClientGoneError, also for one that takes too long.
-
-    What is too much is read and thrown away up to a second limit: most clients look at an answer only after they have
-    sent everything. One that waits for ``100 Continue`` is answered without.
-    """
-    declared = int(_header(scope, b"content-length") or 0)
-    if declared > limit and (declared > LARGEST_DISCARD or _header(scope, b"expect").lower() == b"100-continue"):
-        return None
-    body, total = bytearray(), 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in _chunks(receive):
-                total += len(chunk)
-                if total <= limit:
-                    body += chunk
-                else:
-                    body.clear()
-                if total > LARGEST_DISCARD:
-                    break
-    except TimeoutError as error:
-        raise ClientGoneError from error
-    return None if total > limit else bytes(body)
+def _with_database(judge: Judge, environ: Environ) -> bool:
+    """On a thread of the pool, outside of a request: a database connection that broke is dropped first."""
+    close_old_connections()
+    return judge(environ)
 
 
-async def _chunks(receive: ASGIReceiveCallable) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError
-        request = cast("HTTPRequestEvent", message)
-        yield request["body"]
-        more = request["more_body"]
-
-
-def _header(scope: HTTPScope, wanted: bytes) -> bytes:
-    return next((value for name, value in scope["headers"] if name == wanted), b"")
-
-
-def _environ(scope: HTTPScope, body: bytes | None, listener: str) -> Environ:
-    """A WSGI environ. Strings are the bytes of the wire as Latin-1, as PEP 3333 wants them."""
+def _environ(scope: HTTPScope, listener: str) -> Environ:
+    """A WSGI environ of the head alone. Strings are the bytes of the wire as Latin-1, as PEP 3333 wants them."""
     server = scope.get("server") or ("localhost", None)
     headers = _header_variables(scope, listener)
     client = settings.OCMCONSOLE_TRUSTED_PROXIES.client(_connected(scope), headers)
@@ -319,18 +319,23 @@ def _environ(scope: HTTPScope, body: bytes | None, listener: str) -> Environ:
         "REMOTE_ADDR": client.address,
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": client.scheme,
-        "wsgi.input": io.BytesIO(body or b""),
+        "wsgi.input": io.BytesIO(),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
         "ocmconsole.listener": listener,
         "ocmconsole.peer_certificate": client.certificate,
-        BODY_TOO_LARGE: body is None,
+        BODY_TOO_LARGE: 0,
         **headers,
     }
-    environ["CONTENT_LENGTH"] = str(len(body or b""))
+    environ["CONTENT_LENGTH"] = "0"
     return environ
+
+
+def _put_body(environ: Environ, body: bytes) -> None:
+    environ["wsgi.input"] = io.BytesIO(body)
+    environ["CONTENT_LENGTH"] = str(len(body))
 
 
 def _connected(scope: HTTPScope) -> Client:

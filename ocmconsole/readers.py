@@ -23,6 +23,8 @@ LAST_PORT = 65_535
 SHORTEST_SECRET = 32
 SHORTEST_RETENTION = timedelta(days=30)
 UNIX = "unix:"
+SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
+UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes
 
 RESOURCE = re.compile(r"([a-z0-9-]+(\.[a-z0-9-]+)*)?/v[a-z0-9]+/[a-z0-9]+")
 UPSTREAM_GATES = {
@@ -77,6 +79,16 @@ def retention(name: str) -> timedelta | None:
         msg = f"{name} must be at least {SHORTEST_RETENTION.days}d, or empty to keep everything"
         raise ImproperlyConfigured(msg)
     return found
+
+
+def size(name: str, default: str, *, least: int) -> int:
+    """Bytes, or with a unit of Kubernetes: ``65536``, ``64Ki``, ``2Mi``."""
+    value = text(name, default)
+    found = SIZE.fullmatch(value)
+    if not found or (size := int(found[1]) * UNITS[found[2]]) < least:
+        msg = f"{name} must be a number of bytes such as 65536, 64Ki or 2Mi, at least {least}, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return size
 
 
 def listed(name: str, default: str = "") -> list[str]:

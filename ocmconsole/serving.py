@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Protocol
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ocmconsole.intake import HAS_WHOLE_BODY
 from registration import ca
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self.answering = cycle
+        cycle.scope["extensions"][HAS_WHOLE_BODY] = lambda: not cycle.more_body  # type: ignore[assignment] # as above
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:

@@ -15,7 +15,7 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from ocmconsole import logs
+from ocmconsole import intake, logs
 from ocmconsole.readers import (
     address,
     choice,
@@ -30,6 +30,7 @@ from ocmconsole.readers import (
     proxies,
     resources,
     retention,
+    size,
     text,
     url,
 )
@@ -79,6 +80,12 @@ OCMCONSOLE_GC_RESOURCES = resources(
 OCMCONSOLE_GUARD_DISCONNECT = flag("OCMCONSOLE_GUARD_DISCONNECT", default=True)
 OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING = flag("OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING", default=False)
 OCMCONSOLE_ALLOW_REKEY = flag("OCMCONSOLE_ALLOW_REKEY", default=False)
+OCMCONSOLE_LIMIT_STRANGER_BODY = size("OCMCONSOLE_LIMIT_STRANGER_BODY", "64Ki", least=intake.KIB)
+# One caller gets a part of a budget only, and that must hold the largest body.
+OCMCONSOLE_LIMIT_STRANGER_BODIES = size(
+    "OCMCONSOLE_LIMIT_STRANGER_BODIES", "2Mi", least=intake.SHARE * OCMCONSOLE_LIMIT_STRANGER_BODY
+)
+OCMCONSOLE_LIMIT_BODIES = size("OCMCONSOLE_LIMIT_BODIES", "64Mi", least=intake.SHARE * intake.LARGEST_BODY)
 OCMCONSOLE_AUDIT_RETENTION = retention("OCMCONSOLE_AUDIT_RETENTION")
 AUDIT_KEY = kept_secret(OCMCONSOLE_HOME, "audit-key")
 

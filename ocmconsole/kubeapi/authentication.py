@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from django.contrib.auth import get_user_model
+from django.db import DatabaseError
 from rest_framework.authentication import BaseAuthentication
 
 from ocmconsole.kubeapi import authz, errors
@@ -65,6 +66,17 @@ def actor_of(environ: dict[str, object]) -> Actor:
         request_id=str(uuid.uuid4()),
     )
     return _impersonated(actor, environ)
+
+
+def is_known(environ: dict[str, object]) -> bool:
+    """Whether the head of a request carries a valid credential: it is judged by this before its body is read (D23).
+
+    The request is authenticated again when it is handled. While the database does not answer nobody is known.
+    """
+    try:
+        return _who(environ).user != ANONYMOUS
+    except (errors.ApiError, DatabaseError):
+        return False
 
 
 def _who(environ: dict[str, object]) -> Actor:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.conf import settings
+from django.contrib.auth import get_user, get_user_model
+from django.db import DatabaseError
+from django.http import HttpRequest, parse_cookie
 
 from ocmconsole.kubeapi import once
 from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Actor, Door
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest
 
 AGENTS = "open-cluster-management:"
 REQUEST_ID = "ocmconsole.request_id"  # in the environ: one id a request
@@ -20,6 +21,19 @@ REQUEST_ID = "ocmconsole.request_id"  # in the environ: one id a request
 def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     """Who is signed in."""
     return actor_for(request.user, door=door, credential=f"session:{request.user.pk}", **seen(request))
+
+
+def is_known(environ: dict[str, Any]) -> bool:
+    """Whether the cookies of a request belong to somebody who is signed in: judged before a body is read (D23)."""
+    request = HttpRequest()
+    request.META = environ
+    try:
+        cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
+        store = import_module(settings.SESSION_ENGINE).SessionStore
+        request.session = store(cookies.get(settings.SESSION_COOKIE_NAME))
+        return bool(get_user(request).is_authenticated)
+    except DatabaseError:
+        return False
 
 
 def stranger(request: HttpRequest) -> Actor:

@@ -22,7 +22,6 @@ from ocmconsole.kubeapi import (
     authz,
     bodies,
     changes,
-    documents,
     errors,
     fixed,
     kinds,
@@ -81,8 +80,8 @@ class KubernetesView(APIView):
         info = requestinfo.parse(request.method or "", request.path, request.query_params)
         actor: Actor = request.user  # type: ignore[assignment] # the authentication class makes it an Actor
         decision = authz.require(actor, info.attributes())
-        if request.META.get(TOO_LARGE):
-            raise errors.RequestTooLarge(f"Request entity too large: limit is {documents.MAX_BODY}")
+        if limit := request.META.get(TOO_LARGE):
+            raise errors.RequestTooLarge(f"Request entity too large: limit is {limit}")
         if not info.resource:
             if request.method not in {"GET", "HEAD"}:
                 raise errors.MethodNotAllowed("the server does not allow this method on the requested resource")

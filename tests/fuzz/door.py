@@ -15,7 +15,7 @@ import orjson
 from django.db import connection
 from django.db.models import Model
 
-from ocmconsole import lanes
+from ocmconsole import intake, lanes
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Revision, WorkItem
@@ -81,10 +81,12 @@ class Door:
         headers = [*case.headers]
         if credential.token:
             headers.append(("Authorization", f"Bearer {credential.token}"))
-        too_large = len(case.body) > lanes.LARGEST_BODY
-        response = self.handle(
-            lanes._environ(_scope(case, headers, credential), None if too_large else case.body, "api")
-        )
+        environ = lanes._environ(_scope(case, headers, credential), "api")
+        if len(case.body) > intake.LARGEST_BODY:
+            environ[lanes.BODY_TOO_LARGE] = intake.LARGEST_BODY
+        else:
+            lanes._put_body(environ, case.body)
+        response = self.handle(environ)
         try:
             content = b"" if isinstance(response, HandOff) else b"".join(cast("Any", response))
             sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in lanes._headers(response)}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
+from ocmconsole.intake import Limits
 from tests.lanes.listening import Site, listening
 from tests.lanes.site import Feed, feeds
 
+KNOWN = "Bearer known"  # the only valid credential of these sites
 Serve = Callable[..., Site]
 
 
@@ -21,6 +24,9 @@ def serve() -> Iterator[Serve]:
 
     from ocmconsole.lanes import Lane, django_handler
 
+    def is_known(environ: dict[str, Any]) -> bool:
+        return environ.get("HTTP_AUTHORIZATION") == KNOWN
+
     with ExitStack() as stack:
         stack.enter_context(override_settings(ROOT_URLCONF="tests.lanes.site", MIDDLEWARE=[]))
 
@@ -30,9 +36,11 @@ def serve() -> Iterator[Serve]:
             threads: int = 1,
             loop: str = "asyncio",
             largest_body: int = 4096,
+            limits: Limits | None = None,
             bound: socket.socket | None = None,
         ) -> Site:
-            lane = Lane(listener, django_handler(), threads=threads, largest_body=largest_body)
+            limits = limits or Limits(body=largest_body, stranger_body=largest_body)
+            lane = Lane(listener, django_handler(), threads=threads, judge=is_known, limits=limits)
             stack.callback(lane.pool.shutdown)
             return stack.enter_context(listening(lane, loop=loop, bound=bound))
 

@@ -64,7 +64,7 @@ feeds: dict[str, Feed] = {}
 
 
 def echo(request: HttpRequest, rest: str = "") -> HttpResponse:
-    shown = {name: value for name, value in request.META.items() if isinstance(value, str | bool)}
+    shown = {name: value for name, value in request.META.items() if isinstance(value, str | int)}
     certificate = request.META["ocmconsole.peer_certificate"]
     return JsonResponse(
         {

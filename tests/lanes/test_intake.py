@@ -1,0 +1,151 @@
+"""Bodies: judged before they are read, and bounded in all (D23)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ocmconsole import intake
+from ocmconsole.intake import KIB, Budget, BusyError, Holding, Intake, Limits
+from ocmconsole.lanes import Lane
+from tests.lanes.conftest import KNOWN, Serve
+from tests.lanes.listening import Site, read_all, read_until
+from tests.lanes.site import Feed
+from tests.lanes.test_lanes import HEAD_END, eventually, get
+
+pytestmark = pytest.mark.contract("D23")
+
+LIMITS = Limits(body=1024 * KIB, stranger_body=64 * KIB, stranger_bodies=256 * KIB, bodies=4096 * KIB)
+AS_KNOWN = f"Authorization: {KNOWN}"
+
+
+@contextmanager
+def half_sent(site: Site, length: int, *lines: str, sent: int = 0) -> Iterator[socket.socket]:
+    with site.connect() as connection:
+        head = get("/echo/x", f"Content-Length: {length}", *lines, method="POST")
+        with suppress(ConnectionError):  # refused while it was sent
+            connection.sendall(head + b"x" * sent)
+        yield connection
+
+
+class TestStrangers:
+    @pytest.mark.parametrize("lines", [(), ("Authorization: Bearer nonsense",)])
+    def test_a_body_that_is_too_large_for_a_stranger_is_refused_before_it_comes(
+        self, serve: Serve, lines: tuple[str, ...]
+    ) -> None:
+        with half_sent(serve("api", limits=LIMITS), 65 * KIB, *lines) as connection:
+            answer = read_until(connection, b'"thread"')
+        assert b"HTTP/1.1 200" in answer  # the API's own answer, that of this site
+        assert f'"ocmconsole.body_too_large": {64 * KIB}'.encode() in answer
+
+    def test_one_in_chunks_is_refused_at_the_limit(self, serve: Serve) -> None:
+        with serve("api", limits=LIMITS).connect() as connection:
+            connection.sendall(get("/echo/x", "Transfer-Encoding: chunked", method="POST"))
+            connection.sendall(b"11000\r\n" + b"x" * 0x11000)  # more than 64 KiB, and no end
+            assert f'"ocmconsole.body_too_large": {64 * KIB}'.encode() in read_until(connection, b'"thread"')
+
+    def test_a_known_caller_may_send_it(self, serve: Serve) -> None:
+        with half_sent(serve("api", limits=LIMITS), 65 * KIB, AS_KNOWN, sent=65 * KIB) as connection:
+            body = read_until(connection, b'"certificate": null}').partition(HEAD_END)[2]
+        assert len(base64.b64decode(json.loads(body)["body"])) == 65 * KIB
+
+    def test_on_the_console_too(self, serve: Serve) -> None:
+        with half_sent(serve("console", limits=LIMITS), 65 * KIB, "Cookie: ocmconsole_session=guessed") as connection:
+            assert read_until(connection, HEAD_END).startswith(b"HTTP/1.1 413 ")
+
+    def test_a_known_caller_has_a_limit_as_well(self, serve: Serve) -> None:
+        with half_sent(serve("api", limits=LIMITS), 1025 * KIB, AS_KNOWN) as connection:
+            assert f'"ocmconsole.body_too_large": {1024 * KIB}'.encode() in read_until(connection, b'"thread"')
+
+
+class TestBudget:
+    def test_half_sent_bodies_of_strangers_are_held_within_a_budget_and_the_others_are_answered(
+        self, serve: Serve
+    ) -> None:
+        """Fails without the budget: all hundred would be waited for, with 6 MiB in memory."""
+        site = serve("api", limits=LIMITS)
+        with ExitStack() as stack:
+            waiting = [stack.enter_context(half_sent(site, 63 * KIB, sent=32 * KIB)) for _ in range(100)]
+            assert sum(is_refused(connection) for connection in waiting[1:]) == 99
+            assert intake_of(site).strangers.total == 63 * KIB  # one address gets a quarter
+            with half_sent(site, 3, AS_KNOWN, sent=3) as known, site.connect() as reader:
+                assert b"200 OK" in read_until(known, HEAD_END)
+                reader.sendall(get("/status/200"))
+                assert b"200 OK" in read_until(reader, HEAD_END)
+        assert eventually(lambda: intake_of(site).strangers.total == 0)
+
+    def test_a_refusal_says_when_to_come_again(self, serve: Serve) -> None:
+        site = serve("api", limits=LIMITS)
+        with half_sent(site, 63 * KIB), half_sent(site, 63 * KIB) as second:
+            head, _, body = read_all(second).partition(HEAD_END)
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: 1" in head
+        assert b"connection: close" in head
+        status = json.loads(body)
+        assert (status["kind"], status["reason"]) == ("Status", "TooManyRequests")
+        assert status["details"]["retryAfterSeconds"] == 1
+
+    def test_one_known_caller_leaves_room_for_the_next(self, serve: Serve) -> None:
+        site = serve("api", limits=LIMITS)
+        with half_sent(site, 1024 * KIB, AS_KNOWN), half_sent(site, 1024 * KIB, AS_KNOWN) as second:
+            assert read_until(second, HEAD_END).startswith(b"HTTP/1.1 429 ")
+            assert intake_of(site).known.total == 1024 * KIB
+        assert eventually(lambda: intake_of(site).known.total == 0)
+
+    def test_a_body_counts_until_it_is_answered(self, serve: Serve, feed: Feed) -> None:
+        site = serve("api", limits=LIMITS)
+        with site.connect() as connection:
+            connection.sendall(get("/held/feed", "Content-Length: 3", AS_KNOWN, method="POST") + b"one")
+            assert feed.opened.wait(5)
+            assert intake_of(site).known.total == intake.LEAST_HELD
+            feed.closed.set()
+            read_until(connection, b"done")
+        assert eventually(lambda: intake_of(site).known.total == 0)
+
+    @pytest.mark.usefixtures("feed")
+    def test_a_stream_holds_nothing(self, serve: Serve) -> None:
+        site = serve("api", limits=LIMITS)
+        with site.connect() as connection:
+            connection.sendall(get("/stream/feed", "Content-Length: 3", AS_KNOWN, method="POST") + b"one")
+            read_until(connection, HEAD_END)
+            assert intake_of(site).known.total == 0
+
+    @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 200 * KIB), st.booleans()), max_size=40))
+    def test_the_books_always_balance(self, steps: list[tuple[str, int, bool]]) -> None:
+        budget, open_now = Budget(512 * KIB), list[Holding]()
+        for caller, size, ends in steps:
+            holding = Holding(budget, caller)
+            with suppress(BusyError):
+                holding.grow_to(size)
+            open_now.append(holding)
+            if ends:
+                open_now.pop(0).close()
+            assert budget.total == sum(held.size for held in open_now) <= budget.limit
+            assert all(held <= budget.limit // intake.SHARE for held in budget.held.values())
+        for holding in open_now:
+            holding.close()
+            holding.close()
+        assert budget.total == 0
+        assert not budget.held
+
+
+def intake_of(site: Site) -> Intake:
+    assert isinstance(site.listener.app, Lane)
+    return site.listener.app.intake
+
+
+def is_refused(connection: socket.socket) -> bool:
+    connection.settimeout(2)
+    try:
+        return read_until(connection, HEAD_END).startswith(b"HTTP/1.1 429 ")
+    except TimeoutError:
+        return False
+    except (ConnectionError, EOFError):  # cut while it was sending
+        return True
