@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ocmconsole.kubeapi import admission, answers, bodies, changes, errors, negotiation, requestinfo
+from ocmconsole.kubeapi import admission, answers, bodies, changes, errors, negotiation, paging, requestinfo
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
@@ -25,9 +25,11 @@ def answer(call: Call, collection: Collection) -> HttpResponseBase:
     """Raises NotFound, Forbidden; BadRequest for a body that is none of this kind."""
     match call.info.verb:
         case "get":
+            paging.require_reached(requestinfo.resource_version(call.request.query_params))
             return answers.object_(call, _existing(call, collection))
         case "list":
             options = requestinfo.list_options(call.request.query_params, watch=False)
+            paging.require_reached(options.resource_version)
             revision, docs = _state(collection, answers.scope(call, options))
             return answers.listed(call, docs, {"resourceVersion": str(revision)})
         case "watch":

@@ -1,4 +1,7 @@
-"""Continue tokens: where the next page of a list begins, and of which revision its first page was (wire.md 3.9)."""
+"""Continue tokens: where the next page of a list begins, and of which revision its first page was (wire.md 3.9).
+
+And reads that name a revision which the hub has not reached (wire.md 3.7).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,26 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.requestinfo import ListOptions
 
 
+def require_reached(resource_version: str) -> None:
+    """Raises Timeout for a read that is to be no older than a revision beyond the head (W175).
+
+    Upstream waits three seconds first. Here no client can know a revision that is about to come: the head that it read
+    was committed. It is one that a restored database lost.
+    """
+    wanted = int(resource_version or 0)
+    if not wanted or wanted <= (now := changes.head()):
+        return
+    cause = errors.Cause("ResourceVersionTooLarge", "Too large resource version")
+    text = f"Timeout: Too large resource version: {wanted}, current: {now}"
+    raise errors.Timeout(text, causes=[cause], retry_after=1)
+
+
 def position(options: ListOptions, kind: Kind) -> tuple[Key | None, int | None]:
     """Where a continued list goes on, and the revision of its first page."""
     if not options.token:
         return None, None
     key, revision = _read(options.token)
-    if changes.cut_before(kind.resource, revision) is not None:
+    if changes.cut_before(kind.resource, revision) is not None or revision > changes.head():  # D21
         raise errors.Expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
             "list without the continue parameter, or use the continue token in this response to retrieve the remainder "

@@ -132,20 +132,27 @@ def list_options(query: QueryDict, *, watch: bool) -> ListOptions:
         fields=FieldSelector.parse(query.get("fieldSelector", "")),
         limit=max(_integer(query, "limit"), 0),
         token=query.get("continue", ""),
-        resource_version=query.get("resourceVersion", ""),
+        resource_version=resource_version(query),
         match=query.get("resourceVersionMatch", ""),
         timeout=float(_integer(query, "timeoutSeconds")) or None,
         bookmarks=_boolean(query, "allowWatchBookmarks") or False,
         initial_events=_boolean(query, "sendInitialEvents"),
     )
-    if options.resource_version and not re.fullmatch(r"[0-9]{1,18}", options.resource_version):
-        raise errors.BadRequest(f"invalid resource version: {options.resource_version}")
     causes = _watch_causes(options) if watch else _list_causes(options)
     if causes:
         raise errors.options_invalid("ListOptions", causes)
     if options.token and options.resource_version not in {"", "0"}:
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
     return options
+
+
+def resource_version(query: QueryDict) -> str:
+    """Decimal, or empty. Raises BadRequest for anything else."""
+    _printable(query)
+    text = query.get("resourceVersion", "")
+    if text and not re.fullmatch(r"[0-9]{1,18}", text):
+        raise errors.BadRequest(f"invalid resource version: {text}")
+    return text
 
 
 def _watch_causes(options: ListOptions) -> list[Cause]:

@@ -137,6 +137,7 @@ def _unsupported(call: Call) -> errors.MethodNotAllowed:
 
 def _get(call: Call) -> HttpResponseBase:
     kind = call.served.kind
+    paging.require_reached(requestinfo.resource_version(call.request.query_params))
     return answers.object_(call, verbs.existing(kind, call.key).doc)
 
 
@@ -144,7 +145,7 @@ def _list(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=False)
     scope = answers.scope(call, options)
     after, revision = paging.position(options, call.served.kind)
-    _await_revision(options)
+    paging.require_reached(options.resource_version)
     kind = call.served.kind
     page = rows.page(
         kind,
@@ -178,16 +179,6 @@ def _list_of_texts(call: Call, metadata: Doc, texts: list[str]) -> HttpResponse:
 def _watch(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=True)
     return answers.stream(call, answers.scope(call, options))
-
-
-def _await_revision(options: requestinfo.ListOptions) -> None:
-    """A list not older than a revision that does not exist yet (wire.md 3.7)."""
-    wanted = int(options.resource_version or 0)
-    if wanted <= (now := changes.head()):
-        return
-    cause = errors.Cause("ResourceVersionTooLarge", "Too large resource version")
-    text = f"Timeout: Too large resource version: {wanted}, current: {now}"
-    raise errors.Timeout(text, causes=[cause], retry_after=1)
 
 
 # ---------------------------------------------------------------- writes
@@ -284,6 +275,7 @@ def _delete(call: Call) -> HttpResponseBase:
 def _delete_collection(call: Call) -> HttpResponseBase:
     listing = requestinfo.list_options(call.request.query_params, watch=False)
     scope = answers.scope(call, listing)
+    paging.require_reached(listing.resource_version)
     options = replace(bodies.delete_options(call), uid="", resource_version="")
     page = rows.page(call.served.kind, namespace=call.info.namespace, selector=listing.labels, limit=listing.limit)
     gone = []

@@ -113,16 +113,23 @@ def _topic(scope: Scope) -> changes.Topic:
 async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
     """Everything that was before the stream was open."""
     options = stream.scope.options
+    named = int(options.resource_version or 0)
     wants_state = options.initial_events or (options.initial_events is None and options.resource_version in {"", "0"})
     if wants_state:
         stream.position, texts = await changes.in_thread(stream.state, stream.scope)
+        head = stream.position
         gone = await changes.in_thread(_just_gone, stream, texts)
-        for line in _initial(stream, texts, gone):
-            yield line
-    elif options.resource_version in {"", "0"}:
-        stream.position = await changes.in_thread(changes.head)
+        lines = _initial(stream, texts, gone)
     else:
-        stream.position = int(options.resource_version)
+        head = await changes.in_thread(changes.head)
+        stream.position, lines = named or head, []
+    if named > head:  # D21: a restore took away what this client has seen
+        lines = [_error(errors.Expired(f"too large resource version: {named} ({head})"))]
+        stream.is_over = True
+    for line in lines:
+        yield line
+    if stream.is_over:
+        return
     async for line in _replay(stream):
         yield line
     if options.initial_events and options.bookmarks and not stream.is_over:

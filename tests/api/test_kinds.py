@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import store, verbs
+from ocmconsole.kubeapi import changes, paging, store, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.store import Write
 from tests import factories as make
@@ -265,6 +265,15 @@ class TestPages:
         answer = entry.root().get(f"{world.CLUSTERS.path}?limit=1&continue=bad")
         assert answer.said == (400, "BadRequest")
         assert answer.message.startswith("invalid continue token")
+
+    @pytest.mark.contract("D21", "W150")
+    def test_a_continue_from_beyond_the_head_is_expired_and_brings_a_fresh_one(self) -> None:
+        make.cluster("a")
+        lost = paging.token(Key("", "a"), changes.head() + 1)
+        answer = entry.root().get(f"{world.CLUSTERS.path}?limit=1&continue={lost}")
+        assert answer.said == (410, "Expired")
+        fresh = answer.doc["metadata"]["continue"]
+        assert entry.root().get(f"{world.CLUSTERS.path}?limit=1&continue={fresh}").code == 200
 
 
 def _store_many(names: list[str]) -> None:

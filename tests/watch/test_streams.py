@@ -262,6 +262,20 @@ def test_who_comes_from_before_the_history_is_told_to_list_again(watched: Hub, a
     _assert_python_is_told(watched, pair, old)
 
 
+@pytest.mark.contract("D21")
+@pytest.mark.parametrize(
+    "more", [{}, INITIAL, INITIAL | {"sendInitialEvents": "false"}], ids=["plain", "initial", "not"]
+)
+@pytest.mark.parametrize("place", [MAPS, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"])
+def test_a_watch_from_beyond_the_head_gets_410_at_once(admin: httpx.Client, place: str, more: dict[str, str]) -> None:
+    future = str(int(head(admin)) + 1_000_000)
+    found = list(events(admin, place, resourceVersion=future, timeoutSeconds="20", **more))
+    assert [(event["type"], event["object"]["code"], event["object"]["reason"]) for event in found] == [
+        ("ERROR", 410, "Expired")
+    ]
+    assert found[0]["object"]["message"].startswith(f"too large resource version: {future} (")
+
+
 def _assert_python_is_told(hub: Hub, pair: Path, revision: str) -> None:
     """The Python client of Kubernetes: it wants the event form."""
     import kubernetes

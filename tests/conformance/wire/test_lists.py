@@ -287,6 +287,24 @@ def test_version_of_the_future_is_waited_for_in_vain(admin: Api, six: str) -> No
     assert said["details"]["retryAfterSeconds"] == 1
 
 
+@pytest.mark.contract("W175")
+def test_object_of_a_future_version_is_waited_for_in_vain(admin: Api, six: str) -> None:
+    name = admin.read(six)["items"][0]["metadata"]["name"]
+    text = "Too large resource version: 99999999999, current: "
+    for place in (f"{six}/{name}", f"{six}/missing"):
+        said = refused(admin.get(place, resourceVersion="99999999999"), 504, "Timeout", text)
+        assert said["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+    now = admin.read(six)["metadata"]["resourceVersion"]
+    for known in ("0", "1", now):
+        assert worked(admin.get(f"{six}/{name}", resourceVersion=known))["metadata"]["name"] == name
+
+
+@pytest.mark.contract("W175")
+def test_nothing_is_deleted_as_of_a_future_version(admin: Api, six: str) -> None:
+    refused(admin.http.delete(six, params={"resourceVersion": "99999999999"}), 504, "Timeout", "Too large")
+    assert len(admin.read(six)["items"]) == 6
+
+
 @pytest.mark.contract("W19")
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_list_names_its_kind(admin: Api, ns: str, sample: Sample) -> None:
