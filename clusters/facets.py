@@ -57,7 +57,7 @@ class Census:
 
     @property
     def expiring(self) -> int:
-        return sum(group.size for group in self.groups if group.lane in {Lane.EXPIRED, Lane.SOON})
+        return sum(group.size for group in self.groups if group.lane in {Lane.EXPIRED, Lane.WEEK, Lane.SOON})
 
     @property
     def matching(self) -> int:

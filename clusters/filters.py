@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
@@ -37,16 +38,25 @@ class Lane(StrEnum):
         return lane
 
     EXPIRED = "expired", "Expired"
-    SOON = "soon", "Under 30 days"
+    WEEK = "week", "Under 7 days"
+    SOON = "soon", "7 to 30 days"
     LATER = "later", "30 days or more"
     NONE = "none", "None issued"
 
 
 WORDS = {word.value: word for word in Word}
+# The shortest time in the present state, as the filter ``for`` spells it.
+SPANS = {
+    "10m": ("over 10 min", timedelta(minutes=10)),
+    "1h": ("over 1 h", timedelta(hours=1)),
+    "1d": ("over 1 day", timedelta(days=1)),
+    "7d": ("over 7 days", timedelta(days=7)),
+}
 LANES = {lane.value: lane for lane in Lane}
 NAMES = {
     "q": "Name",
     "status": "Status",
+    "for": "In this state",
     "set": "Set",
     "version": "Version",
     "certificate": "Certificate",
@@ -127,4 +137,6 @@ def _told(name: str, value: str) -> str:
         return "Needs attention" if value == ATTENTION else WORDS[value].label if value in WORDS else value
     if name == "certificate":
         return LANES[value].label.lower() if value in LANES else value
+    if name == "for":
+        return SPANS[value][0] if value in SPANS else value
     return "none" if (name, value) == ("set", NO_SET) else value

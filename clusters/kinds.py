@@ -12,7 +12,7 @@ from django.utils import timezone
 from clusters import claims, schemas, wire
 from clusters.models import ClusterClaim, ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import conditions, kinds
+from ocmconsole.kubeapi import acts, conditions, kinds
 from ocmconsole.kubeapi.kinds import Kind, Part, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 
@@ -208,3 +208,8 @@ LEASE = kinds.register(
         timed={"skew": "renew_time"},
     )
 )
+
+# Acts that the audit names (D11) besides the generic verbs.
+acts.declare("managedcluster:accept", "Accepted", refused="Acceptance refused")
+acts.declare("managedcluster:disconnect", "Disconnected", refused="Disconnecting refused")
+acts.declare("managedcluster:detach", "Removal ended without the agent", refused="Ending the removal refused")

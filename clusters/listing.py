@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce, NullIf
 from django.db.models.lookups import In
 
 from clusters import queries, words
-from clusters.filters import NO_SET, Filters, Lane
+from clusters.filters import NO_SET, SPANS, Filters, Lane
 from clusters.kinds import instant, microseconds
 from clusters.models import ClusterTaint, ManagedCluster, ReportedClaim
 from ocmconsole.kubeapi.labels import NOTHING, LabelValue
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 PAGE = 50
 CHUNK = 1000  # of an export
-SOON = timedelta(days=30)
+WEEK, SOON = timedelta(days=7), timedelta(days=30)
+BY_WORD = frozenset({"status", "for"})  # filters of what only ``words.with_word`` knows
 # Stand for what is not known, so that it comes last in either direction.
 FIRST = datetime(1, 1, 2, tzinfo=UTC)
 LAST = datetime(9999, 12, 30, tzinfo=UTC)
@@ -194,17 +195,18 @@ class Listing:
     def _matching(self, *, by_word: bool, by_beat: bool) -> QuerySet[Any]:
         conditions = self.conditions()
         rows = self.visible
-        if by_word or "status" in conditions:
+        if by_word or not BY_WORD.isdisjoint(conditions):
             rows = words.with_word(rows, self.now)
         elif by_beat:
             rows = words.with_heard(rows)
         return rows.filter(*conditions.values())
 
     def conditions(self) -> dict[str, Q]:
-        """One for each filter that is on; that of states asks for ``words.with_word``."""
+        """One for each filter that is on; those of states ask for ``words.with_word``."""
         asked = {
             "q": self._named,
             "status": lambda: Q(rank__in=self.filters.ranks()),
+            "for": self._in_state_for,
             "set": self._in_sets,
             "version": lambda: Q(kubernetes_version__in=self.filters.of("version")),
             "certificate": self._in_lanes,
@@ -216,7 +218,12 @@ class Listing:
         return {name: asked[name]() for name in self.filters.values}
 
     def _named(self) -> Q:
-        return reduce(or_, (Q(name__startswith=text.lower()) for text in self.filters.of("q")))
+        return reduce(or_, (Q(name__contains=text.lower()) for text in self.filters.of("q")))
+
+    def _in_state_for(self) -> Q:
+        """Since the longest of the times that are asked for; a time that is none matches nothing."""
+        asked = [SPANS[value][1] for value in self.filters.of("for") if value in SPANS]
+        return Q(since__lt=self.now - max(asked)) if asked else NOTHING
 
     def _in_sets(self) -> Q:
         asked = self.filters.of("set")
@@ -232,7 +239,8 @@ class Listing:
         ends = "facts__certificate_not_after"
         return {
             Lane.EXPIRED: Q(**{f"{ends}__lte": self.now}),
-            Lane.SOON: Q(**{f"{ends}__gt": self.now, f"{ends}__lte": self.now + SOON}),
+            Lane.WEEK: Q(**{f"{ends}__gt": self.now, f"{ends}__lte": self.now + WEEK}),
+            Lane.SOON: Q(**{f"{ends}__gt": self.now + WEEK, f"{ends}__lte": self.now + SOON}),
             Lane.LATER: Q(**{f"{ends}__gt": self.now + SOON}),
             Lane.NONE: Q(**{f"{ends}__isnull": True}),
         }

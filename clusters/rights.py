@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
+
+from clusters import queries
 from clusters.admission import ACCEPT
 from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, REGISTER
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
 
 RESOURCE = MANAGED_CLUSTER.resource
+ADMINS = 5  # named as those whom to ask
 ACCEPT_RESOURCE = f"{MANAGED_CLUSTER.plural}/accept.{REGISTER}"
 
 
@@ -32,6 +37,36 @@ class Right:
     allowed: bool
     reason: str = ""
     explain_url: str = ""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How much of the fleet the actor may see (D16), for what pages say of counts and of nothing to show.
+
+    Each answer is looked up when a page first uses it.
+    """
+
+    actor: Actor
+
+    @cached_property
+    def is_limited(self) -> bool:
+        """Whether some cluster may exist that the actor does not see."""
+        return not queries.sees_all(self.actor)
+
+    @cached_property
+    def sees_none(self) -> bool:
+        """Whether clusters exist and the actor sees none of them."""
+        return self.is_limited and not queries.clusters_for(self.actor).exists() and ManagedCluster.objects.exists()
+
+    @cached_property
+    def admins(self) -> list[str]:
+        """User names of up to five people who can give the right."""
+        found = User.objects.filter(is_superuser=True, is_active=True).order_by("username")
+        return [user.get_username() for user in found[:ADMINS]]
+
+    @property
+    def explain_url(self) -> str:
+        return explain_url("list", RESOURCE)
 
 
 def to_change(actor: Actor, name: str) -> Right:

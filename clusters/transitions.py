@@ -25,7 +25,11 @@ CLOCK = {"True": Turn.CLOCK_SYNCED, "False": Turn.CLOCK_OFF}
 
 @admission.records(MANAGED_CLUSTER)
 def turns_are_recorded(actor: Actor, old: Doc | None, new: Doc | None) -> list[Transition]:  # noqa: ARG001 - a record's signature
-    """H7, H16, H17: fell silent, came back, was let in, sent away or deleted. The agent's first word is no recovery."""
+    """H7, H16, H17: fell silent, came back, was let in, sent away or deleted.
+
+    A cluster that never joined has not been heard, so it neither falls silent nor comes back; the first good report of
+    an agent is no recovery.
+    """
     name, now = (new or old or {})["metadata"]["name"], timezone.now()
     return [Transition(cluster=name, at=now, turn=turn) for turn in _turns(old or {}, new)]
 
@@ -42,10 +46,11 @@ def _turns(old: Doc, new: Doc | None) -> Iterator[Turn]:
     joined = ConditionType.JOINED
     if _status(new, joined) == "True" != _status(old, joined):
         yield Turn.JOINED
+    is_heard = _status(old, joined) == "True"
     for type_, turns in ((ConditionType.AVAILABLE, AVAILABLE), (ConditionType.CLOCK_SYNCED, CLOCK)):
         before, after = _status(old, type_), _status(new, type_)
         is_first_good_word = not before and after == "True"
-        if before != after and after in turns and not is_first_good_word:
+        if before != after and after in turns and not is_first_good_word and (is_heard or after == "False"):
             yield turns[after]
     if _in_maintenance(new) != _in_maintenance(old):
         yield Turn.MAINTENANCE if _in_maintenance(new) else Turn.MAINTENANCE_ENDED

@@ -43,6 +43,20 @@ RANKS = {word: rank for rank, word in enumerate(WORST_FIRST)}
 TROUBLED = tuple(word for word in WORST_FIRST if word.tone in {"danger", "caution", "warn", "accent"})
 
 
+# Nothing is expected of their agents: not let in, on the way in or out, or in maintenance.
+OUT_OF_SERVICE = frozenset(
+    {
+        Word.REMOVING,
+        Word.DECLINED,
+        Word.NEEDS_REVIEW,
+        Word.DISCONNECTED,
+        Word.WAITING,
+        Word.JOINING,
+        Word.MAINTENANCE,
+    }
+)
+
+
 class Instant(Func):
     """Microseconds since 1970 as the database's own time."""
 

@@ -6,12 +6,13 @@ requests that they see, and what they did themselves.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.views.decorators.http import require_GET
 
@@ -22,7 +23,7 @@ from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.corekinds import trail
 from ocmconsole.corekinds.models import Event
-from ocmconsole.kubeapi import authz, downloads, seals
+from ocmconsole.kubeapi import acts, authz, downloads, seals
 from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.session import actor_of
@@ -38,11 +39,23 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.actor import Actor
 
-SOURCES = (("", "All"), ("audit", "Audit"), ("event", "Events"))
+EVERYTHING = "all"
+SOURCES = ((trail.PEOPLE, "People"), (EVERYTHING, "Everything"), ("audit", "Audit"), ("event", "Events"))
+# Acts that people look for first; each is one click.
+ASKED_FIRST = (
+    ("managedcluster:accept", "Accepted"),
+    ("managedcluster:decline", "Declined"),
+    ("managedcluster:disconnect", "Disconnected"),
+    ("managedcluster:delete", "Removed"),
+    ("certificate:revoke", "Certificate revoked"),
+    ("permission:grant", "Permission granted"),
+    ("session:create", "Signed in"),
+)
+MONTHS = 3  # the present one and those before it, each one click
 KINDS = ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "CertificateSigningRequest",
          "ManagedClusterAddOn", "ManifestWork", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")  # fmt: skip
 VERBS = ("create", "update", "patch", "delete")
-FILTERS = ("source", "kind", "actor", "verb", "resource", "name", "namespace", "since", "until")
+FILTERS = ("source", "act", "kind", "actor", "verb", "resource", "name", "namespace", "since", "until")
 LONGEST = 320
 EXPORTED_AT_ONCE = 1_000
 MAY_READ_ALL = "kubeapi.view_auditevent"
@@ -77,12 +90,15 @@ def events_for(actor: Actor) -> QuerySet[Event]:
 @login_required
 @require_GET
 def activity(request: HttpRequest) -> HttpResponseBase:
-    """The stream, newest first; filtered by the address, which can be sent to somebody."""
+    """The stream, newest first, filtered by the address. Without a filter it shows what people did."""
     actor = actor_of(request)
     given = {name: request.GET.get(name, "").replace("\0", "").strip()[:LONGEST] for name in FILTERS}
     denied = bool(request.GET.get("denied"))
+    chosen = {name: value for name, value in given.items() if value} | ({"denied": "1"} if denied else {})
+    source = given["source"] or (EVERYTHING if chosen else trail.PEOPLE)
     wanted = trail.Wanted(
-        source=given["source"],
+        source="" if source == EVERYTHING else source,
+        act=given["act"],
         kind=given["kind"],
         actor=given["actor"],
         verb=given["verb"],
@@ -90,17 +106,23 @@ def activity(request: HttpRequest) -> HttpResponseBase:
     )
     events, audit = _narrowed(events_for(actor), audit_for(actor), given)
     found = trail.page(events, audit, wanted, after=request.GET.get("after", ""))
-    chosen = {name: value for name, value in given.items() if value} | ({"denied": "1"} if denied else {})
     all_of_it = reads_all(actor)
     context = {
         "page": found,
+        "stream": trail.folded(found.entries),
         "wanted": wanted,
         "given": given,
         "denied": denied,
         "sources": [
-            {"label": label, "url": query_of({**chosen, "source": value}), "current": value == given["source"]}
+            {"label": label, "url": query_of({**chosen, "source": value}), "current": value == source}
             for value, label in SOURCES
         ],
+        "asked_first": [_choice(chosen, label, act=name) for name, label in ASKED_FIRST],
+        "months": [
+            _choice(chosen, f"{first:%B}", since=str(first), until=str(after))
+            for first, after in _months(timezone.now())
+        ],
+        "acts": _acts(given["act"]),
         "kinds": KINDS,
         "verbs": VERBS,
         "chips": [
@@ -108,7 +130,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
             for name in ("resource", "name", "namespace", "since", "until")
             if given[name]
         ],
-        "is_filtered": bool(chosen),
+        "is_filtered": bool(chosen.keys() - {"source"}),
         "next_after": found.next,
         "export_url": query_of({**chosen, "export": "jsonl"}),
         "reads_all": all_of_it,
@@ -117,6 +139,34 @@ def activity(request: HttpRequest) -> HttpResponseBase:
     if request.GET.get("export"):
         return _export(actor, trail.audit_rows(audit, wanted))
     return render(request, "activity.html", context)
+
+
+def _acts(wanted: str) -> list[tuple[str, str]]:
+    """Acts to filter by with their sentences, by sentence; one that is asked for is always among them."""
+    found = {name: act.done for name, act in acts.declared().items()} | dict(ASKED_FIRST)
+    if wanted:
+        found.setdefault(wanted, wanted)
+    return sorted(found.items(), key=lambda each: each[1])
+
+
+def _choice(chosen: dict[str, str], label: str, **asked: str) -> dict[str, Any]:
+    """A link that sets these filters, or takes them off where they are set already."""
+    current = all(chosen.get(name) == value for name, value in asked.items())
+    return {
+        "label": label,
+        "current": current,
+        "url": query_of({**chosen, **(dict.fromkeys(asked, "") if current else asked)}) or "?",
+    }
+
+
+def _months(now: datetime) -> list[tuple[date, date]]:
+    """First day and the day after the last one, UTC, the present month first."""
+    first, found = now.astimezone(UTC).date().replace(day=1), []
+    after = (first + timedelta(days=31)).replace(day=1)
+    for _ in range(MONTHS):
+        found.append((first, after))
+        first, after = (first - timedelta(days=1)).replace(day=1), first
+    return found
 
 
 def _narrowed(

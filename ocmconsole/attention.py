@@ -21,7 +21,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
 from clusters import words
-from clusters.status import Word, span
+from clusters.filters import SPANS, Lane
+from clusters.status import Word, clock, span
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
 from ocmconsole.kubeapi.session import actor_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
 
 SOON = timedelta(days=7)
-STUCK = timedelta(minutes=10)
+STUCK = SPANS["10m"][1]
 MOST_PUT_AWAY = 20
 MOST_COUNTED = 100
 KEPT = "ocmconsole.attention"
@@ -98,11 +99,11 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
     sets = sorted(found, key=lambda row: -row["n"])
     if not sets:
         return None
-    total, worst = sum(row["n"] for row in sets), sets[0]
+    total, worst, first = sum(row["n"] for row in sets), sets[0], min(row["at"] for row in sets)
     asked = {"status": Word.SILENT.value}
-    text, act = f"The first fell silent {span(now - worst['at'])} ago.", "See them"
+    text, act = f"The first fell silent {span(now - first)} ago.", "See them"
     if worst["clusterset"] and worst["n"] > 1:
-        text = f"{worst['n']} are in set {worst['clusterset']}, since {worst['at']:%H:%M}."
+        text = f"{worst['n']} are in set {worst['clusterset']}, the first since {clock(worst['at'], now)}."
         asked, act = asked | {"set": worst["clusterset"]}, f"See the {worst['n']} together"
     url = f"{reverse('clusters:list')}?{urlencode(asked)}"
     return Item(
@@ -120,7 +121,7 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     ends = "facts__certificate_not_after"
-    accepted = visible.filter(hub_accepts_client=True, deleted_at=None, **{f"{ends}__lte": now + SOON}).order_by()
+    accepted = visible.filter(hub_accepts_client=True, **{f"{ends}__lte": now + SOON}).order_by()
     counts = accepted.aggregate(
         over=Count("pk", filter=Q(**{f"{ends}__lte": now})),
         soon=Count("pk", filter=Q(**{f"{ends}__gt": now})),
@@ -130,7 +131,8 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     if not over + soon:
         return None
     parts = [f"{over} ended and cannot speak."] * bool(over) + [f"{soon} end within 7 days."] * bool(soon)
-    url = f"{reverse('registration:certificates')}?lane={'ended' if over else 'week'}"
+    lanes = {"certificate": [Lane.EXPIRED.value, Lane.WEEK.value], "accepted": "yes"}
+    url = f"{reverse('clusters:list')}?{urlencode(lanes, doseq=True)}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
     state = f"{over} {soon} {counts['last']}"
@@ -143,7 +145,7 @@ def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
     if longest is None or newest is None:
         return None
     text = f"Longest: {longest.name}, {span(now - longest.deleted_at)}."
-    url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value})}"
+    url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value, 'for': '10m'})}"
     return Item(
         "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {newest.uid}"
     )

@@ -6,6 +6,7 @@ whole only (heartbeats by the minute) is shown to who sees it whole.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from django.views.decorators.http import require_GET
 from clusters import queries as clusters
 from clusters import words
 from clusters.models import ClusterFacts, FleetMinute, Transition
-from clusters.status import Word
+from clusters.status import Word, clock
 from ocmconsole import attention
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import Event
@@ -61,7 +62,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "fleet": fleet,
         "needs": needs,
-        "news": _news(fleet, needs),
+        "news": _news(fleet, needs, now),
         "changes": _changes(fleet, now),
         "certificates": fleet.by_lane(),
         "overdue": sum(bar["count"] for bar in fleet.by_lane()[:3]),
@@ -72,7 +73,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "may_mint": tokens.may_mint(actor).allowed,
     }
     if fleet.sees_all:
-        context |= {"heartbeats": heartbeats(now), "availability": availability(now)}
+        context |= {"heartbeats": heartbeats(now), "availability": availability(now), "came": came(now)}
     return render(request, "overview.html", context)
 
 
@@ -129,13 +130,18 @@ class Fleet:
         return self.states[Word.HEALTHY]
 
     @property
-    def others(self) -> int:
-        return self.total - self.healthy
+    def in_service(self) -> int:
+        """Clusters that are let in, have joined and are not in maintenance: those that should be healthy."""
+        return self.total - self.out_of_service
+
+    @property
+    def out_of_service(self) -> int:
+        return sum(self.states[word] for word in words.OUT_OF_SERVICE)
 
     @property
     def share(self) -> float:
-        """Of the healthy, in per cent."""
-        return 100 * self.healthy / self.total if self.total else 0.0
+        """Of the healthy among those in service, in per cent, rounded down: 100 only when all are healthy."""
+        return math.floor(1000 * self.healthy / self.in_service) / 10 if self.in_service else 0.0
 
     def by_state(self) -> list[dict[str, Any]]:
         """What is not healthy, worst first."""
@@ -165,33 +171,38 @@ class Fleet:
         return [*rows, {"label": "others", "count": rest}] if rest else rows
 
 
-def _news(fleet: Fleet, needs: list[attention.Item]) -> str:
-    """The page's first sentence after the share of the healthy."""
+def _news(fleet: Fleet, needs: list[attention.Item], now: datetime) -> str:
+    """What the page says after the share of the healthy: who is silent now, what waits, or that nothing does."""
     if not fleet.total:
         return ""
     parts = []
-    if fleet.silent:
-        clusterset, count = fleet.silent.most_common(1)[0]
-        at = fleet.silent_since[clusterset]
-        where = f" of set {clusterset}" if clusterset else ""
-        parts.append(f"{count:,} cluster{'s' * (count != 1)}{where} fell silent, the first at {at:%H:%M}.")
+    if count := fleet.silent.total():
+        first = clock(min(fleet.silent_since.values()), now)
+        clusterset, most = fleet.silent.most_common(1)[0]
+        among = f", {most:,} of them of set {clusterset}" if clusterset and most < count else ""
+        of = f" of set {clusterset}" if clusterset and most == count else ""
+        since = f"since {first}" if count == 1 else f"the first since {first}"
+        whom = f"{count:,} cluster{of} is" if count == 1 else f"{count:,} clusters{of} are"
+        parts.append(f"{whom} silent{among}, {since}.")
     waiting = next((item for item in needs if item.key == "approvals"), None)
     if waiting:
         parts.append(f"{waiting.count} approval{'s wait' if waiting.count != 1 else ' waits'}.")
-    return " ".join(parts) or "Nothing needs you."
+    return " ".join(parts) or ("" if needs else "Nothing needs you.")
 
 
 # ---------------------------------------------------------------- time
 
 
 def _changes(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
-    """How many turned in a day, and when: a count for each of 24 hours, the present one last."""
+    """How many clusters turned in 24 hours, each counted once, and their turns for each hour, the present one last."""
     found = _turns(fleet).filter(at__gt=now - timedelta(hours=HOURS))
     series: dict[str, list[int]] = {turn: [0] * HOURS for turn, _ in TURNS}
-    for turn, at in found.filter(turn__in=series).values_list("turn", "at"):
+    names: dict[str, set[str]] = {turn: set() for turn, _ in TURNS}
+    for turn, at, cluster in found.filter(turn__in=series).values_list("turn", "at", "cluster"):
         ago = int((now - at) / timedelta(hours=1))
         series[turn][HOURS - 1 - min(max(ago, 0), HOURS - 1)] += 1
-    return [{"label": label, "count": sum(series[turn]), "series": series[turn]} for turn, label in TURNS]
+        names[turn].add(cluster)
+    return [{"label": label, "count": len(names[turn]), "series": series[turn]} for turn, label in TURNS]
 
 
 def _turns(fleet: Fleet) -> QuerySet[Any]:
@@ -206,6 +217,12 @@ def _joins(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
     found = _turns(fleet).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
     counts = dict(found.annotate(day=TruncDate("at")).order_by().values_list("day").annotate(n=Count("pk")))
     return [{"label": f"{day.day} {day:%b}", "count": counts.get(day, 0)} for day in _month(now)]
+
+
+def came(now: datetime) -> str:
+    """The share of all heartbeats expected in 30 days that came, as text; empty where the hub never looked."""
+    sums = FleetMinute.objects.filter(minute__gt=now - MONTH).aggregate(came=Sum("heard"), due=Sum("expected"))
+    return f"{math.floor(10_000 * sums['came'] / sums['due']) / 100:.2f} %" if sums["due"] else ""
 
 
 def _month(now: datetime) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST = 6
 LONGEST = 200
 SHORTEST_PRINT = 6  # of a serial number or fingerprint
+NOUNS = {"Clusters": "cluster", "Sets": "set", "Tokens": "bootstrap token", "People": "person"}
 HELP = (
     ("What the states of a cluster mean", "/help/#states"),
     ("What Safe, Check and Blocked mean", "/help/#verdicts"),
@@ -40,12 +41,13 @@ HELP = (
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that was found. ``detail`` stands beside it."""
+    """One thing that was found, with ``detail`` beside it; ``name`` is in lower case and empty for what has none."""
 
     text: str
     url: str
     icon: str
     detail: str = ""
+    name: str = ""
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Group:
 
     @property
     def slug(self) -> str:
-        return self.label.lower()
+        return self.label.lower().replace(" ", "-")
 
 
 @login_required
@@ -69,7 +71,10 @@ def search(request: HttpRequest) -> HttpResponse:
 
 
 def found(request: HttpRequest, query: str) -> list[Group]:
-    """Groups that hold something, in the order of 4.11; everything filtered by what the person may see."""
+    """Groups that hold something, in the order of 4.11; everything filtered by what the person may see.
+
+    What has exactly the name that was typed comes before all groups, so that Enter opens it; Explain comes last.
+    """
     actor = actor_of(request)
     pages = _pages(request, actor)
     if not query:
@@ -84,7 +89,19 @@ def found(request: HttpRequest, query: str) -> list[Group]:
         Group("Pages", [hit for hit in pages if query.lower() in hit.text.lower()]),
         Group("Help", [Hit(text, url, "circle-question-mark") for text, url in HELP if query.lower() in text.lower()]),
     ]
-    return [group for group in groups if group.hits]
+    explain = Hit(f"Explain who may do what with {query}", f"{EXPLAIN}?name={quote(query)}", "circle-question-mark")
+    found = [Group("Exactly this name", _exact(groups, query)), *groups, Group("Explain", [explain])]
+    return [group for group in found if group.hits]
+
+
+def _exact(groups: list[Group], query: str) -> list[Hit]:
+    """Takes the things of exactly this name out of their groups, with the group's name beside each."""
+    exact = []
+    for group in groups:
+        same = [hit for hit in group.hits if hit.name == query.lower()]
+        group.hits = [hit for hit in group.hits if hit not in same]
+        exact += [replace(hit, detail=NOUNS[group.label]) for hit in same]
+    return exact
 
 
 def _best(rows: QuerySet[Any], query: str) -> list[str]:
@@ -108,18 +125,17 @@ def _actions(actor: Actor, query: str) -> list[Hit]:
     ][:MOST]
     if len(query) > 1 and "mint token".startswith(query.lower()) and tokens.may_mint(actor).allowed:
         hits.append(Hit("Mint a bootstrap token", reverse("registration:tokens"), "ticket"))
-    asked = f"{EXPLAIN}?name={quote(query)}"
-    return [*hits, Hit(f"Explain who may do what with {query}", asked, "circle-question-mark")]
+    return hits
 
 
 def _clusters(actor: Actor, query: str) -> list[Hit]:
     names = _best(clusters.clusters_for(actor), query)
-    return [Hit(name, reverse("clusters:detail", args=[name]), "server") for name in names]
+    return [Hit(name, reverse("clusters:detail", args=[name]), "server", name=name) for name in names]
 
 
 def _sets(actor: Actor, query: str) -> list[Hit]:
     return [
-        Hit(name, reverse("clustersets:set", args=[name]), "boxes")
+        Hit(name, reverse("clustersets:set", args=[name]), "boxes", name=name)
         for name in _best(clustersets.sets_for(actor), query)
     ]
 
@@ -128,7 +144,7 @@ def _tokens(actor: Actor, query: str) -> list[Hit]:
     rows = bootstrap.tokens_for(actor).filter(Q(name__icontains=query) | Q(pk__startswith=query))
     listed = reverse("registration:tokens")
     return [
-        Hit(row.name or row.pk, f"{listed}#token-{row.pk}", "ticket", f"minted by {row.created_by}")
+        Hit(row.name or row.pk, f"{listed}#token-{row.pk}", "ticket", f"minted by {row.created_by}", row.name.lower())
         for row in rows[:MOST]
     ]
 
@@ -155,7 +171,9 @@ def _people(actor: Actor, query: str) -> list[Hit]:
     rows = User.objects.filter(username__icontains=query).order_by("username")
     rows = rows if access.sees_everyone(actor) else rows.filter(username=actor.user)
     return [
-        Hit(row.username, reverse("access:user", args=[row.username]), "user", row.get_full_name())
+        Hit(
+            row.username, reverse("access:user", args=[row.username]), "user", row.get_full_name(), row.username.lower()
+        )
         for row in rows[:MOST]
     ]
 

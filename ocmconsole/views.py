@@ -11,6 +11,7 @@ from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from clusters.rights import Sight
 from clusters.status import Word
 from ocmconsole import attention, live, navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
@@ -42,7 +43,10 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "theme": prefs["theme"],
     }
     user = getattr(request, "user", None)
-    if user is None or not user.is_authenticated or "X-Fragment" in request.headers:
+    if user is None or not user.is_authenticated:
+        return frame
+    frame["sight"] = Sight(actor_of(request))
+    if "X-Fragment" in request.headers:
         return frame
     waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
     counts = {"waiting": waiting, "attention": attention.count(request)}

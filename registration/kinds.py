@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import kinds, times
+from ocmconsole.kubeapi import acts, kinds, times
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 from registration import ca, identity, schemas, wire
@@ -121,3 +121,25 @@ CERTIFICATE_SIGNING_REQUEST = kinds.register(
         merge=_merge,
     )
 )
+
+# Acts that the audit names (D11) besides the generic verbs.
+for _act, _done in (
+    ("managedcluster:accept-key", "New key accepted for a known name"),
+    ("managedcluster:decline", "Declined"),
+    ("managedcluster:evidence", "Evidence of the decision kept"),
+    ("managedcluster:lift-decline", "Decline lifted"),
+    ("certificatesigningrequest:approve", "Certificate request approved"),
+    ("certificatesigningrequest:deny", "Certificate request denied"),
+    ("certificatesigningrequest:fail", "Certificate request failed"),
+    ("certificatesigningrequest:sign", "Certificate signed"),
+    ("certificatesigningrequest:supersede", "Older certificate request superseded"),
+    ("certificate:issue", "Certificate issued"),
+    ("certificate:revoke", "Certificate revoked"),
+    ("approvalpolicy:create", "Approval policy made"),
+    ("approvalpolicy:update", "Approval policy changed"),
+    ("approvalpolicy:enable", "Approval policy enabled"),
+    ("approvalpolicy:disable", "Approval policy disabled"),
+    ("approvalpolicy:delete", "Approval policy deleted"),
+    ("approvalpolicy:use", "Approval policy used"),
+):
+    acts.declare(_act, _done)

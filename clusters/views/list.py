@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import User
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
@@ -15,10 +14,8 @@ from django.views.decorators.http import require_GET
 
 from clusters import columns, facets, listing, saved
 from clusters.filters import NAMES, NO_SET, Filters, Lane
-from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clusters.status import Word
-from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -31,8 +28,7 @@ if TYPE_CHECKING:
 
 EXACT_UP_TO = 10_000
 OPTIONS = 8  # of a facet, before the rest is folded away
-ADMINS = 5
-TONES = {Lane.EXPIRED: "danger", Lane.SOON: "caution", Lane.LATER: "quiet", Lane.NONE: "quiet"}
+TONES = {Lane.EXPIRED: "danger", Lane.WEEK: "danger", Lane.SOON: "caution", Lane.LATER: "quiet", Lane.NONE: "quiet"}
 # What one may do from a row; the pages behind the links say what it means and ask for the right.
 MARK = "_name_"  # no cluster is called so
 ACTIONS = (
@@ -80,7 +76,7 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
         "next_url": query.at("after", page.next),
         "relaxed": _relaxed(asked, query) if filters and not counts.matching else [],
     }
-    return render(request, "clusters/list.html", {**context, **_denied(counts)})
+    return render(request, "clusters/list.html", context)
 
 
 def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> Page:
@@ -217,7 +213,15 @@ def _certificate(begins: datetime | None, ends: datetime | None, now: datetime) 
     if ends is None:
         return None
     left = ends - now
-    lane = Lane.EXPIRED if ends <= now else Lane.SOON if left <= listing.SOON else Lane.LATER
+    lane = (
+        Lane.EXPIRED
+        if ends <= now
+        else Lane.WEEK
+        if left <= listing.WEEK
+        else Lane.SOON
+        if left <= listing.SOON
+        else Lane.LATER
+    )
     return {
         "begins": begins,
         "ends": ends,
@@ -254,21 +258,9 @@ def _choices(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- counts, and who sees none
+# ---------------------------------------------------------------- counts
 
 
 def _about(count: int) -> str:
     """Exact up to ten thousand: beyond it nobody counts on the last figure."""
     return f"{count:,}" if count <= EXACT_UP_TO else f"about {round(count, -2):,}"
-
-
-def _denied(counts: Census) -> dict[str, Any]:
-    """Whom to ask, when there are clusters and none of them may be seen."""
-    if counts.total or not ManagedCluster.objects.exists():
-        return {"denied": False}
-    admins = User.objects.filter(is_superuser=True, is_active=True).order_by("username")
-    return {
-        "denied": True,
-        "admins": [user.get_username() for user in admins[:ADMINS]],
-        "explain_url": explain_url("list", MANAGED_CLUSTER.resource),
-    }

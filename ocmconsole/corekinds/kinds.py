@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.corekinds import models, protos, schemas, wire
-from ocmconsole.kubeapi import errors, kinds, virtual
+from ocmconsole.kubeapi import acts, errors, kinds, virtual
 from ocmconsole.kubeapi.kinds import ALL_VERBS, Kind, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 
@@ -338,3 +338,12 @@ def _at(doc: Doc, *path: str) -> str:
     for name in path:
         value = (value or {}).get(name)
     return value or ""
+
+
+# Acts that the audit names (D11) besides the generic verbs.
+acts.declare("serviceaccount:token", "Service account token issued")
+acts.declare("bootstraptoken:create", "Bootstrap token minted")
+acts.declare("bootstraptoken:revoke", "Bootstrap token revoked")
+acts.declare("accessrequest:ask", "Access requested")
+acts.declare("accessrequest:grant", "Access request granted")
+acts.declare("accessrequest:dismiss", "Access request dismissed")

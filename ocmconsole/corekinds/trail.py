@@ -7,13 +7,16 @@ by the page of a cluster and by Activity.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import acts, kinds
+from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -27,27 +30,18 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 CURSOR = re.compile(r"(?P<at>[0-9]{1,17})\.(?P<source>audit|event)\.(?P<id>[0-9a-zA-Z-]{1,36})", re.ASCII)
 LONGEST_ID = 18  # digits of a row's number
-# Verbs, and acts that have names of their own, as things that have happened.
-DONE = {
-    "create": "Created",
-    "update": "Changed",
-    "patch": "Changed",
-    "delete": "Deleted",
-    "deletecollection": "Deleted",
-    "accept": "Accepted",
-    "accept-key": "Key vouched for",
-    "approve": "Approved",
-    "decline": "Declined",
-    "deny": "Denied",
-    "detach": "Given up",
-    "disconnect": "Disconnected",
-    "evidence": "Evidence kept",
-    "issue": "Issued",
-    "lift-decline": "Decline lifted",
-    "revoke": "Revoked",
-    "sign": "Signed",
-    "supersede": "Superseded",
+# What the audit writes about besides kinds, as people call it.
+NOUNS = {
+    "users": "User",
+    "groups": "Group",
+    "bootstraptokens": "Bootstrap token",
+    "approvalpolicies": "Approval policy",
+    "accessrequests": "Access request",
 }
+PEOPLE = "people"
+HUB = Door.CONTROLLER.value
+# User names that no account can have: agents, service accounts, the hub and strangers.
+MACHINES = "system:"
 WHOLE = frozenset({"create", "delete"})  # their difference is the object itself
 LONGEST_TEXT = 60
 
@@ -75,24 +69,49 @@ class Entry:
     def cursor(self) -> str:
         return f"{(self.at - EPOCH) // MICROSECOND}.{self.source}.{self.id}"
 
+    @property
+    def is_by_hub(self) -> bool:
+        return self.audit is not None and self.audit.door == HUB
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Writes of the hub itself that follow one another, newest first: at least two."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def at(self) -> datetime:
+        return self.entries[0].at
+
+    @property
+    def titles(self) -> str:
+        """What they did, the most frequent first: ``Created 4 times, Changed``."""
+        counts = Counter(entry.title for entry in self.entries)
+        return ", ".join(f"{title} {count} times" if count > 1 else title for title, count in counts.most_common())
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody looks for; empty is anything. Events have no actor and no verb: such filters drop them."""
+    """The filters of a stream; empty is anything. Events have no actor, verb or act: such filters drop them.
+
+    ``source`` is ``audit``, ``event`` or ``people``: entries of the audit that neither the hub nor an agent caused.
+    """
 
     source: str = ""
     kind: str = ""
     actor: str = ""
     verb: str = ""
     outcome: str = ""
+    act: str = ""
 
     @property
     def takes_events(self) -> bool:
-        return self.source in {"", "event"} and not (self.actor or self.verb or self.outcome)
+        return self.source in {"", "event"} and not (self.actor or self.verb or self.outcome or self.act)
 
     @property
     def takes_audit(self) -> bool:
-        return self.source in {"", "audit"}
+        return self.source in {"", "audit", PEOPLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +135,22 @@ def page(
     return Page(found[:size], found[size - 1].cursor if len(found) > size else "")
 
 
+def folded(entries: list[Entry]) -> list[Entry | Fold]:
+    """The same stream with neighbouring writes of the hub itself put together."""
+    found: list[Entry | Fold] = []
+    for by_hub, group in groupby(entries, key=lambda entry: entry.is_by_hub):
+        members = tuple(group)
+        found += [Fold(members)] if by_hub and len(members) > 1 else members
+    return found
+
+
 def audit_rows(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEvent]:
+    if wanted.source == PEOPLE:
+        rows = rows.exclude(door=HUB).exclude(user__startswith=MACHINES)
     if wanted.kind:
         rows = rows.filter(_is_of(wanted.kind))
+    if wanted.act:
+        rows = rows.filter(act=wanted.act)
     if wanted.actor:
         rows = rows.filter(user=wanted.actor)
     if wanted.verb:
@@ -157,7 +189,7 @@ def _told_by_audit(row: AuditEvent) -> Entry:
         source="audit",
         id=str(row.pk),
         at=row.time,
-        kind=kind_of(row.resource) or row.resource,
+        kind=kind_of(row.resource) or _noun(row.resource),
         name=row.name,
         namespace=row.namespace,
         actor=row.user,
@@ -171,11 +203,10 @@ def _told_by_audit(row: AuditEvent) -> Entry:
 
 
 def _title(row: AuditEvent, *, denied: bool) -> str:
-    """An act that has a name of its own is told by it; the others by their verb."""
+    """The sentence of the act; entries of earlier releases may hold an act that is no longer made."""
     if denied:
-        return f"Denied: {row.verb}"
-    act = row.act.partition(":")[2] or row.verb
-    return DONE.get(act) or act.replace("-", " ").capitalize()
+        return acts.refused(row.act, row.verb)
+    return acts.done(row.act) or f"Changed: {row.act}"
 
 
 def _summary(diff: list[Doc]) -> str:
@@ -206,6 +237,10 @@ def kind_of(resource: str) -> str:
     """``ManagedCluster`` of ``managedclusters/accept.register.open-cluster-management.io``; empty for no kind's."""
     plural = re.split("[./]", resource, maxsplit=1)[0]
     return next((kind.kind for kind in kinds.all_kinds() if kind.plural == plural), "")
+
+
+def _noun(resource: str) -> str:
+    return NOUNS.get(re.split("[./]", resource, maxsplit=1)[0], resource)
 
 
 def _is_of(kind: str) -> Q:

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from ocmconsole.kubeapi import acts
 from ocmconsole.kubeapi.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ def who(actor: Actor) -> dict[str, Any]:
 
 
 def allowed(actor: Actor, act: str, **columns: Any) -> AuditEvent:
-    """The entry of what somebody has done, for the caller to save with it. It happened now unless ``time`` is given."""
+    """The entry of what somebody has done, for the caller to save with it. It happened now unless ``time`` is given.
+
+    Raises LookupError for an act without a sentence (``acts.declare``).
+    """
     columns.setdefault("time", timezone.now())
-    return AuditEvent(**who(actor), outcome=AuditEvent.Outcome.ALLOWED, act=act, **columns)
+    return AuditEvent(**who(actor), outcome=AuditEvent.Outcome.ALLOWED, act=acts.require(act), **columns)
 
 
 def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = ()) -> list[Doc]:

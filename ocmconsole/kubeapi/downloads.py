@@ -1,6 +1,7 @@
 """Files that are written while they are read: exports. Each holds a thread of the console until its reader is done.
 
-So that slow readers never take all of them, a process sends few at a time, and a person one.
+So that slow readers never take all of them, a process sends few at a time, and a person one. A file that cannot be
+finished says so in its last line, and the connection ends without the last chunk: the status was sent long before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 AT_ONCE = 2  # of the console's threads
+INCOMPLETE = "# INCOMPLETE: the export failed here; lines are missing. Export again.\n"
 
 _lock = threading.Lock()
 _readers: set[str] = set()
@@ -30,7 +32,12 @@ class Download:
         self._reader = reader
 
     def __iter__(self) -> Iterator[bytes | str]:
-        return self._lines
+        """The lines; an error in them ends the file with ``INCOMPLETE`` and is raised to the server."""
+        try:
+            yield from self._lines
+        except Exception:
+            yield f"\n{INCOMPLETE}"
+            raise
 
     def close(self) -> None:
         with _lock:

@@ -16,7 +16,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
-from ocmconsole.kubeapi import audit, authz, errors, kinds
+from ocmconsole.kubeapi import acts, audit, authz, errors, kinds
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Kind
@@ -31,6 +31,14 @@ MAY_CHANGE = "auth.change_permission"
 class Act(StrEnum):
     GRANT = "grant"
     REVOKE = "revoke"
+
+
+acts.declare("permission:grant", "Permission granted", refused="Granting a permission refused")
+acts.declare("permission:revoke", "Permission taken back", refused="Taking back a permission refused")
+for _word, _noun in (("user", "Account"), ("group", "Group")):
+    acts.declare(f"{_word}:create", f"{_noun} created", refused=f"Creating the {_noun.lower()} refused")
+    acts.declare(f"{_word}:update", f"{_noun} changed", refused=f"Changing the {_noun.lower()} refused")
+    acts.declare(f"{_word}:delete", f"{_noun} deleted", refused=f"Deleting the {_noun.lower()} refused")
 
 
 class Change(NamedTuple):

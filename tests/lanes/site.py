@@ -141,6 +141,14 @@ def export(request: HttpRequest, name: str) -> StreamingHttpResponse:
     return StreamingHttpResponse(rows(), content_type="text/plain")
 
 
+def broken_export(request: HttpRequest) -> StreamingHttpResponse:
+    def rows() -> Iterator[bytes]:
+        yield b"one line\n"
+        raise RuntimeError("the export broke")
+
+    return StreamingHttpResponse(rows(), content_type="text/csv")
+
+
 def stream(request: HttpRequest, name: str) -> HttpResponseBase:
     chunks = getattr(feeds[name], request.GET.get("how", "chunks"))()
     return HandOff(chunks, content_type="application/json", headers={"Cache-Control": "no-cache, private"})
@@ -157,5 +165,6 @@ urlpatterns = [
     path("database", database),
     path("hang-up", hang_up),
     path("export/<str:name>", export),
+    path("broken-export", broken_export),
     path("stream/<str:name>", stream),
 ]

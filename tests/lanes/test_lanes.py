@@ -193,6 +193,13 @@ class TestAnswers:
         assert content == b"".join(bytes([number]) * 65536 for number in range(40))
         assert feed.closed.is_set()
 
+    def test_an_export_that_fails_has_no_last_chunk(self, serve: Serve) -> None:
+        with serve().connect() as connection:
+            connection.sendall(get("/broken-export"))
+            answer = read_all(connection)
+        assert b"one line" in answer
+        assert not answer.endswith(b"0\r\n\r\n")
+
     def test_an_export_stops_when_its_reader_leaves(self, serve: Serve, client: httpx.Client, feed: Feed) -> None:
         site = serve()
         with site.connect() as connection:

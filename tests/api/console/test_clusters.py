@@ -126,7 +126,9 @@ FILTERS: list[tuple[str, Callable[[Observed], bool]]] = [
     ("set=french", lambda each: each.row.labels["region"] == "paris"),
     ("version=v1.34.2", lambda each: each.row.kubernetes_version == "v1.34.2"),
     ("certificate=expired", lambda each: ends_within(each, -9999, 0)),
-    ("certificate=soon&certificate=expired", lambda each: ends_within(each, -9999, 30)),
+    ("certificate=week", lambda each: ends_within(each, 0, 7)),
+    ("certificate=soon", lambda each: ends_within(each, 7, 30)),
+    ("certificate=soon&certificate=week&certificate=expired", lambda each: ends_within(each, -9999, 30)),
     ("certificate=later", lambda each: ends_within(each, 30, 9999)),
     ("certificate=none", lambda _: False),
     ("claim=region%3Dlyon", lambda each: ("region", "lyon") in {(c.name, c.value) for c in each.row.claims.all()}),
@@ -273,7 +275,7 @@ class TestSight:
         text = page.content.decode()
         assert "You can see 0 of the hub" in text
         assert "bench" in text, "an admin is named"
-        assert page.context["explain_url"].startswith("/access/explain/?")
+        assert page.context["sight"].explain_url.startswith("/access/explain/?")
         assert page.context["counts"].groups == []
 
     def test_an_empty_hub_shows_the_way_in(self, admin: Client) -> None:

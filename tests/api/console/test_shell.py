@@ -132,6 +132,14 @@ def test_the_name_itself_comes_first(admin: Client) -> None:
     assert html.index(">web-1<") < html.index(">a-web-1<")
 
 
+def test_what_has_exactly_the_name_comes_before_everything_and_explain_last(admin: Client) -> None:
+    html = admin.get("/search/", {"q": "asks-1"}, headers={"X-Fragment": "found"}).content.decode()
+    hits = re.findall(r'<a id="[^"]+" href="([^"]+)"', html)
+    assert hits[0] == "/clusters/asks-1/"
+    assert "/approvals/asks-1/" in hits
+    assert hits[-1].startswith("/access/explain/")
+
+
 def test_search_leads_to_what_waits_only_for_who_sees_it(admin: Client, raj: Client) -> None:
     assert "Decide about asks-1" in found(admin, "asks")
     assert "Decide about asks-1" not in found(raj, "asks")
@@ -360,9 +368,9 @@ def test_turns_of_clusters_that_one_may_not_see_are_not_counted(admin: Client, r
         Transition.objects.create(cluster=name, at=timezone.now() - timedelta(hours=1), turn=Transition.Turn.SILENT)
 
     def silent(client: Client) -> str:
-        return str(re.findall(r"<b>(\d+)</b> <span class=\"oc-sub\">went silent", page(client, "/"))[0])
+        return str(re.findall(r"<b>(\d+)</b> <span class=\"oc-sub\">clusters? went silent", page(client, "/"))[0])
 
-    assert (silent(admin), silent(raj)) == ("4", "1")
+    assert (silent(admin), silent(raj)) == ("3", "1")
 
 
 def test_the_overview_takes_as_many_queries_for_many_clusters(
