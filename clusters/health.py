@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.utils import timezone
 
 from clusters import hand, status
@@ -33,7 +34,7 @@ from clusters.kinds import (
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
 from ocmconsole.corekinds.kinds import EVENT, NAMESPACE
-from ocmconsole.kubeapi import conditions, controllers, errors, times, verbs
+from ocmconsole.kubeapi import conditions, controllers, errors, probes, times, verbs
 from ocmconsole.kubeapi.conditions import Condition
 from ocmconsole.kubeapi.kinds import Key
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONGEST_GAP = timedelta(seconds=15)
+LONGEST_PAUSE = timedelta(seconds=30)  # without a look at leases: then the clock counts as dead
 LOOK_AGAIN = timedelta(seconds=5)
 NO_SELECT = "NoSelect"
 UNREACHABLE = {"key": f"{GROUP}/unreachable", "effect": NO_SELECT}
@@ -115,6 +117,19 @@ def note_serving(now: datetime) -> datetime:
 
 def _is_current(serving: Serving, now: datetime) -> bool:
     return abs(now - serving.seen) <= LONGEST_GAP
+
+
+def clock_trouble() -> str:
+    """Why silence would not be found: the clock looks at leases every two seconds. Empty when all is well."""
+    seen = Serving.objects.values_list("seen", flat=True).first()
+    if seen is not None and timezone.now() - seen <= LONGEST_PAUSE:
+        return ""
+    since = "yet" if seen is None else f"since {seen:%d %b, %H:%M:%S} UTC"
+    return f"nobody has looked at leases {since}: are worker and beat running?"
+
+
+if settings.OCMCONSOLE_CONTROLLERS != "inline":
+    probes.register("clock", clock_trouble, has_grace=True)
 
 
 # ---------------------------------------------------------------- silence, H15, H16

@@ -17,14 +17,14 @@ from django.shortcuts import render
 from django.template import loader
 from redis.exceptions import RedisError
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, outages
 from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import REQUEST_ID
 
-SOON = 5  # seconds until one may ask again: a database that is away
 LIMIT = 60  # the limits of settings are a number a minute
-AWAY = (OperationalError, InterfaceError, RedisError)
+SOON = 5  # seconds until a person may try again: what is below the hub is away
 FAULTS = 500
+UNAVAILABLE = frozenset({503, 507})
 PAGES = {403: "403.html", 404: "404.html", 409: "409.html", 429: "429.html"}
 
 
@@ -55,15 +55,26 @@ def too_many(request: HttpRequest) -> HttpResponse:
 
 def failed(request: HttpRequest) -> HttpResponse:
     """An error of ours, or something that the hub needs is away."""
-    if not isinstance(sys.exception(), AWAY):
-        return _bare(request, "500.html", 500)
-    response = _bare(request, "503.html", 503, wait=SOON)
+    error = sys.exception()
+    if isinstance(error, OperationalError | InterfaceError):
+        return unavailable(request, outages.refusal(error))
+    if isinstance(error, RedisError):
+        return unavailable(request, outages.refused("Redis does not answer"))
+    return _bare(request, "500.html", 500)
+
+
+def unavailable(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+    """503 or 507 with the cause: what is below the hub is away, locked or full."""
+    cause = error.message.rpartition("request: ")[2]
+    response = _bare(request, "503.html", error.code, cause=cause, wait=SOON)
     response.headers["Retry-After"] = str(SOON)
     return response
 
 
 def refused(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """What a verb or a service refused, where its view has no better place to say so."""
+    if error.code in UNAVAILABLE:
+        return unavailable(request, error)
     name = PAGES.get(error.code)
     if name is None:
         return _bare(request, "400.html" if error.code < FAULTS else "500.html", error.code, reason=error.message)

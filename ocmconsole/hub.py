@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 import resource
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -20,9 +19,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from clusters import health
 from clusters.models import FleetMinute, Serving
 from ocmconsole import checkup
-from ocmconsole.kubeapi import changes, metrics
+from ocmconsole.kubeapi import changes, metrics, workqueue
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
 from ocmconsole.kubeapi.session import actor_of
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-LONGEST_PAUSE = timedelta(seconds=30)
 STUCK_ATTEMPTS = 3
 SHOWN = 10
 KIB = 1024
@@ -62,12 +61,10 @@ def hub_health(request: HttpRequest) -> HttpResponse:
 
 def _reconcilers(now: datetime) -> Iterator[str]:
     """The clock looks at leases every two seconds; work that is due is done within one."""
-    seen = Serving.objects.values_list("seen", flat=True).first()
-    if seen is not None and now - seen > LONGEST_PAUSE:
-        yield f"nobody has looked at leases since {seen:%d %b, %H:%M:%S} UTC: are worker and beat running?"
-    due = WorkItem.objects.filter(due__lt=now - LONGEST_PAUSE).count()
-    if due:
-        yield f"{due:,} pieces of work are overdue by more than {LONGEST_PAUSE.seconds} s"
+    if Serving.objects.exists() and (trouble := health.clock_trouble()):
+        yield trouble
+    if trouble := workqueue.trouble(now):
+        yield trouble
 
 
 def _made_of() -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """The ordinary lane: Django, which is synchronous, on a fixed pool of threads inside an asynchronous server (O2).
 
-Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection; a
-body is read as ``intake`` says, after the head has been judged; a stream (``HandOff``) costs no thread; the listener
-and the peer's certificate come from the connection, or from a proxy that is trusted (``proxy``). Mounted by
-ocmconsole.asgi.
+Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection;
+writes never hold all of them; the health paths need none; a body is read as ``intake`` says, after the head has been
+judged; a stream (``HandOff``) costs no thread; the listener and the peer's certificate come from the connection, or
+from a proxy that is trusted (``proxy``). Mounted by ocmconsole.asgi.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ import io
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import Context
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 import orjson
 from django.conf import settings
 from django.core import signals
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
+from django.db import Error as DatabaseFailure
 from django.db import close_old_connections
 from django.urls import set_script_prefix
 
 from ocmconsole import intake
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, metrics, outages, probes
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.listeners import API
 from ocmconsole.proxy import Client
@@ -47,6 +49,8 @@ Headers = list[tuple[bytes, bytes]]
 BODY_TOO_LARGE = "ocmconsole.body_too_large"  # in the environ: the limit in bytes that was passed, or 0
 WHOLE_FILE = 1024 * 1024
 RETRY_SECONDS = 1  # how long a client should wait that came while the budget of bodies was used up
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+THREADS_FOR_READS = 2  # of each listener: writes that wait for each other, or for a lock, leave these free
 SMALLEST_GZIP = 128 * 1024  # as the reference does (wire.md 2.4)
 BUSY = errors.TooManyRequests(
     "the server has received too many requests and has asked us to try again later", retry_after=RETRY_SECONDS
@@ -65,12 +69,15 @@ class Lane:
         self.judge = judge
         self.intake = intake.Intake(limits or intake.Limits())
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"django-{listener}")
+        self.writers = asyncio.Semaphore(max(1, threads - THREADS_FOR_READS))
         self.streams: set[asyncio.Task[None]] = set()
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] != "http":
             raise NotImplementedError(f"{scope['type']} is not served")
+        if self.listener == API and await _probed(scope, send):
+            return
         exchange = _Exchange(self, scope, receive, send)
         try:
             await exchange.answer(_environ(scope, self.listener))
@@ -126,15 +133,19 @@ class _Exchange:
             body, held = await self.lane.intake.read(self.scope, environ, self.receive, self._judged)
             _put_body(environ, body)
         except intake.BusyError:
-            await self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
+            await self._refuse(BUSY)
+            return
+        except DatabaseFailure as error:
+            await self._refuse(outages.refusal(error))
             return
         except intake.TooLargeError as error:
             if self.lane.listener != API:
-                await self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                await self._refuse(errors.RequestTooLarge("Request entity too large"))
                 return
             environ[BODY_TOO_LARGE] = error.limit  # the API answers first whether this caller may do this at all
         try:
-            left = await self._on_a_thread(self._in_thread, environ)
+            async with nullcontext() if self.scope["method"] in READS else self.lane.writers:
+                left = await self._on_a_thread(self._in_thread, environ)
         finally:
             if held:
                 held.close()
@@ -249,16 +260,17 @@ class _Exchange:
         await self.lane.intake.discard(self.scope, self.receive)
         await self._send(b"", more=False)
 
-    async def _refuse(self, status: HTTPStatus) -> None:
+    async def _refuse(self, error: errors.ApiError) -> None:
         """Without Django: this must cost next to nothing."""
-        body, media_type = status.phrase.encode(), b"text/plain; charset=utf-8"
-        headers = [(b"cache-control", b"no-store")]
-        if status is HTTPStatus.TOO_MANY_REQUESTS:
-            headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
-            if self.lane.listener == API:
-                body, media_type = orjson.dumps(BUSY.status()), b"application/json"
-        headers += [(b"content-type", media_type), (b"content-length", str(len(body)).encode())]
-        await self._answer_and_close(status, headers, body)
+        if self.lane.listener == API:
+            body, media_type = orjson.dumps(error.status()), b"application/json"
+        else:
+            body, media_type = HTTPStatus(error.code).phrase.encode(), b"text/plain; charset=utf-8"
+        headers = [(b"cache-control", b"no-store"), (b"content-type", media_type)]
+        if error.retry_after is not None:
+            headers.append((b"retry-after", str(error.retry_after).encode()))
+        headers.append((b"content-length", str(len(body)).encode()))
+        await self._answer_and_close(error.code, headers, body)
 
 
 async def _close(stream: AsyncIterator[bytes]) -> None:
@@ -283,6 +295,30 @@ def _headers(response: HttpResponseBase) -> Headers:
         (b"set-cookie", morsel.output(header="").strip().encode("latin-1")) for morsel in response.cookies.values()
     ]
     return headers + cookies
+
+
+async def _probed(scope: HTTPScope, send: ASGISendCallable) -> bool:
+    """Answers the health paths here: no thread, no database, no authorisation. False for everything else."""
+    name = scope["path"].strip("/").partition("/")[0]
+    if name not in probes.PATHS or scope["method"] not in {"GET", "HEAD"}:
+        return False
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    said = probes.answer(scope["path"], query)
+    if said is None:
+        status, media, body = 404, "application/json", orjson.dumps(errors.unknown_path().status())
+    else:
+        status, media, body = said.status, probes.CONTENT_TYPE, said.text.encode()
+    headers = [
+        (b"content-type", media.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-cache, private"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
+    sent = b"" if scope["method"] == "HEAD" else body
+    await send({"type": "http.response.body", "body": sent, "more_body": False})
+    metrics.observe(API, scope["method"], status, 0.0)
+    return True
 
 
 def _abort(scope: HTTPScope) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ocmconsole import errorpages
-from ocmconsole.kubeapi import errors, once
+from ocmconsole.kubeapi import errors, once, outages
 from ocmconsole.kubeapi.session import REQUEST_ID
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ HEADERS = {
     ),
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+def while_away(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Before the session is read: while the database is known to be away, every page says so at once."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        away = outages.state.away
+        return errorpages.unavailable(request, outages.refused(away)) if away else get_response(request)
+
+    return middleware
 
 
 def _only_reads(request: HttpRequest) -> bool:

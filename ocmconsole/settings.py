@@ -49,6 +49,9 @@ OCMCONSOLE_CONSOLE_URL = url("OCMCONSOLE_CONSOLE_URL", derived("http", OCMCONSOL
 OCMCONSOLE_HUB_NAME = text("OCMCONSOLE_HUB_NAME", OCMCONSOLE_API_URL.partition("://")[2])
 OCMCONSOLE_ENVIRONMENT = text("OCMCONSOLE_ENVIRONMENT")
 OCMCONSOLE_DATABASE_URL = text("OCMCONSOLE_DATABASE_URL")
+OCMCONSOLE_DATABASE_CONNECT_TIMEOUT = duration("OCMCONSOLE_DATABASE_CONNECT_TIMEOUT", "3s")
+OCMCONSOLE_DATABASE_LOCK_TIMEOUT = duration("OCMCONSOLE_DATABASE_LOCK_TIMEOUT", "10s")
+OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT = duration("OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT", "30s")
 OCMCONSOLE_REDIS_URL = text("OCMCONSOLE_REDIS_URL")
 OCMCONSOLE_CONTROLLERS = choice(
     "OCMCONSOLE_CONTROLLERS", "celery" if OCMCONSOLE_REDIS_URL else "thread", {"thread", "celery", "inline"}
@@ -134,6 +137,7 @@ MIDDLEWARE = [
     "ocmconsole.compression.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "ocmconsole.requests.while_away",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -170,10 +174,23 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": bool(OCMCONSOLE_DATABASE_URL),
     }
 }
+if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    DATABASES["default"]["ENGINE"] = "ocmconsole.postgres"
+    DATABASES["default"]["OPTIONS"] = {
+        "connect_timeout": int(OCMCONSOLE_DATABASE_CONNECT_TIMEOUT.total_seconds()),
+        "options": f"-c lock_timeout={int(OCMCONSOLE_DATABASE_LOCK_TIMEOUT.total_seconds())}s "
+        f"-c statement_timeout={int(OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT.total_seconds())}s",
+        # A server whose machine is gone says nothing: noticed after some 25 s, also by who only waits.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 25_000,
+        **DATABASES["default"].get("OPTIONS", {}),  # type: ignore[dict-item] # what the URL says
+    }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
-        "timeout": 30,
+        "timeout": OCMCONSOLE_DATABASE_LOCK_TIMEOUT.total_seconds(),
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-65536;",
     }
 

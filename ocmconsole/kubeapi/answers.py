@@ -6,13 +6,13 @@ import logging
 
 import orjson
 from django.core.exceptions import SuspiciousOperation
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
-from ocmconsole.kubeapi import authentication, authz, errors, negotiation, tables, watch
+from ocmconsole.kubeapi import authentication, authz, errors, negotiation, outages, tables, watch
 from ocmconsole.kubeapi.calls import Call
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.handoff import HandOff
@@ -99,11 +99,9 @@ def refusal(request: Request, error: Exception) -> HttpResponse:
         told = error
     elif isinstance(error, SuspiciousOperation):
         told = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
-    elif isinstance(error, OperationalError):
-        log.error("the database did not answer %s %s", request.method, request.path, exc_info=error)
-        told = errors.TooManyRequests(
-            "the server has received too many requests and has asked us to try again later", retry_after=1
-        )
+    elif isinstance(error, OperationalError | InterfaceError):
+        told = outages.refusal(error)
+        log.error("%s %s: %s: %s", request.method, request.path, told.message, str(error).strip())
     else:
         log.error("unexpected failure of %s %s", request.method, request.path, exc_info=error)
         told = errors.InternalError(f"Internal error occurred: {type(error).__name__}")

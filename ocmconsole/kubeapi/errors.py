@@ -155,8 +155,18 @@ class InternalError(ApiError):
     code, reason = 500, "InternalError"
 
 
+class ServiceUnavailable(ApiError):
+    code, reason = 503, "ServiceUnavailable"
+
+
 class Timeout(ApiError):
     code, reason = 504, "Timeout"
+
+
+class InsufficientStorage(ApiError):
+    """Not one of Kubernetes' reasons: its etcd says 500. Clients go by the code, and by Retry-After."""
+
+    code, reason = 507, "InsufficientStorage"
 
 
 def qualified(group: str, resource: str) -> str:

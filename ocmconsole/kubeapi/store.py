@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, rows, workqueue
+from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, outages, rows, workqueue
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, writing
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Stands for the resourceVersion in text that is rendered before the number is known; cannot occur in a client's text.
 _PLACEHOLDER = f"rv-{secrets.token_hex(16)}"
 _sqlite_writes = threading.RLock()
+QUEUE_LOOK_SECONDS = 0.25  # between two looks of who queues at whether the file is locked by another program
 
 
 @dataclass(slots=True)
@@ -90,7 +93,20 @@ def _announce(writes: Sequence[Write], *, poke: bool) -> None:
 
 def _serial() -> AbstractContextManager[Any]:
     """SQLite lets one writer in; queue for it here instead of spinning inside the database."""
-    return _sqlite_writes if connection.vendor == "sqlite" else nullcontext()
+    return _queued() if connection.vendor == "sqlite" else nullcontext()
+
+
+@contextmanager
+def _queued() -> Iterator[None]:
+    """Raises ServiceUnavailable when another program keeps the file locked, which ``probes`` find out meanwhile."""
+    until = monotonic() + settings.OCMCONSOLE_DATABASE_LOCK_TIMEOUT.total_seconds()
+    while outages.state.locked or not _sqlite_writes.acquire(timeout=QUEUE_LOOK_SECONDS):
+        if outages.state.locked or monotonic() > until:
+            raise outages.refused(outages.LOCKED)
+    try:
+        yield
+    finally:
+        _sqlite_writes.release()
 
 
 def _take(count: int) -> int:

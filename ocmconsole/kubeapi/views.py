@@ -26,6 +26,7 @@ from ocmconsole.kubeapi import (
     fixed,
     kinds,
     negotiation,
+    outages,
     paging,
     patches,
     paths,
@@ -68,6 +69,7 @@ class KubernetesView(APIView):
         self.request, self.args, self.kwargs, self.headers = drf, args, kwargs, {}
         with admission.collecting() as warnings:
             try:
+                outages.require_database()
                 self.initial(drf)
                 response = answers.finished(request, self._handle(drf))
             except Exception as error:  # noqa: BLE001 - the one place where errors become Status

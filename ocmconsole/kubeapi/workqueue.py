@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
-from ocmconsole.kubeapi import controllers, errors
+from ocmconsole.kubeapi import controllers, errors, probes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from ocmconsole.kubeapi.notifier import Notifier
@@ -28,6 +28,7 @@ VISIBILITY = timedelta(seconds=30)
 FIRST_RETRY = timedelta(milliseconds=50)
 LONGEST_RETRY = timedelta(minutes=5)
 LONGEST_PAUSE = 1.0  # seconds
+LONGEST_DELAY = timedelta(seconds=30)  # of work that is due: then nobody works
 
 woken = threading.Event()
 
@@ -83,6 +84,16 @@ def release() -> None:
 def next_due() -> datetime | None:
     """When the next item wants attention, or None when there is none."""
     return WorkItem.objects.order_by("due").values_list("due", flat=True).first()
+
+
+def trouble(now: datetime) -> str:
+    """Why work is not done, in words; empty when what is due is done in time."""
+    late = WorkItem.objects.filter(due__lt=now - LONGEST_DELAY).count()
+    return f"{late:,} pieces of work are overdue by more than {LONGEST_DELAY.seconds} s" if late else ""
+
+
+if settings.OCMCONSOLE_CONTROLLERS != "inline":
+    probes.register("worker", lambda: trouble(timezone.now()), has_grace=True)
 
 
 def _claim(item: WorkItem) -> bool:

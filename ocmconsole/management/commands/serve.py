@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from ocmconsole import embedded, serving
+from ocmconsole.kubeapi import probes
 from registration import foundation
 
 
@@ -23,9 +24,11 @@ class Command(BaseCommand):
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
             workers.start()
+        probes.monitor.start()
         try:
             uvloop.run(self._serve())
         finally:
+            probes.monitor.stop()
             if workers:
                 workers.stop()
 

@@ -118,8 +118,8 @@ def test_a_request_has_one_id_in_its_answer_and_in_the_audit(browser: Client) ->
         ("gone", 404, ["no such cluster"]),
         ("invalid", 422, ["this is not a name", "Nothing was changed"]),
         ("often", 429, ["not so fast", "in 7 seconds"]),
-        ("away", 503, ["cannot reach its data", "in 5 seconds"]),
-        ("redis", 503, ["cannot reach its data"]),
+        ("away", 503, ["cannot reach its data", "The database does not answer", "in 5 seconds"]),
+        ("redis", 503, ["cannot reach its data", "Redis does not answer"]),
         ("broken", 500, ["The hub made a mistake"]),
     ],
 )

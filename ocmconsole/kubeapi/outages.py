@@ -1,0 +1,91 @@
+"""What the hub cannot do now because the database is away, locked or full: the state of this process, and its words.
+
+``probes`` writes the state once a second; whatever would wait for the database in vain reads it (the API, the store,
+the console's middleware, the PostgreSQL backend). ``refusal`` turns an error of the database into an ApiError without
+any text of the driver, which may name hosts and files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import Error as DatabaseFailure
+
+from ocmconsole.kubeapi import errors
+
+RETRY_SECONDS = 2  # a probe a second, and one more second for luck: sooner nothing can have changed
+
+AWAY = "the database does not answer"
+DAMAGED = "the file of the database is damaged"
+LOCKED = "the database is locked by another transaction or program"
+FULL = "the disk of the database is full"
+SLOW = "the database did not finish the request in time"
+UNUSABLE = "the database cannot be read or written"
+
+# PostgreSQL's SQLSTATE and SQLite's primary result code, to the words. Everything else is "away".
+WORDS: dict[str | int, str] = {
+    "53100": FULL,
+    "55P03": LOCKED,
+    "40P01": LOCKED,
+    "57014": SLOW,
+    "25006": UNUSABLE,
+    "42P01": UNUSABLE,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_IOERR: UNUSABLE,
+    sqlite3.SQLITE_READONLY: UNUSABLE,
+    sqlite3.SQLITE_CANTOPEN: UNUSABLE,
+    sqlite3.SQLITE_ERROR: UNUSABLE,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+}
+PRIMARY = 0xFF  # the lowest byte of SQLite's extended codes
+
+
+@dataclass
+class State:
+    """Causes in words, or empty. ``away``: neither reads nor writes. ``locked``: no writes. ``full``: no growth."""
+
+    away: str = ""
+    locked: str = ""
+    full: str = ""
+
+
+state = State()
+
+# ``at``: until when this thread waits for PostgreSQL, in seconds of ``monotonic``; else until ``state.away`` says so.
+deadline = threading.local()
+
+
+def words(error: BaseException) -> str:
+    """What an error of the database means."""
+    driver: Any = error.__cause__ if isinstance(error, DatabaseFailure) else error
+    code = getattr(driver, "sqlstate", None) or getattr(driver, "sqlite_errorcode", None)
+    if code is None and str(error) == AWAY:  # raised by ourselves
+        return AWAY
+    found = WORDS.get(code & PRIMARY if isinstance(code, int) else code or "", AWAY)
+    # SQLite reports a full disk also as an error of input and output, where it wanted to extend its index of the log.
+    return FULL if found == UNUSABLE and state.full else found
+
+
+def refusal(error: BaseException) -> errors.ApiError:
+    """503, or 507 when there is no space: the cause, and when to try again."""
+    return refused(words(error))
+
+
+def refused(cause: str) -> errors.ApiError:
+    if cause in {FULL, state.full}:
+        return errors.InsufficientStorage(cause, retry_after=RETRY_SECONDS)
+    return errors.ServiceUnavailable(
+        f"the server is currently unable to handle the request: {cause}", retry_after=RETRY_SECONDS
+    )
+
+
+def require_database() -> None:
+    """Raises ServiceUnavailable at once while the database is known to be away."""
+    if state.away:
+        raise refused(state.away)
