@@ -56,7 +56,7 @@ LANES = {lane.value: lane for lane in Lane}
 NAMES = {
     "q": "Name",
     "status": "Status",
-    "for": "In this state",
+    "for": "Time in state",
     "set": "Set",
     "version": "Version",
     "certificate": "Certificate",

@@ -42,6 +42,9 @@ PEOPLE = "people"
 HUB = Door.CONTROLLER.value
 # User names that no account can have: agents, service accounts, the hub and strangers.
 MACHINES = "system:"
+# Of the entries of one request: kinds that people ask for first, and acts that only support another.
+LEADING = ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding")
+SUPPORTING = frozenset({"managedcluster:evidence"})
 WHOLE = frozenset({"create", "delete"})  # their difference is the object itself
 LONGEST_TEXT = 60
 
@@ -76,13 +79,22 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Writes of the hub itself that follow one another, newest first: at least two."""
+    """Neighbouring entries with one cause, newest first, at least two: writes of the hub itself, or of one request."""
 
     entries: tuple[Entry, ...]
 
     @property
     def at(self) -> datetime:
         return self.entries[0].at
+
+    @property
+    def is_by_hub(self) -> bool:
+        return self.entries[0].is_by_hub
+
+    @property
+    def lead(self) -> Entry:
+        """The entry that says best what the request did: the one that changed the first of ``LEADING``, if any."""
+        return min(self.entries, key=_rank)
 
     @property
     def titles(self) -> str:
@@ -136,12 +148,25 @@ def page(
 
 
 def folded(entries: list[Entry]) -> list[Entry | Fold]:
-    """The same stream with neighbouring writes of the hub itself put together."""
+    """The same stream with neighbouring writes of the hub itself, and those of one request, put together."""
     found: list[Entry | Fold] = []
-    for by_hub, group in groupby(entries, key=lambda entry: entry.is_by_hub):
+    for _, group in groupby(entries, key=_cause):
         members = tuple(group)
-        found += [Fold(members)] if by_hub and len(members) > 1 else members
+        found += [Fold(members)] if len(members) > 1 else members
     return found
+
+
+def _cause(entry: Entry) -> str:
+    if entry.is_by_hub:
+        return HUB
+    return (entry.audit.request_id if entry.audit else "") or entry.cursor
+
+
+def _rank(entry: Entry) -> int:
+    act = entry.audit.act if entry.audit else ""
+    return (
+        len(LEADING) + 1 if act in SUPPORTING else LEADING.index(entry.kind) if entry.kind in LEADING else len(LEADING)
+    )
 
 
 def audit_rows(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEvent]:
