@@ -2,7 +2,8 @@
 
 Invariant: one transaction holds the revision numbers, the rows, the change log, the audit and the work for reconcilers.
 The counter is taken by its first statement, so commits are serial and commit order is revision order. Nothing is locked
-before it; a row is written only ``WHERE resource_version`` is what was read, else Conflict.
+before it; a row is written only ``WHERE resource_version`` is what was read, else Conflict. ``turn`` takes the counter
+before the document is read, for a writer that has lost too many optimistic tries.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 from django.conf import settings
@@ -27,8 +28,6 @@ from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, writing
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ocmconsole.kubeapi.errors import Doc
 
 # Stands for the resourceVersion in text that is rendered before the number is known; cannot occur in a client's text.
@@ -56,6 +55,14 @@ class Write:
     revision: int = field(default=0, init=False)
 
 
+class _Prepared(NamedTuple):
+    """Writes with their texts and audit entries, the work that they cause, and their time."""
+
+    writes: Sequence[Write]
+    work: set[tuple[str, Key]]
+    now: datetime
+
+
 # ---------------------------------------------------------------- the one write
 
 
@@ -65,12 +72,41 @@ def commit(writes: Sequence[Write], *, records: Iterable[Callable[[], models.Mod
     ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second.
     """
+    prepared = _prepared(writes)
+    with _transaction():
+        return _write(prepared, records)
+
+
+@contextmanager
+def turn() -> Iterator[Callable[[Sequence[Write]], int]]:
+    """Nobody else commits inside the block; yields the ``commit`` to use there. What is read there cannot be Stale.
+
+    Keep it short: it holds up every writer of the hub. It must not write by itself: an error rolls everything back.
+    """
+    with _transaction():
+        _take(0)  # locks the counter and leaves it as it is, so that readers of the head see no number without a change
+        yield lambda writes: _write(_prepared(writes), ())
+
+
+@contextmanager
+def _transaction() -> Iterator[None]:
+    """SQLite lets one writer in; the writers of this process queue here instead of spinning inside the database."""
+    queue = _queued() if connection.vendor == "sqlite" else nullcontext()
+    with queue, transaction.atomic(durable=True):
+        yield
+
+
+def _prepared(writes: Sequence[Write]) -> _Prepared:
     now = timezone.now()
     for write in writes:
         _prepare(write, now)
-    work = controllers.caused_by(writes)
-    with writing(), _serial(), transaction.atomic(durable=True):
-        last = _take(len(writes))
+    return _Prepared(writes, controllers.caused_by(writes), now)
+
+
+def _write(prepared: _Prepared, records: Iterable[Callable[[], models.Model]]) -> int:
+    writes, work, now = prepared
+    last = _take(len(writes))
+    with writing():
         for number, write in enumerate(writes, start=last - len(writes) + 1):
             _number(write, number)
             _write_row(write)
@@ -89,11 +125,6 @@ def _announce(writes: Sequence[Write], *, poke: bool) -> None:
     changes.wake({write.kind.resource for write in writes})
     if poke:
         workqueue.poke()
-
-
-def _serial() -> AbstractContextManager[Any]:
-    """SQLite lets one writer in; queue for it here instead of spinning inside the database."""
-    return _queued() if connection.vendor == "sqlite" else nullcontext()
 
 
 @contextmanager

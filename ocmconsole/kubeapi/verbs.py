@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.authz import Decision
     from ocmconsole.kubeapi.errors import Doc
 
-TRIES = 5
+# So often a write is decided optimistically, then once more while nobody else may write. More tries than one keep
+# the counter free where two writers meet by chance; fewer than five waste less where many meet all the time.
+OPTIMISTIC_TRIES = 2
+NAME_TRIES = 5  # for generated names, as upstream
 # By propagation policy, the finalizer that the garbage collector takes off again (wire.md 3.5).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -110,16 +113,17 @@ def create(actor: Actor, kind: Kind, doc: Doc, *, namespace: str = "", options: 
     decision = options.decision or authz.require(
         actor, attributes(kind, "create", Key(namespace, ""), version=options.version)
     )
-    for attempt in range(TRIES):
+    for attempt in range(NAME_TRIES):
         named = steps.named(kind, doc)
         key = Key(namespace, named["metadata"]["name"])
         try:
-            write = _step(actor, "create", kind, key, lambda _, named=named: deepcopy(named), decision, options)  # type: ignore[misc] # a default pins the loop variable
+            with _denial_is_recorded(actor):
+                write = _step(actor, "create", kind, key, lambda _, named=named: deepcopy(named), decision, options)  # type: ignore[misc] # a default pins the loop variable
             return _finish(write, options, created=True)
         except errors.AlreadyExists as error:
             if not steps.is_generated(doc):
                 raise
-            if attempt == TRIES - 1:
+            if attempt == NAME_TRIES - 1:
                 text = f"{error.message}, the server was not able to generate a unique name for the object"
                 raise errors.AlreadyExists(text, details=error.details) from error
     raise AssertionError
@@ -143,7 +147,8 @@ def patch(
 ) -> Result:
     """Change what is there: ``propose`` gets the present document and returns the wanted one.
 
-    Tried again when somebody else wrote in between, unless the proposal carries its own resourceVersion (W15).
+    Decided again when somebody else wrote in between, so that it never fails for that reason unless the proposal
+    carries its own resourceVersion (W15).
     """
     decision = options.decision or authz.require(actor, attributes(kind, "patch", key, subresource, options.version))
     return _rewrite(actor, "patch", kind, key, propose, decision, subresource, options)
@@ -156,7 +161,9 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
     if rows.read(kind, key) is None:
         authz.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
         try:
-            return _finish(_step(actor, "create", kind, key, propose, decision, options), options, created=True)
+            with _denial_is_recorded(actor):
+                write = _step(actor, "create", kind, key, propose, decision, options)
+            return _finish(write, options, created=True)
         except errors.AlreadyExists:
             pass
     return _rewrite(actor, "patch", kind, key, propose, decision, "", options)
@@ -172,13 +179,7 @@ def edit(
 def delete(actor: Actor, kind: Kind, key: Key, *, options: Options = DEFAULT) -> Result:
     """Remove, or mark for removal while finalizers hold (W18). Raises NotFound, Conflict on a precondition."""
     decision = options.decision or authz.require(actor, attributes(kind, "delete", key, version=options.version))
-    for _ in range(TRIES):
-        write = _deletion(actor, kind, key, decision, options)
-        try:
-            return _finish(write, options)
-        except store.Stale:
-            continue
-    raise errors.conflict(kind.group, kind.plural, key.name)
+    return _decided(lambda: _deletion(actor, kind, key, decision, options), options)
 
 
 @contextmanager
@@ -201,7 +202,8 @@ class Batch:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone)."""
         verb = "update" if subresource else "patch"
         decision = authz.require(self.actor, attributes(kind, verb, key, subresource))
-        write = _step(self.actor, verb, kind, key, _changed_by(change), decision, DEFAULT, subresource)
+        with _denial_is_recorded(self.actor):
+            write = _step(self.actor, verb, kind, key, _changed_by(change), decision, DEFAULT, subresource)
         if expect and write.row is not None and write.row.resource_version != int(expect):
             raise errors.conflict(kind.group, kind.plural, key.name)
         if _is_change(write):
@@ -223,18 +225,46 @@ class Batch:
 
 def _rewrite(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: Decision,
              subresource: str, options: Options) -> Result:  # fmt: skip
-    for _ in range(TRIES):
-        write = _step(actor, verb, kind, key, propose, decision, options, subresource)
+    with _denial_is_recorded(actor):
+        return _decided(lambda: _step(actor, verb, kind, key, propose, decision, options, subresource), options)
+
+
+def _decided(decide: Callable[[], Write], options: Options) -> Result:
+    """Commit what ``decide`` makes of the present document; it decides again when others have written meanwhile.
+
+    Who has lost its optimistic tries decides while nobody else may write, in this process or another.
+    """
+    for _ in range(OPTIMISTIC_TRIES):
+        write = decide()
         try:
             return _finish(write, options)
         except store.Stale:
             continue
-    raise errors.conflict(kind.group, kind.plural, key.name)
+    with store.turn() as commit:
+        return _finish(decide(), options, commit=commit)
+
+
+class _Denial(Exception):
+    """A rule has refused a write: the error for the client, and what was asked for the audit."""
+
+    def __init__(self, error: errors.Forbidden, asked: authz.Attributes) -> None:
+        super().__init__(error.message)
+        self.error, self.asked = error, asked
+
+
+@contextmanager
+def _denial_is_recorded(actor: Actor) -> Iterator[None]:
+    """D11: after a turn has ended, because the refusal rolls its transaction back."""
+    try:
+        yield
+    except _Denial as denial:
+        audit.denied(actor, denial.asked, denial.error.message)
+        raise denial.error from None
 
 
 def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: Decision, options: Options,
           subresource: str = "") -> Write:  # fmt: skip
-    """Old document to checked new one (W20). Writes nothing."""
+    """Old document to checked new one (W20). Writes nothing; the caller records a denial."""
     now = timezone.now()
     version = options.version or kind.storage
     row = rows.read(kind, key) if verb != "create" else None
@@ -258,8 +288,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
         admission.check(actor, kind, old, new, subresource)
         _within(actor, kind, key, verb, subresource, decision, old, new)
     except errors.Forbidden as error:
-        audit.denied(actor, attributes(kind, verb, key, subresource), error.message)  # D11
-        raise
+        raise _Denial(error, attributes(kind, verb, key, subresource)) from error
     if not options.applies:
         moment = times.timestamp(now)
         steps.bookkeep(kind, version, old, new, manager=options.manager, subresource=subresource, now=moment)
@@ -268,12 +297,14 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason)
 
 
-def _finish(write: Write, options: Options, *, created: bool = False) -> Result:
+def _finish(
+    write: Write, options: Options, *, created: bool = False, commit: Callable[[list[Write]], int] = store.commit
+) -> Result:
     """Commit a step unless it changes nothing (W16) or is a dry run."""
     if write.new is None:
         gone = write.old
         if not options.dry_run:
-            store.commit([write])
+            commit([write])
         return Result(None, gone=gone)
     if not _is_change(write):
         return Result(write.old)
@@ -284,7 +315,7 @@ def _finish(write: Write, options: Options, *, created: bool = False) -> Result:
         elif rows.read(write.kind, write.key):
             raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name)
     else:
-        store.commit([write])
+        commit([write])
     return Result(write.new, created=created)
 
 

@@ -320,8 +320,8 @@ def test_name_that_cannot_be_is_refused(admin: Api, ns: str) -> None:
 def test_patches_in_parallel_all_take_effect(admin: Api, ns: str, name: str, made: Made) -> None:
     made(WORK)
     path = WORK.path(ns, name)
-    patches: list[Doc] = [{"metadata": {"labels": {f"example.com/{number}": "yes"}}} for number in range(4)]
-    with ThreadPoolExecutor(4) as pool:
+    patches: list[Doc] = [{"metadata": {"labels": {f"example.com/{number}": "yes"}}} for number in range(16)]
+    with ThreadPoolExecutor(16) as pool:
         answers = [*pool.map(lambda patch: admin.patch(path, "merge", patch).status_code, patches)]
-    assert answers == [200] * 4
-    assert len(admin.read(path)["metadata"]["labels"]) == 4
+    assert answers == [200] * 16
+    assert len(admin.read(path)["metadata"]["labels"]) == 16
