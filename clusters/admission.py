@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters import roles, webhooks
-from clusters.kinds import GROUP, LEASE, MANAGED_CLUSTER, OWN_FINALIZERS, REGISTER, spec_of
+from clusters.kinds import GROUP, LEASE, MANAGED_CLUSTER, OWN_FINALIZERS, REGISTER, RESOURCE_CLEANUP, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.corekinds import rights, tokens
@@ -70,6 +70,19 @@ def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
     spec = new.setdefault("spec", {})
     if isinstance(spec, dict):
         spec.setdefault("hubAcceptsClient", False)
+
+
+@admission.defaults(MANAGED_CLUSTER)
+def accepted_clusters_are_held(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """H27: accepted and held for the clean-up of its namespace in one write, so that no deletion comes in between."""
+    spec, metadata = new.get("spec"), new["metadata"]
+    if not isinstance(spec, dict) or not settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]:
+        return
+    if metadata.get("deletionTimestamp") or not is_accepting(old, new):
+        return
+    finalizers = metadata.get("finalizers") or []
+    if isinstance(finalizers, list) and RESOURCE_CLEANUP not in finalizers:
+        metadata["finalizers"] = [RESOURCE_CLEANUP, *finalizers]
 
 
 @admission.defaults(MANAGED_CLUSTER)

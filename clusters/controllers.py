@@ -208,7 +208,7 @@ def _shared_role(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  
 def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set of them
     """H13: there as long as there is a cluster."""
     wanted = ManagedCluster.objects.exists()
-    for role in roles.shared_roles():
+    for role in roles.shared_roles(settings.OCMCONSOLE_RESOURCE_LABELS):
         if wanted:
             hand.ensure(CLUSTER_ROLE, role)
         else:

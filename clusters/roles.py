@@ -105,13 +105,13 @@ def work_binding(cluster: str, labels: Mapping[str, str]) -> Doc:
     return binding
 
 
-def shared_roles() -> list[Doc]:
+def shared_roles(labels: Mapping[str, str]) -> list[Doc]:
     """What every accepted cluster's agents may do in their own namespace (H13)."""
     addons = "addon.open-cluster-management.io"
     work = "work.open-cluster-management.io"
     return [
         {
-            "metadata": {"name": REGISTRATION_ROLE, "labels": {CLUSTER_LABEL: ""}},
+            "metadata": {"name": REGISTRATION_ROLE, "labels": {**labels, CLUSTER_LABEL: ""}},
             "rules": [
                 _rule(["coordination.k8s.io"], "leases", "get", "list", "watch", "update"),
                 _rule([addons], "managedclusteraddons", "get", "list", "watch"),
@@ -120,7 +120,7 @@ def shared_roles() -> list[Doc]:
             ],
         },
         {
-            "metadata": {"name": WORK_ROLE, "labels": {CLUSTER_LABEL: ""}},
+            "metadata": {"name": WORK_ROLE, "labels": {**labels, CLUSTER_LABEL: ""}},
             "rules": [
                 _rule(["", "events.k8s.io"], "events", "create", "patch", "update"),
                 _rule([work], "manifestworks", "get", "list", "watch", "update", "patch"),

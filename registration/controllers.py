@@ -46,6 +46,7 @@ CONTROLLER = Actor.controller("registration")
 State = CertificateSigningRequest.State
 # G25: an agent looks at its certificate every five minutes, and renews at the last fifth of its life.
 SHORTEST_AGENT_LIFETIME = timedelta(minutes=30)
+VERDICTS = frozenset({"Approved", "Denied"})  # at most one of them
 DECIDED_KEPT = timedelta(hours=1)
 PENDING_KEPT = timedelta(hours=24)
 AUTO_GATE = "ManagedClusterAutoApproval"
@@ -107,7 +108,10 @@ def _approve(doc: Doc) -> None:
 
 
 def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:
-    """Append an Approved, Denied or Failed condition."""
+    """Append an Approved, Denied or Failed condition, unless another worker has decided it already."""
+    decided = {condition["type"] for condition in conditions(doc)}
+    if kind in decided or (kind in VERDICTS and not decided.isdisjoint(VERDICTS)):
+        return
     status = doc.setdefault("status", {})
     status["conditions"] = [
         *conditions(doc),
@@ -212,7 +216,7 @@ def _is_younger(request: CertificateSigningRequest, creation: AuditEvent | None)
 
 @reconciler(CSR)
 def reconcile_request_signing(key: Key) -> None:
-    """W24: what is approved gets its certificate, unless somebody else signs."""
+    """W24: what is approved gets its certificate, one however many workers there are, unless somebody else signs."""
     row = queries.request_at(key)
     if row is None or row.state != State.APPROVED or row.signer != identity.SIGNER:
         return
@@ -222,16 +226,20 @@ def reconcile_request_signing(key: Key) -> None:
     if problem := _unsignable(doc):
         _fail(key, problem)
         return
-    authority = ca.load(settings.OCMCONSOLE_HOME)
     try:
-        chain = authority.sign_client(
-            request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=datetime.now(UTC)
-        )
+        verbs.edit(CONTROLLER, CSR, key, _sign, subresource="status", options=verbs.Options(alone=True))
     except ValueError as error:
         _fail(key, str(error))
+
+
+def _sign(doc: Doc) -> None:
+    """Run while nobody else may write: a request that has its certificate, or never gets one, is not signed again."""
+    if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions(doc)}:
         return
-    encoded = base64.b64encode(chain).decode()
-    verbs.edit(CONTROLLER, CSR, key, lambda new: new["status"].update(certificate=encoded), subresource="status")
+    chain = ca.load(settings.OCMCONSOLE_HOME).sign_client(
+        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=datetime.now(UTC)
+    )
+    doc["status"]["certificate"] = base64.b64encode(chain).decode()
 
 
 def _fail(key: Key, problem: str) -> None:

@@ -261,6 +261,8 @@ class WorkItem(models.Model):
     name = NameField(max_length=253)
     due = models.DateTimeField(db_index=True)
     attempts = models.PositiveIntegerField(default=0)
+    # Until then a worker is at it; one that died is over then.
+    busy_until = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -42,6 +42,7 @@ class Options:
     """How a write is meant (wire.md 3.8). ``unknown`` is what strict decoding found: ``ignore``, ``warn``, ``strict``.
 
     ``decision`` is the answer when the door has asked already. ``applies``: server-side apply keeps its own fields.
+    ``alone``: decided while nobody else may write, for what must not be done twice.
     """
 
     version: Version | None = None
@@ -50,6 +51,7 @@ class Options:
     unknown: str = "ignore"
     decision: Decision | None = None
     applies: bool = False
+    alone: bool = False
     uid: str = ""
     resource_version: str = ""
     propagation: str = "Background"
@@ -234,7 +236,7 @@ def _decided(decide: Callable[[], Write], options: Options) -> Result:
 
     Who has lost its optimistic tries decides while nobody else may write, in this process or another.
     """
-    for _ in range(OPTIMISTIC_TRIES):
+    for _ in range(0 if options.alone else OPTIMISTIC_TRIES):
         write = decide()
         try:
             return _finish(write, options)
@@ -281,12 +283,13 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
+    asked = deepcopy(new) if decision.fields is not None else new
     admission.default(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)
     try:
         admission.check(actor, kind, old, new, subresource)
-        _within(actor, kind, key, verb, subresource, decision, old, new)
+        _within(actor, kind, key, verb, subresource, decision, old, asked)
     except errors.Forbidden as error:
         raise _Denial(error, attributes(kind, verb, key, subresource)) from error
     if not options.applies:
@@ -325,7 +328,7 @@ def _is_change(write: Write) -> bool:
 
 def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, decision: Decision,
             old: Doc | None, new: Doc) -> None:  # fmt: skip
-    """A right that is limited to some fields allows no other change."""
+    """A right that is limited to some fields allows no other change; what rules add to ``new`` is the hub's."""
     if decision.fields is None:
         return
     for path in steps.changed_paths("", old or {}, new):

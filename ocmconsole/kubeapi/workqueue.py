@@ -1,19 +1,21 @@
 """The outbox of work for reconcilers: rows written with the change that caused them, drained by whoever is there.
 
-Invariant: a request for work is never lost. A worker claims an item by pushing its due time out of reach (compare and
-set); it deletes the item only if nobody asked again meanwhile. Pokes (Celery, a thread's event) carry no state.
+Invariants: a request for work is never lost, and no two workers are at one item. A worker claims an item until
+``busy_until`` (compare and set), right before it runs it; it deletes the item only if nobody asked again meanwhile. Who
+asks again makes it due for when the worker is done. Pokes (Celery, a thread's event) carry no state.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
+from django.db.models import Q
 from django.utils import timezone
 
 from ocmconsole.kubeapi import controllers, errors, probes
@@ -24,11 +26,16 @@ from ocmconsole.kubeapi.notifier import Notifier
 log = logging.getLogger(__name__)
 
 DRAIN = "ocmconsole.kubeapi.tasks.drain"
-VISIBILITY = timedelta(seconds=30)
+VISIBILITY = timedelta(seconds=30)  # for so long a claim holds: longer than a reconciler runs, a dead worker's wait
+AT_ONCE = 50  # items read at a time
+QUIET_TRIES = 5  # lost races of one item that are nothing to speak of
 FIRST_RETRY = timedelta(milliseconds=50)
 LONGEST_RETRY = timedelta(minutes=5)
 LONGEST_PAUSE = 1.0  # seconds
 LONGEST_DELAY = timedelta(seconds=30)  # of work that is due: then nobody works
+
+# Another writer was first, or what the reconciler was about to write has gone or come: it looks again.
+LOST_RACES = (errors.Conflict, errors.NotFound, errors.AlreadyExists)
 
 woken = threading.Event()
 
@@ -62,28 +69,43 @@ def poke() -> None:
 _workers = Notifier("poke", lambda: current_app.send_task(DRAIN, retry=False, ignore_result=True))
 
 
-def drain(limit: int = 0) -> int:
-    """Work off what is due now, oldest first; returns how many items were run. ``limit`` 0 is all."""
+def drain(limit: int = 0, *, only: Collection[str] = ()) -> int:
+    """Work off what is due now, oldest first; returns how many items were run.
+
+    ``limit`` 0 is all. ``only`` are names of reconcilers, for a worker that is there for these.
+    """
     done = 0
     while not limit or done < limit:
-        due = WorkItem.objects.filter(due__lte=timezone.now()).order_by("due", "pk")[:50]
-        claimed = [item for item in due if _claim(item)]
-        if not claimed:
+        ran = 0
+        for item in _due(only):
+            if _claim(item):
+                _run(item)
+                ran += 1
+        if not ran:
             break
-        for item in claimed:
-            _run(item)
-            done += 1
+        done += ran
     return done
+
+
+def _due(only: Collection[str]) -> list[WorkItem]:
+    now = timezone.now()
+    due = WorkItem.objects.filter(_is_free(now), due__lte=now).order_by("due", "pk")
+    return list((due.filter(reconciler__in=only) if only else due)[:AT_ONCE])
+
+
+def _is_free(now: datetime) -> Q:
+    return Q(busy_until=None) | Q(busy_until__lte=now)
 
 
 def release() -> None:
     """Make everything due now, for a start with no other worker: what a killed one had claimed is nobody's."""
-    WorkItem.objects.update(due=timezone.now())
+    WorkItem.objects.update(due=timezone.now(), busy_until=None)
 
 
 def next_due() -> datetime | None:
-    """When the next item wants attention, or None when there is none."""
-    return WorkItem.objects.order_by("due").values_list("due", flat=True).first()
+    """When the next item that nobody is at wants attention, or None when there is none."""
+    free = WorkItem.objects.filter(_is_free(timezone.now()))
+    return free.order_by("due").values_list("due", flat=True).first()
 
 
 def trouble(now: datetime) -> str:
@@ -97,31 +119,43 @@ if settings.OCMCONSOLE_CONTROLLERS != "inline":
 
 
 def _claim(item: WorkItem) -> bool:
-    mine = WorkItem.objects.filter(pk=item.pk, due=item.due)
-    item.due = timezone.now() + VISIBILITY
+    now = timezone.now()
+    mine = WorkItem.objects.filter(_is_free(now), pk=item.pk, due=item.due)
+    item.due = item.busy_until = now + VISIBILITY
     item.attempts += 1
-    return mine.update(due=item.due, attempts=item.attempts) == 1
+    return mine.update(due=item.due, busy_until=item.busy_until, attempts=item.attempts) == 1
 
 
 def _run(item: WorkItem) -> None:
     reconciler = controllers.find(item.reconciler)
-    mine = WorkItem.objects.filter(pk=item.pk, due=item.due)
-    if reconciler is None:
-        log.warning("dropping work for unknown reconciler %s", item)
-        mine.delete()
-        return
+    again: timedelta | None = _delay(item.attempts)
+    attempts = item.attempts
     try:
-        again = reconciler.reconcile(item.key)
-    except errors.Conflict:
-        mine.update(due=timezone.now() + _delay(item.attempts))
+        if reconciler is None:
+            log.warning("dropping work for unknown reconciler %s", item)
+            again = None
+        else:
+            again, attempts = reconciler.reconcile(item.key), 0
+    except LOST_RACES as error:
+        if item.attempts >= QUIET_TRIES:
+            log.warning("%s has lost %d races and is tried again: %s", item, item.attempts, error.message)
+    except errors.ApiError as error:
+        log.warning("%s was refused and is tried again: %s", item, error.message)
     except Exception:  # one bad object never stops the others (D12)
         log.exception("reconciler failed: %s", item)
-        mine.update(due=timezone.now() + _delay(item.attempts))
+    _let_go(item, again, attempts)
+
+
+def _let_go(item: WorkItem, again: timedelta | None, attempts: int) -> None:
+    """End the claim. What somebody asked for meanwhile stays due; a claim that has run out is another worker's."""
+    mine = WorkItem.objects.filter(pk=item.pk, busy_until=item.busy_until)
+    unasked = mine.filter(due=item.due)
+    if again is None:
+        ended = unasked.delete()[0]
     else:
-        if again is None:
-            mine.delete()
-        else:
-            mine.update(due=timezone.now() + again, attempts=0)
+        ended = unasked.update(due=timezone.now() + again, attempts=attempts, busy_until=None)
+    if not ended:
+        mine.update(busy_until=None)
 
 
 def _delay(attempts: int) -> timedelta:

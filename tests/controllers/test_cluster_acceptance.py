@@ -305,7 +305,7 @@ def test_deleting_the_whole_role_withholds_nothing(c1: str) -> None:
     assert may("renew", "managedclusters/clientcertificates", group=REGISTER)
 
 
-@pytest.mark.contract("K25")
+@pytest.mark.contract("H13", "K25")
 def test_configured_labels_go_to_every_object_and_names_do_not_leak(settings: Any) -> None:
     settings.OCMCONSOLE_RESOURCE_LABELS = {"team": "edge"}
     make.cluster("c1", accepted=True)
@@ -315,6 +315,10 @@ def test_configured_labels_go_to_every_object_and_names_do_not_leak(settings: An
         role = role_of(f"open-cluster-management:managedcluster:{name}")
         assert role is not None
         assert role["metadata"]["labels"] == {"team": "edge", "open-cluster-management.io/cluster-name": name}
+    for name in ("registration", "work"):
+        role = role_of(f"open-cluster-management:managedcluster:{name}")
+        assert role is not None
+        assert role["metadata"]["labels"] == {"team": "edge", "open-cluster-management.io/cluster-name": ""}
     assert settings.OCMCONSOLE_RESOURCE_LABELS == {"team": "edge"}
 
 

@@ -61,6 +61,31 @@ def is_gone() -> bool:
     return verbs.find(MANAGED_CLUSTER, Key("", "c1")) is None
 
 
+@pytest.mark.contract("H27", "H28")
+@pytest.mark.parametrize("accepted_at_creation", [True, False])
+def test_a_deletion_right_after_the_acceptance_does_not_overtake_the_clean_up(accepted_at_creation: bool) -> None:
+    """No reconciler has run before the deletion; the namespace and what is in it were there before the cluster."""
+    make.namespace("c1")
+    make.addon("c1")
+    make.work("c1")
+    make.cluster("c1", accepted=accepted_at_creation)
+    if not accepted_at_creation:
+        make.accept("c1")
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    assert not is_gone()
+    for _ in range(3):  # add-ons, works, the cluster
+        WorkItem.objects.update(due=timezone.now())
+        make.settle()
+    assert addons() == works() == []
+    assert is_gone()
+
+
+@pytest.mark.contract("H27")
+def test_nothing_holds_an_accepted_cluster_where_the_clean_up_is_switched_off(settings: Any) -> None:
+    settings.OCMCONSOLE_FEATURE_GATES = settings.OCMCONSOLE_FEATURE_GATES | {"ResourceCleanup": False}
+    assert "finalizers" not in make.cluster("c1", accepted=True)["metadata"]
+
+
 @pytest.mark.contract("H28", "H29", "H31", "K30")
 def test_addons_go_before_works_and_low_priorities_before_high_ones(c1: str) -> None:
     make.addon(c1, "late", annotations={PRIORITY: "100"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from itertools import count
 
 import pytest
@@ -27,6 +28,10 @@ KEY = Key("n", "c")
 RIVAL = Actor.controller("rival")
 # Long enough for a rival's write where rivals can write; while nobody else may write it passes for nothing.
 PATIENCE = 0.3
+
+
+def _rival(number: int, doc: Doc) -> None:
+    doc["data"]["rival"] = str(number)
 
 
 class Rivals:
@@ -56,7 +61,7 @@ class Rivals:
                 if self._stopping:
                     return
                 with suppress(errors.NotFound):
-                    verbs.edit(RIVAL, CONFIG_MAP, KEY, lambda doc: doc["data"].update(rival=str(number)))
+                    verbs.edit(RIVAL, CONFIG_MAP, KEY, partial(_rival, number))
                 self._written.set()
 
     @contextmanager

@@ -1,21 +1,33 @@
-"""Two workers at the same cluster: a lost race is tried again and is never told to the cluster's agent as an error."""
+"""Several workers at the same object: nothing is done twice, and a lost race is tried again without alarm."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from threading import Barrier
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from threading import Barrier, Event
+from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from clusters.controllers import reconcile_acceptance
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import controllers, errors, verbs, workqueue
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import Change, WorkItem
+from registration import ca
+from registration.controllers import add_decision, reconcile_request_signing
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import IssuedCertificate
 from tests import factories as make
+from tests import requests
 
 WORKERS = 3
+PATIENCE = 10.0  # for what happens at once unless the test fails
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -41,3 +53,128 @@ def test_workers_that_admit_a_cluster_at_once_report_no_error(name: str) -> None
     doc = verbs.get(make.ADMIN, MANAGED_CLUSTER, Key("", name))
     accepted = [each["reason"] for each in doc["status"]["conditions"] if each["type"] == "HubAcceptedManagedCluster"]
     assert accepted == ["HubClusterAdminAccepted"]
+
+
+@pytest.mark.contract("W24")
+def test_workers_that_sign_a_request_at_once_sign_it_once(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
+) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path
+    ca.ensure(tmp_path, ["localhost"])
+    requests.ask("r", requests.agent_pem("c1"), cluster="c1", by=make.ADMIN)
+    make.edit(CSR, "r", lambda doc: add_decision(doc, "Approved", "Test", ""), subresource="approval")
+    start, signed = Barrier(WORKERS), []
+    sign = ca.Authority.sign_client
+
+    def sign_and_count(*args: object, **options: object) -> bytes:
+        signed.append(args)
+        return sign(*args, **options)  # type: ignore[arg-type] # passed on as they came
+
+    monkeypatch.setattr(ca.Authority, "sign_client", sign_and_count)
+
+    def work() -> None:
+        start.wait()
+        with closing(connection):
+            reconcile_request_signing(Key("", "r"))
+
+    with ThreadPoolExecutor(WORKERS) as workers:
+        done = [workers.submit(work) for _ in range(WORKERS)]
+    assert [each.exception() for each in done] == [None] * WORKERS
+    assert len(signed) == 1
+    assert IssuedCertificate.objects.count() == 1
+    assert Change.objects.filter(resource=CSR.resource, wire__contains='"certificate":').count() == 1
+
+
+# ---------------------------------------------------------------- the queue
+
+
+@contextmanager
+def a_reconciler(reconcile: Callable[[Key], None]) -> Iterator[None]:
+    """Registered for the length of a test, with one item of work."""
+    controllers._reconcilers["tried"] = controllers.Reconciler("tried", reconcile)
+    workqueue.put({("tried", Key("", "x"))}, timezone.now())
+    try:
+        yield
+    finally:
+        del controllers._reconcilers["tried"]
+
+
+def drain_elsewhere() -> int:
+    with closing(connection):
+        return workqueue.drain()
+
+
+def test_what_is_asked_again_while_a_worker_is_at_it_is_run_after_that_and_not_beside_it() -> None:
+    begun, may_end = Event(), Event()
+    running = []
+
+    def reconcile(key: Key) -> None:
+        running.append(key)
+        begun.set()
+        may_end.wait(PATIENCE)
+
+    with a_reconciler(reconcile), ThreadPoolExecutor(1) as worker:
+        first = worker.submit(drain_elsewhere)
+        begun.wait()
+        workqueue.put({("tried", Key("", "x"))}, timezone.now())
+        beside = workqueue.drain()
+        may_end.set()
+        assert first.result() == 2
+    assert beside == 0
+    assert len(running) == 2
+    assert not WorkItem.objects.exists()
+
+
+def test_an_item_that_waits_behind_a_slow_one_is_another_workers() -> None:
+    begun, may_end = Event(), Event()
+    ran = []
+
+    def reconcile(key: Key) -> None:
+        if key.name == "slow":
+            begun.set()
+            may_end.wait(PATIENCE)
+        ran.append(key.name)
+
+    with a_reconciler(reconcile), ThreadPoolExecutor(1) as worker:
+        WorkItem.objects.update(name="slow")
+        workqueue.put({("tried", Key("", "quick"))}, timezone.now())
+        first = worker.submit(drain_elsewhere)
+        begun.wait()
+        beside = workqueue.drain()
+        may_end.set()
+        first.result()
+    assert beside == 1
+    assert ran == ["quick", "slow"]
+
+
+@pytest.mark.parametrize("lost", [errors.NotFound, errors.AlreadyExists, errors.Conflict])
+def test_a_lost_race_is_tried_again_without_a_word(
+    lost: type[errors.ApiError], caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = []
+
+    def reconcile(key: Key) -> None:
+        tries.append(key)
+        if len(tries) == 1:
+            raise lost("another was first")
+
+    with a_reconciler(reconcile), caplog.at_level(logging.INFO):
+        workqueue.drain()
+        assert WorkItem.objects.get().busy_until is None
+        WorkItem.objects.update(due=timezone.now())
+        workqueue.drain()
+    assert len(tries) == 2
+    assert caplog.records == []
+    assert not WorkItem.objects.exists()
+
+
+def test_a_race_that_is_lost_again_and_again_is_said_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    def reconcile(key: Key) -> None:
+        raise errors.not_found("", "secrets", "x")
+
+    with a_reconciler(reconcile):
+        for _ in range(workqueue.QUIET_TRIES):
+            WorkItem.objects.update(due=timezone.now())
+            workqueue.drain(1)
+    assert [(each.levelname, each.exc_info) for each in caplog.records] == [("WARNING", None)]
+    assert 'secrets "x" not found' in caplog.text

@@ -40,7 +40,9 @@ from tests.doors.admission.row import (
 
 ACCEPT_ALL, ACCEPT_C1, ACCEPT_C2 = (("clusters.accept_managedcluster", name) for name in ("", "c1", "c2"))
 SENT_AWAY = Allowed(DISCONNECTS, act="managedcluster:disconnect")
-LET_IN = Allowed(ACCEPTS, act="managedcluster:accept")
+# H27: in the same write, whoever makes it and however narrow his right is.
+HELD: Doc = {"metadata": {"finalizers": ["cluster.open-cluster-management.io/resource-cleanup"]}}
+LET_IN = Allowed(ACCEPTS | HELD, act="managedcluster:accept")
 ACCEPTED = cluster(accepted=True)
 
 TURN: Doc = {
@@ -80,7 +82,7 @@ HOLDERS_OF_ONE: dict[str, Who] = {
 
 MAY: list[Row] = [
     *(
-        changes(f"a cluster is let in by {how}", cluster(), ACCEPTS, LET_IN, "A4b", "A7b", "D2", "S9", "S20", who=clerk(spelled))
+        changes(f"a cluster is let in by {how}", cluster(), ACCEPTS, LET_IN, "A4b", "A7b", "D2", "H27", "S9", "S20", who=clerk(spelled))
         for how, spelled in SPELLINGS.items()
     ),
     *(
