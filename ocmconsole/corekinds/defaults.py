@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ocmconsole.corekinds import controllers, definitions, kinds
+from ocmconsole.corekinds import controllers, definitions, identity, kinds, tokens
 from ocmconsole.corekinds.rbac import GROUP
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, UNAUTHENTICATED
@@ -29,6 +29,12 @@ READ = ["get", "list", "watch"]
 WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 HEALTH_PATHS = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 DISCOVERY_PATHS = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *HEALTH_PATHS]
+ISSUER_PATHS = [
+    identity.PROVIDER_PATH,
+    f"{identity.PROVIDER_PATH}/",
+    identity.KEY_SET_PATH,
+    f"{identity.KEY_SET_PATH}/",
+]
 
 
 def rule(groups: list[str], resources: list[str], verbs: list[str]) -> Doc:
@@ -62,6 +68,7 @@ RULES = {
     ],
     "system:discovery": [paths(DISCOVERY_PATHS, ["get"])],
     "system:public-info-viewer": [paths(HEALTH_PATHS, ["get"])],
+    "system:service-account-issuer-discovery": [paths(ISSUER_PATHS, ["get"])],
 }
 # Each gathers the rules of roles with its own label, and is gathered by the next larger one.
 LABELS = {
@@ -77,6 +84,7 @@ GROUPS = {
     "system:basic-user": [AUTHENTICATED],
     "system:discovery": [AUTHENTICATED],
     "system:public-info-viewer": [AUTHENTICATED, UNAUTHENTICATED],
+    "system:service-account-issuer-discovery": [tokens.SERVICE_ACCOUNTS],
 }
 
 # This hub runs no add-on manager, and clusteradm is told so.

@@ -23,6 +23,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 
 from ocmconsole.corekinds import home as files
 from ocmconsole.kubeapi.errors import Doc
@@ -30,6 +31,8 @@ from ocmconsole.kubeapi.errors import Doc
 ALGORITHM = "ES256"
 ISSUER = "https://kubernetes.default.svc"
 AUDIENCE = ISSUER  # what a token is for when nobody says
+PROVIDER_PATH = "/.well-known/openid-configuration"
+KEY_SET_PATH = "/openid/v1/jwks"
 LONGEST_TOKEN = 16 * 1024
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 
@@ -97,6 +100,23 @@ def _new_key() -> bytes:
     return ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def public_key_set(key: SigningKey) -> Doc:
+    """The public half as a JSON Web Key Set, for those who check tokens themselves (``/openid/v1/jwks``)."""
+    public = ECAlgorithm.to_jwk(key.private.public_key(), as_dict=True)
+    return {"keys": [{"use": "sig", "kid": key.kid, "alg": ALGORITHM, **public}]}
+
+
+def provider(address: str) -> Doc:
+    """The OpenID provider's description; ``address`` is the URL of this API server."""
+    return {
+        "issuer": ISSUER,
+        "jwks_uri": f"{address}{KEY_SET_PATH}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
 
 
 def issue_token(

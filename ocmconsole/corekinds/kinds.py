@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ocmconsole.corekinds import models, protos, schemas, wire
 from ocmconsole.kubeapi import acts, errors, kinds, virtual
-from ocmconsole.kubeapi.kinds import ALL_VERBS, Kind, Subresource, Version
+from ocmconsole.kubeapi.kinds import ALL_VERBS, Kind, Served, Subresource, Version
+from ocmconsole.kubeapi.models import Resource
 from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ SECRET = kinds.register(
         unconditional_update=True,
         project=_project_secret,
         merge=_merge_secret,
+        left_out_empty=("data",),
         secret_fields=("data", "stringData"),
     )
 )
@@ -230,6 +232,7 @@ CONFIG_MAP = kinds.register(
         versions=_core("ConfigMap", schemas.CONFIG_MAP, wire.CONFIG_MAP_COLUMNS, protos.CONFIG_MAP),
         model=models.ConfigMap,
         unconditional_update=True,
+        left_out_empty=("data", "binaryData"),
     )
 )
 SERVICE_ACCOUNT = kinds.register(
@@ -242,9 +245,31 @@ SERVICE_ACCOUNT = kinds.register(
         model=models.ServiceAccount,
         subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
         unconditional_update=True,
-        merge_keys={"secrets": "name", "imagePullSecrets": "name"},
+        left_out_empty=("secrets", "imagePullSecrets"),
+        merge_keys={"secrets": "name"},
     )
 )
+
+
+# ---------------------------------------------------------------- services
+
+# Always none: kubectl cluster-info asks for them, and lists them as a table (wire.md 0, decision 12).
+_SERVICE_VERSION = Version(
+    group="",
+    version="v1",
+    schema=Schema(schemas.SERVICE, name="io.k8s.api.core.v1.Service"),
+    columns=wire.SERVICE_COLUMNS,
+)
+SERVICE = Kind(
+    kind="Service",
+    plural="services",
+    short_names=("svc",),
+    namespaced=True,
+    versions=(_SERVICE_VERSION,),
+    model=Resource,  # type: ignore[type-abstract] # none is ever stored
+    verbs=("get", "list", "watch"),
+)
+virtual.register_collection(virtual.Collection(Served(SERVICE, _SERVICE_VERSION), list, "there are no services here"))
 
 
 # ---------------------------------------------------------------- RBAC
@@ -286,6 +311,7 @@ ROLE_BINDING = kinds.register(
         namespaced=True,
         versions=_rbac("RoleBinding", schemas.ROLE_BINDING, wire.ROLE_BINDING_COLUMNS, protos.ROLE_BINDING),
         model=models.RoleBinding,
+        left_out_empty=("subjects",),
         unconditional_update=True,
         create_on_update=True,
         name_check="segment",
@@ -303,6 +329,7 @@ CLUSTER_ROLE_BINDING = kinds.register(
             protos.CLUSTER_ROLE_BINDING,
         ),
         model=models.ClusterRoleBinding,
+        left_out_empty=("subjects",),
         unconditional_update=True,
         create_on_update=True,
         name_check="segment",

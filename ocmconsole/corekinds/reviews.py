@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ocmconsole.corekinds import identity, protos, rbac, schemas, tokens
 from ocmconsole.corekinds.models import ServiceAccount
-from ocmconsole.kubeapi import authentication, authz, changes, errors, virtual
+from ocmconsole.kubeapi import authentication, authz, errors, virtual
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.schema import Schema
 from ocmconsole.kubeapi.times import timestamp
@@ -165,9 +165,18 @@ def _user_info(actor: Actor) -> Doc:
 
 
 def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
-    """W26: a token of a service account, perhaps bound to the life of a secret."""
+    """W26: a token of a service account, perhaps bound to the life of a secret.
+
+    The body may name the account, and then only the one that the path names.
+    """
+    told = doc.get("metadata") or {}
     doc = _read(AUTHENTICATION, "TokenRequest", doc)
     spec = doc["spec"]
+    if told.get("name") and told["name"] != name:
+        text = "must match the service account name if specified"
+        raise errors.is_invalid(
+            AUTHENTICATION, "TokenRequest", name, [errors.invalid("metadata.name", shown(told["name"]), text)]
+        )
     seconds = 3600 if spec.get("expirationSeconds") is None else spec["expirationSeconds"]
     if not SHORTEST_TOKEN <= seconds <= LONGEST_TOKEN:
         limit = "less than 10 minutes" if seconds < SHORTEST_TOKEN else "larger than 2^32 seconds"
@@ -176,6 +185,12 @@ def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
     account = ServiceAccount.objects.filter(namespace=namespace, name=name).first()
     if account is None:
         raise errors.not_found("", "serviceaccounts", name)
+    if told.get("uid") and told["uid"] != account.uid:
+        why = (
+            f"the UID in the token request ({told['uid']}) does not match the UID of the service account "
+            f"({account.uid})"
+        )
+        raise errors.conflict(AUTHENTICATION, "TokenRequest", name, why)
     text, claims = tokens.issue_account_token(
         actor,
         account,
@@ -192,21 +207,6 @@ def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
     spec.update(audiences=list(claims.audiences), expirationSeconds=seconds, boundObjectRef=spec.get("boundObjectRef"))
     doc["status"] = {"token": text, "expirationTimestamp": timestamp(claims.expires)}
     return doc
-
-
-# ---------------------------------------------------------------- nothing to see
-
-
-def services(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
-    """Always empty: kubectl cluster-info asks for them (wire.md 0, decision 12)."""
-    if name:
-        raise errors.not_found("", "services", name)
-    return {
-        "kind": "ServiceList",
-        "apiVersion": "v1",
-        "metadata": {"resourceVersion": str(changes.head())},
-        "items": [],
-    }
 
 
 # ---------------------------------------------------------------- reading and registering
@@ -268,17 +268,5 @@ virtual.register(
         verbs=("create",),
         answer=token_request,
         protobuf=protos.TOKEN_REQUEST,
-    )
-)
-virtual.register(
-    virtual.Endpoint(
-        group="",
-        version="v1",
-        plural="services",
-        kind="Service",
-        namespaced=True,
-        verbs=("get", "list"),
-        answer=services,
-        short_names=("svc",),
     )
 )

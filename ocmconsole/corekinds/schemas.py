@@ -27,6 +27,9 @@ from ocmconsole.corekinds.shapes import (
 from ocmconsole.kubeapi.errors import Doc
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
+# Values of maps in built-in kinds, which Go reads into texts and bytes that cannot be null.
+_NULL_IS_EMPTY: Doc = {"type": "string", "default": ""}
+_NULL_IS_NO_BYTES: Doc = {**_NULL_IS_EMPTY, "format": "byte"}
 
 
 # Shared with other apps
@@ -132,9 +135,9 @@ NAMESPACE: Doc = structure(
 SECRET: Doc = structure(
     "Small pieces of data that few may read: tokens, keys, passwords.",
     {
-        "data": mapping("The secret bytes by key.", {"type": "string", "format": "byte"}),
+        "data": mapping("The secret bytes by key.", _NULL_IS_NO_BYTES),
         "stringData": mapping(
-            "The same as plain text, for writing only: moved into data, over what is there.", {"type": "string"}
+            "The same as plain text, for writing only: moved into data, over what is there.", _NULL_IS_EMPTY
         ),
         "type": text("What the data is for; decides which keys must be there.", default="Opaque"),
         "immutable": flag("When true, the data can never be changed again."),
@@ -144,8 +147,8 @@ SECRET: Doc = structure(
 CONFIG_MAP: Doc = structure(
     "Configuration as texts by key.",
     {
-        "data": mapping("Texts by key.", {"type": "string"}),
-        "binaryData": mapping("Bytes by key; no key may also be in data.", {"type": "string", "format": "byte"}),
+        "data": mapping("Texts by key.", _NULL_IS_EMPTY),
+        "binaryData": mapping("Bytes by key; no key may also be in data.", _NULL_IS_NO_BYTES),
         "immutable": flag("When true, the data can never be changed again."),
     },
 )
@@ -166,7 +169,6 @@ SERVICE_ACCOUNT: Doc = structure(
                 {"name": text("Name of the secret.")},
                 **{"x-kubernetes-map-type": "atomic"},
             ),
-            **{"x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"},
         ),
         "automountServiceAccountToken": flag("Whether pods get a token. Kept for others, of no use to the hub."),
     },
@@ -220,6 +222,12 @@ EVENT: Doc = structure(
         "deprecatedCount": int32("How often it happened, as core events have it."),
     },
     required=("eventTime",),
+)
+
+
+SERVICE: Doc = structure(
+    "A name for what runs somewhere. Nothing runs here, so there are none.",
+    {"spec": anything("What the name stands for."), "status": anything("Where it is reached.")},
 )
 
 

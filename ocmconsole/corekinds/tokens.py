@@ -19,7 +19,7 @@ from django.utils import timezone
 from ocmconsole.corekinds import bootstrap, identity, rights
 from ocmconsole.corekinds.bootstrap import Terms
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
-from ocmconsole.kubeapi import audit, authentication, authz, errors
+from ocmconsole.kubeapi import audit, authentication, authz, errors, virtual
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.models import AuditEvent
@@ -285,6 +285,16 @@ authz.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all token
 rights.register(
     rights.spelled(
         "mint", MINT, group=MINTING.group, plural=MINTING.resource, phrase="mint bootstrap tokens", noun="token"
+    )
+)
+virtual.register_document(
+    virtual.Document(identity.PROVIDER_PATH, "application/json", lambda: identity.provider(settings.OCMCONSOLE_API_URL))
+)
+virtual.register_document(
+    virtual.Document(
+        identity.KEY_SET_PATH,
+        "application/jwk-set+json",
+        lambda: identity.public_key_set(_key(settings.OCMCONSOLE_HOME)),
     )
 )
 authentication.reads_tokens(service_account_actor)

@@ -156,6 +156,14 @@ SECRET_COLUMNS = (
 )
 CONFIG_MAP_COLUMNS = (Column("Data", "integer", _entries("data", "binaryData"), description="Number of keys."), AGE)
 SERVICE_ACCOUNT_COLUMNS = (AGE,)
+SERVICE_COLUMNS = (
+    Column("Type", "string", ".spec.type", description="How the service is reached."),
+    Column("Cluster-IP", "string", ".spec.clusterIP", description="Its address inside the cluster."),
+    Column("External-IP", "string", ".spec.externalIPs", description="Its addresses outside."),
+    Column("Port(s)", "string", ".spec.ports", description="Its ports."),
+    AGE,
+    Column("Selector", "string", ".spec.selector", description="What it leads to.", priority=1),
+)
 ROLE_COLUMNS = (_CREATED_AT,)
 CLUSTER_ROLE_COLUMNS = (_CREATED_AT,)
 CUSTOM_RESOURCE_DEFINITION_COLUMNS = (_CREATED_AT,)

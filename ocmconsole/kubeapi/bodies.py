@@ -5,7 +5,8 @@ Called by ``views`` after authorisation, so that nobody learns from an error wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import errors, negotiation, requestinfo, schema, steps, verbs, virtual
@@ -13,8 +14,6 @@ from ocmconsole.kubeapi.calls import Call
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
-
-POLICIES = ("Foreground", "Background", "Orphan")
 
 
 def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
@@ -34,6 +33,23 @@ def _check_metadata(call: Call, doc: Doc) -> None:
     for cause in schema.metadata_types(doc):
         name, version = call.served.kind.kind, call.served.version.version
         raise errors.BadRequest(f'{name} in version "{version}" cannot be handled as a {name}: {cause.message}')
+
+
+@contextmanager
+def decoding(call: Call) -> Iterator[None]:
+    """A built-in kind is decoded before it is checked: what has a wrong type cannot be read (400), and is not invalid.
+
+    Custom kinds have no types of their own, and what a patch makes of an object is refused as invalid for all kinds.
+    """
+    try:
+        yield
+    except errors.Invalid as error:
+        unreadable = [cause for cause in error.causes if cause.reason == "FieldValueTypeInvalid"]
+        if call.served.kind.custom or not unreadable:
+            raise
+        kind, version = call.served.kind.kind, call.served.version.version
+        text = f'{kind} in version "{version}" cannot be handled as a {kind}: '
+        raise errors.BadRequest(text + "; ".join(str(cause) for cause in unreadable)) from error
 
 
 def options_of(call: Call, query: requestinfo.WriteOptions) -> verbs.Options:
@@ -107,6 +123,19 @@ def check_place(call: Call, doc: Doc) -> None:
         raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
+def check_metadata_of_question(doc: Doc, namespace: str) -> None:
+    """As ``check_place``, of what is asked as an object and not stored; no ``namespace`` for what lives in none."""
+    metadata = {} if doc.get("metadata") is None else doc["metadata"]
+    if not isinstance(metadata, dict):
+        raise errors.BadRequest("metadata must be an object")
+    for name in ("name", "namespace", "uid"):
+        if not isinstance(metadata.get(name), str | None):
+            raise errors.BadRequest(f"metadata.{name} must be a string")
+    given = metadata.get("namespace")
+    if namespace and given and given != namespace:
+        raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
 def check_name(call: Call, doc: Doc) -> None:
     metadata = doc.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -141,23 +170,12 @@ def delete_options(call: Call) -> verbs.Options:
             protobuf=lambda *_: virtual.delete_options(),
             find_duplicates=False,
         )
-    dry_run = body.get("dryRun") or query.getlist("dryRun")
-    policy = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
-    if not policy and body.get("orphanDependents"):
-        policy = "Orphan"
-    causes = requestinfo.dry_run_causes([str(value) for value in (dry_run if isinstance(dry_run, list) else [dry_run])])
-    if policy and policy not in POLICIES:
-        causes.append(errors.unsupported("propagationPolicy", f'"{policy}"', (*POLICIES, "nil")))
-    if causes:
-        raise errors.options_invalid("DeleteOptions", causes)
-    preconditions = body.get("preconditions") or {}
-    if not isinstance(preconditions, dict):
-        raise errors.BadRequest("preconditions must be an object")
+    found = requestinfo.delete_options(query, body)
     return verbs.Options(
         version=call.served.version,
-        dry_run=bool(dry_run),
+        dry_run=found.dry_run,
         decision=call.decision,
-        uid=str(preconditions.get("uid") or ""),
-        resource_version=str(preconditions.get("resourceVersion") or ""),
-        propagation=policy or "Background",
+        uid=found.uid,
+        resource_version=found.resource_version,
+        propagation=found.propagation or ("Orphan" if found.orphans else "Background"),
     )

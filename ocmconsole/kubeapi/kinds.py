@@ -110,6 +110,7 @@ class Kind:
     ``create_on_update``: a PUT of a missing object creates it.
     ``name_check``: ``subdomain``, ``label`` or ``segment`` (wire.md 3.2).
     ``project(row, doc)`` copies what rules and pages query from the document into columns, ``parts`` into child rows.
+    ``left_out_empty``: top-level maps and lists that are not stored when they hold nothing (Go's omitempty).
     ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values.
     ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
     ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
@@ -134,6 +135,7 @@ class Kind:
     name_check: str = "subdomain"
     project: Callable[[Any, Doc], None] | None = None
     parts: tuple[Part, ...] = ()
+    left_out_empty: tuple[str, ...] = ()
     merge_keys: Mapping[str, str] = field(default_factory=dict)
     merge: Callable[[str, Doc | None, Doc], Doc] | None = None
     held: Callable[[Doc], bool] | None = None

@@ -17,10 +17,16 @@ OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 MAX_ANNOTATIONS = 256 * 1024
 # Ours: each owner is work for the collector, and some who may write hold no more than a bootstrap token.
 MAX_OWNERS = 100
+_BANNED_OWNERS = frozenset({("v1", "Event"), ("/v1", "Event")})
+_DOUBLED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 _TIME = {"type": "string", "format": "date-time", "nullable": True}
-_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+# A null in a map of texts is the empty text, as in typed Go.
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string", "default": ""}}
 
 OBJECT_META: Doc = {
     "type": "object",
@@ -154,6 +160,28 @@ def finalizer_warnings(doc: Doc) -> list[str]:
     ]
 
 
+def merge_owners(doc: Doc, *, patched: bool) -> tuple[Doc, str]:
+    """The document with one of several equal owner references, and the warning about it; empty when none was equal.
+
+    ``patched`` chooses between the reference's two texts, of PATCH and of the other writes.
+    """
+    meta = doc.get("metadata")
+    owners = meta.get("ownerReferences") if isinstance(meta, dict) else None
+    if not isinstance(owners, list) or not 1 < len(owners) <= MAX_OWNERS:
+        return doc, ""
+    kept: list[Any] = []
+    doubled: list[str] = []
+    for owner in owners:
+        if owner not in kept:
+            kept.append(owner)
+        elif isinstance(owner, dict):
+            doubled.append(str(owner.get("uid", "")))
+    if not doubled:
+        return doc, ""
+    warning = _DOUBLED_OWNERS.format(" after mutating admission happens" if patched else "", ", ".join(doubled))
+    return {**doc, "metadata": {**doc["metadata"], "ownerReferences": kept}}, warning
+
+
 def _name(meta: Doc, flaws: Callable[[str], Iterator[str]], *, masks_dash: bool) -> Iterator[Cause]:
     name, prefix = _text(meta, "name"), _text(meta, "generateName")
     if prefix:
@@ -201,10 +229,15 @@ def _owners(meta: Doc) -> Iterator[Cause]:
         yield Cause("FieldValueTooMany", text, "metadata.ownerReferences")
         return
     for owner in owners:
-        for field in ("apiVersion", "kind", "name", "uid"):
+        api_version, kind = _text(owner, "apiVersion"), _text(owner, "kind")
+        if not _names_a_version(api_version):
+            yield invalid("metadata.ownerReferences.apiVersion", shown(api_version), "version must not be empty")
+        for field in ("kind", "name", "uid"):
             if owner.get(field, "") == "":
-                text = "version must not be empty" if field == "apiVersion" else "must not be empty"
-                yield invalid(f"metadata.ownerReferences.{field}", '""', text)
+                yield invalid(f"metadata.ownerReferences.{field}", '""', "must not be empty")
+        if (api_version, kind) in _BANNED_OWNERS:
+            text = "/v1, Kind=Event is disallowed from being an owner"
+            yield invalid("metadata.ownerReferences", shown(owner), text)
     controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller") is True]
     for other in controllers[1:]:
         text = (
@@ -212,6 +245,12 @@ def _owners(meta: Doc) -> Iterator[Cause]:
             f" for {controllers[0]} and {other}"
         )
         yield invalid("metadata.ownerReferences", shown(owners), text)
+
+
+def _names_a_version(api_version: str) -> bool:
+    """``<group>/<version>`` or ``<version>``: anything with more slashes has no version in the reference's eyes."""
+    group, _, version = api_version.rpartition("/")
+    return bool(version) and "/" not in group
 
 
 def _finalizers(meta: Doc) -> Iterator[Cause]:

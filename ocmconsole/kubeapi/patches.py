@@ -124,28 +124,33 @@ class _JsonPatching:
             case "copy":
                 self._insert(_pointer(op, "path"), self._copy(_pointer(op, "from")))
             case "test":
-                if not _same(self._find(_pointer(op, "path")), _value(op), MAX_DEPTH):
+                if not _same(self._member(_pointer(op, "path")), _value(op), MAX_DEPTH):
                     _fails()
+            case str() | None:
+                _fails()
             case _:
-                raise BadRequest("error decoding patch: op must be one of add, copy, move, remove, replace, test")
+                raise BadRequest("error decoding patch: op must be a string")
 
     def _replace(self, path: list[str], value: Any) -> None:
         if not path:
             self.root = value
             return
-        parent = self._find(path[:-1])
-        parent[_existing(parent, path[-1])] = value
+        parent, last = self._find(path[:-1]), path[-1]
+        parent[last if isinstance(parent, dict) else _existing(parent, last)] = value
 
     def _move(self, source: list[str], path: list[str]) -> None:
         if path == source:
-            self._find(path)
+            self._member(path)
         elif path[: len(source)] == source:
             _fails()
         else:
-            self._insert(path, self._take(source))
+            value = self._member(source)
+            if not self._is_absent(source):
+                self._take(source)
+            self._insert(path, value)
 
     def _copy(self, source: list[str]) -> Any:
-        value = self._find(source)
+        value = self._member(source)
         self._copied += _weight(value, MAX_DEPTH)
         if self._copied > MAX_COPIED:
             _too_large(f"the copy operations of a JSON patch may add {MAX_COPIED} bytes at most")
@@ -156,6 +161,14 @@ class _JsonPatching:
         for token in path:
             value = value[_existing(value, token)]
         return value
+
+    def _member(self, path: list[str]) -> Any:
+        """The value at ``path``; null for a member that an existing object does not have (wire.md 4.2)."""
+        return None if self._is_absent(path) else self._find(path)
+
+    def _is_absent(self, path: list[str]) -> bool:
+        parent = self._find(path[:-1])
+        return bool(path) and isinstance(parent, dict) and path[-1] not in parent
 
     def _insert(self, path: list[str], value: Any) -> None:
         if not path:
@@ -185,18 +198,19 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 def _pointer(op: Doc, member: str) -> list[str]:
     """RFC 6901; the depth bound keeps a walk cheap and the document flat."""
-    text = op.get(member)
-    if not isinstance(text, str) or not _POINTER.fullmatch(text):
-        raise BadRequest(f"error decoding patch: {member} must be a JSON pointer")
+    text = op.get(member, "-")
+    if not isinstance(text, str):
+        raise BadRequest(f"error decoding patch: {member} must be a string")
+    if not _POINTER.fullmatch(text):
+        _fails()
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
     _deeper(MAX_DEPTH + 1 - len(tokens))
     return tokens
 
 
 def _value(op: Doc) -> Any:
-    if "value" not in op:
-        raise BadRequest(f"error decoding patch: {op['op']} needs a value")
-    return op["value"]
+    """A value that is left out is null."""
+    return op.get("value")
 
 
 def _index(token: str) -> int:

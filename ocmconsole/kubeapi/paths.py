@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpResponse
 
-from ocmconsole.kubeapi import discovery, errors, metrics, negotiation, openapi, probes
+from ocmconsole.kubeapi import discovery, errors, metrics, negotiation, openapi, probes, virtual
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_PROTOBUF_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# How long others may keep a registered document, as in the reference: it changes with a key of the hub, if at all.
+DOCUMENT_SECONDS = 3600
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def answer(request: HttpRequest, path: str) -> HttpResponse:
     """Raises NotFound for a path that is none of ours."""
+    if document := virtual.document(path):
+        return HttpResponse(
+            negotiation.dump(document.read(), "json"),
+            content_type=document.content_type,
+            headers={"Cache-Control": f"public, max-age={DOCUMENT_SECONDS}"},
+        )
     first, *rest = [part for part in path.split("/") if part] or [""]
     if first not in _ANSWERS:
         raise errors.unknown_path()

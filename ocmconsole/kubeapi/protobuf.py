@@ -51,8 +51,12 @@ class Message:
 
 def decode(body: bytes, find: Callable[[str, str], Message | None]) -> Doc:
     """The document in a body. ``find`` gets apiVersion and kind of the envelope and answers with the table, if any."""
+    if not body:
+        raise BadRequest("empty data")
     if not body.startswith(MAGIC):
         raise BadRequest("the body is not Kubernetes protobuf: it does not begin with the bytes 6b 38 73 00")
+    if len(body) == len(MAGIC):
+        raise BadRequest("empty body")
     type_meta: Doc = {}
     raw = b""
     for number, _, value in _items(body[len(MAGIC) :]):

@@ -15,6 +15,8 @@ from ocmconsole.kubeapi.values import shown
 if TYPE_CHECKING:
     from django.http import QueryDict
 
+    from ocmconsole.kubeapi.errors import Doc
+
 VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 LONGEST_MANAGER = 128
@@ -219,11 +221,66 @@ def write_options(query: QueryDict, *, options: str, user_agent: str, applies: b
     if causes:
         raise errors.options_invalid(options, causes)
     manager = manager or user_agent.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
-    return WriteOptions(bool(query.get("dryRun")), manager, (validation or "Warn").lower(), bool(force))
+    return WriteOptions(bool(query.getlist("dryRun")), manager, (validation or "Warn").lower(), bool(force))
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How a DELETE is meant (wire.md 3.5). None is what was not given."""
+
+    dry_run: bool = False
+    propagation: str | None = None
+    orphans: bool | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+_DELETE_FIELDS: dict[str, type] = {
+    "dryRun": list,
+    "gracePeriodSeconds": int,
+    "orphanDependents": bool,
+    "preconditions": dict,
+    "propagationPolicy": str,
+}
+POLICIES = ("Foreground", "Background", "Orphan")
+
+
+def delete_options(query: QueryDict, body: Doc) -> DeleteOptions:
+    """From body and query; where both say something, the body counts, except that a dry run in either is one.
+
+    Raises BadRequest for what is no DeleteOptions, Invalid for values that contradict each other.
+    """
+    _printable(query)
+    if body.get("kind") not in (None, "", "DeleteOptions"):  # a tuple: what was sent need not be hashable
+        raise errors.BadRequest(f"{shown(body['kind'])} cannot be converted to DeleteOptions")
+    for name, type_ in _DELETE_FIELDS.items():
+        if body.get(name) is not None and type(body[name]) is not type_:
+            raise errors.BadRequest(f"json: cannot unmarshal {shown(body[name])} into DeleteOptions.{name}")
+    _integer(query, "gracePeriodSeconds")
+    orphans = body.get("orphanDependents")
+    orphans = _boolean(query, "orphanDependents") if orphans is None else orphans
+    policy = body.get("propagationPolicy")
+    policy = query.get("propagationPolicy") if policy is None else policy
+    dry_run = [*(body.get("dryRun") or ()), *query.getlist("dryRun")]
+    causes = []
+    if orphans is not None and policy is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(errors.invalid("propagationPolicy", f'"{policy}"', text))
+    if policy is not None and policy not in POLICIES:
+        causes.append(errors.unsupported("propagationPolicy", f'"{policy}"', (*POLICIES, "nil")))
+    causes += dry_run_causes([str(value) for value in dry_run])
+    if causes:
+        raise errors.options_invalid("DeleteOptions", causes)
+    conditions = body.get("preconditions") or {}
+    promised = {name: conditions.get(name) for name in ("uid", "resourceVersion")}
+    if not all(value is None or isinstance(value, str) for value in promised.values()):
+        raise errors.BadRequest("json: cannot unmarshal preconditions into DeleteOptions.preconditions")
+    return DeleteOptions(bool(dry_run), policy, orphans, promised["uid"], promised["resourceVersion"])
 
 
 def dry_run_causes(values: list[str]) -> list[Cause]:
-    if all(value in ("All", "") for value in values):  # a tuple: a body may hold what is not hashable
+    """An empty value is none that is known: who asks for a dry run must not write by mistake."""
+    if all(value == "All" for value in values):
         return []
     shown = ", ".join(f'"{value}"' for value in values)
     return [errors.unsupported("dryRun", f"[{shown}]", ("All",))]

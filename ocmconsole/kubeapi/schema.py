@@ -116,6 +116,8 @@ def _pruner(node: Doc) -> Pruner | None:
         return _whole_number
     if node.get("format") == "micro-time":
         return _six_decimals
+    if node.get("format") == "byte":
+        return _one_line
     if node.get("type") == "array" and isinstance(node.get("items"), dict):
         return _list_pruner(_pruner(node["items"]))
     if node.get("type") == "object":
@@ -131,6 +133,11 @@ def _whole_number(value: Any, _path: Path, _unknown: list[Path]) -> Any:
 def _six_decimals(value: Any, _path: Path, _unknown: list[Path]) -> Any:
     """W29: typed clients read a MicroTime in UTC with six decimals and in no other form."""
     return times.micro_timestamp(times.instant(value)) if isinstance(value, str) and is_time(value) else value
+
+
+def _one_line(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+    """Base64 may be broken into lines by those who write it by hand."""
+    return value.replace("\r", "").replace("\n", "") if isinstance(value, str) else value
 
 
 def _kept(value: Any, _path: Path, _unknown: list[Path]) -> Any:

@@ -261,9 +261,9 @@ class _LabelParser:
     def _values(self) -> list[str]:
         if (word := self._take()) != "(":
             raise ValueError(f"found '{word}' expected: '('")
-        if self._peek() == ")":
+        if self._peek() == ")":  # `()` holds the empty value, as in the reference
             self._take()
-            return []
+            return [""]
         values = []
         while True:
             values.append("" if self._peek() in (",", ")") else self._take())

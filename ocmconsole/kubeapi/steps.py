@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, apply, errors, schema, times
+from ocmconsole.kubeapi import admission, apply, errors, metadata, schema, times
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ SERVER_OWNED = (
     "managedFields",
 )
 
+NO_VERSION = "0"
 EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
 
 
@@ -95,12 +96,35 @@ def _move(part: str, source: Doc, target: Doc) -> None:
         target.pop(part, None)
 
 
+def without_doubles(doc: Doc, *, patched: bool) -> Doc:
+    """Equal owner references are merged, with a warning (wire.md 3.2)."""
+    merged, warning = metadata.merge_owners(doc, patched=patched)
+    if warning:
+        admission.warn(warning)
+    return merged
+
+
+def for_missing(kind: Kind, key: Key, proposed: Doc) -> Doc:
+    """What a PUT or an apply creates where nothing is (wire.md 3.3).
+
+    Its resourceVersion says nothing, as in the reference. Raises Conflict for a uid: it can only be another object's.
+    """
+    found = proposed.get("metadata")
+    if not isinstance(found, dict):
+        return proposed
+    if uid := found.get("uid"):
+        text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise errors.conflict(kind.group, kind.plural, key.name, text)
+    return {**proposed, "metadata": {name: part for name, part in found.items() if name != "resourceVersion"}}
+
+
 def check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, verb: str) -> None:
-    """Uid and resourceVersion in a body are promises about what is there (W14, W15)."""
+    """Uid and resourceVersion in a body are promises about what is there (W14, W15); a version of "0" is none."""
     metadata = proposed.get("metadata")
     if not isinstance(metadata, dict):
         raise errors.BadRequest("metadata: Invalid value: must be an object")
-    version = metadata.get("resourceVersion")
+    given = metadata.get("resourceVersion")
+    version = "" if given == NO_VERSION else given
     if old is None:
         if version:
             raise errors.BadRequest("resourceVersion should not be set on objects to be created")
@@ -115,7 +139,7 @@ def check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, ve
         raise errors.conflict(kind.group, kind.plural, key.name, text)
     if version and version != stored["resourceVersion"]:
         raise errors.conflict(kind.group, kind.plural, key.name)
-    if not version and verb == "update" and not kind.unconditional_update:
+    if not version and (verb == "update" or given == NO_VERSION) and not kind.unconditional_update:
         cause = errors.invalid("metadata.resourceVersion", "0", "must be specified for an update")
         raise errors.is_invalid(kind.group, kind.plural, key.name, [cause])
 
@@ -142,14 +166,19 @@ def stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
                 _move(name, old["metadata"], metadata)
         if kind.custom and _content(old) != _content(new):
             metadata["generation"] = old["metadata"].get("generation", 1) + 1
-    _leave_out_empty(metadata)
+    _leave_out_empty(kind, new)
 
 
-def _leave_out_empty(metadata: Doc) -> None:
+def _leave_out_empty(kind: Kind, new: Doc) -> None:
     """W16: a client that spells out what is not there changes nothing."""
+    metadata = new["metadata"]
     for name, empty in EMPTY.items():
         if metadata.get(name) == empty:
             del metadata[name]
+    fields = kind.storage.schema.root.get("properties", {})
+    for name in kind.left_out_empty:
+        if new.get(name) == ({} if fields[name]["type"] == "object" else []):
+            del new[name]
 
 
 def _content(doc: Doc) -> Doc:
@@ -223,16 +252,19 @@ def is_held(kind: Kind, doc: Doc) -> bool:
     return bool(doc["metadata"].get("finalizers")) or bool(kind.held and kind.held(doc))
 
 
-def check_delete_preconditions(kind: Kind, key: Key, old: Doc, *, uid: str, resource_version: str) -> None:
+def check_delete_preconditions(
+    kind: Kind, key: Key, old: Doc, *, uid: str | None, resource_version: str | None
+) -> None:
+    """None is no precondition; an empty text is one that nothing meets."""
     subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     stored = old["metadata"]
     text = ""
-    if uid and uid != stored["uid"]:
+    if uid is not None and uid != stored["uid"]:
         text = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({stored['uid']}). "
             "The object might have been deleted and then recreated"
         )
-    elif resource_version and resource_version != stored["resourceVersion"]:
+    elif resource_version is not None and resource_version != stored["resourceVersion"]:
         text = (
             f"the ResourceVersion in the precondition ({resource_version}) does not match the ResourceVersion "
             f"in record ({stored['resourceVersion']}). The object might have been modified"

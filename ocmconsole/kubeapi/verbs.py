@@ -43,6 +43,7 @@ class Options:
 
     ``decision`` is the answer when the door has asked already. ``applies``: server-side apply keeps its own fields.
     ``alone``: decided while nobody else may write, for what must not be done twice.
+    ``uid`` and ``resource_version`` are preconditions of a delete.
     """
 
     version: Version | None = None
@@ -52,8 +53,8 @@ class Options:
     decision: Decision | None = None
     applies: bool = False
     alone: bool = False
-    uid: str = ""
-    resource_version: str = ""
+    uid: str | None = None
+    resource_version: str | None = None
     propagation: str = "Background"
 
 
@@ -124,10 +125,10 @@ def create(actor: Actor, kind: Kind, doc: Doc, *, namespace: str = "", options: 
             return _finish(write, options, created=True)
         except errors.AlreadyExists as error:
             if not steps.is_generated(doc):
-                raise
+                raise _with_its_state(kind, key, error) from error
             if attempt == NAME_TRIES - 1:
-                text = f"{error.message}, the server was not able to generate a unique name for the object"
-                raise errors.AlreadyExists(text, details=error.details) from error
+                error.message += ", the server was not able to generate a unique name for the object"
+                raise _with_its_state(kind, key, error) from error
     raise AssertionError
 
 
@@ -141,7 +142,16 @@ def update(
     except errors.NotFound:
         if not kind.create_on_update or subresource:
             raise
+    doc = steps.for_missing(kind, key, doc)
     return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None))
+
+
+def _with_its_state(kind: Kind, key: Key, error: errors.AlreadyExists) -> errors.AlreadyExists:
+    """Who waits for an object to go learns that it is going."""
+    row = rows.read(kind, key)
+    if row is not None and row.deleted_at is not None:
+        error.message = f"object is being deleted: {error.message}"
+    return error
 
 
 def patch(
@@ -163,8 +173,9 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
     if rows.read(kind, key) is None:
         authz.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
         try:
+            new = lambda old: steps.for_missing(kind, key, propose(old))  # noqa: E731 - one use
             with _denial_is_recorded(actor):
-                write = _step(actor, "create", kind, key, propose, decision, options)
+                write = _step(actor, "create", kind, key, new, decision, options)
             return _finish(write, options, created=True)
         except errors.AlreadyExists:
             pass
@@ -278,6 +289,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     proposed = propose(version.from_storage(deepcopy(old)) if old else None)
     steps.check_preconditions(kind, key, old, proposed, verb)
     new = steps.decoded(kind, version, proposed, options.unknown)
+    new = steps.without_doubles(new, patched=verb == "patch" or options.applies)
     shown = version.from_storage(old) if old else None
     new = steps.permitted_part(kind, subresource, shown, new, applies=options.applies)
     new = steps.stored(kind, version, old, new)

@@ -51,8 +51,18 @@ class Collection:
     refusal: str
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document at a path outside resources that the machinery knows nothing of; ``read`` returns its JSON form."""
+
+    path: str
+    content_type: str
+    read: Callable[[], Doc]
+
+
 _endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
 _collections: dict[tuple[str, str, str], Collection] = {}
+_documents: dict[str, Document] = {}
 _delete_options: list[Message] = []
 
 
@@ -85,6 +95,19 @@ def collection(group: str, version: str, plural: str) -> Collection | None:
 def collected() -> Iterator[Served]:
     """The kinds of all collections."""
     return (each.served for each in _collections.values())
+
+
+def register_document(added: Document) -> None:
+    _documents[added.path] = added
+
+
+def document(path: str) -> Document | None:
+    return _documents.get(path)
+
+
+def documents() -> list[str]:
+    """Their paths."""
+    return list(_documents)
 
 
 def register_delete_options(message: Message) -> None:

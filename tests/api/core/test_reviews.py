@@ -179,15 +179,9 @@ def test_an_empty_token_is_a_bad_request() -> None:
         ask(ROOT, AUTHENTICATION, "tokenreviews", {"token": ""})
 
 
-def test_services_are_always_none() -> None:
-    assert ask(ROOT, "", "services")["items"] == []
-    with pytest.raises(errors.NotFound):
-        ask(ROOT, "", "services", name="kubernetes")
-
-
 def test_discovery_lists_what_is_served() -> None:
     listed = {entry["name"]: entry for entry in (discovery.api_resource_list("", "v1") or {})["resources"]}
-    assert listed["services"]["verbs"] == ["get", "list"]
+    assert listed["services"]["verbs"] == ["get", "list", "watch"]
     assert listed["serviceaccounts/token"] == {
         "name": "serviceaccounts/token",
         "singularName": "",

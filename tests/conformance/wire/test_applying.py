@@ -39,6 +39,24 @@ def test_every_kind_can_be_applied(admin: Api, ns: str, name: str, sample: Sampl
         assert version(again) == version(created)
 
 
+@pytest.mark.contract("W141", "W178")
+@pytest.mark.parametrize("sample", [CONFIG_MAP, WORK], ids=str)
+def test_apply_that_creates_minds_no_version_but_a_uid(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    another = {"metadata": {"name": name, "uid": "abc"}, **sample.body}
+    refused(apply(admin, sample, ns, name, another), 409, "Conflict", "uid mismatch", "no existing object was found")
+    versioned = {"metadata": {"name": name, "resourceVersion": "4711"}, **sample.body}
+    made = worked(apply(admin, sample, ns, name, versioned), 201)
+    assert made["metadata"]["resourceVersion"] != "4711"
+    refused(apply(admin, sample, ns, name, versioned), 409, "Conflict", "the object has been modified")
+
+
+@pytest.mark.contract("W141")
+def test_apply_of_an_empty_map_changes_nothing_twice(admin: Api, ns: str, name: str) -> None:
+    made = worked(apply(admin, CONFIG_MAP, ns, name, {"data": {}}), 201)
+    assert "data" not in made
+    assert version(worked(apply(admin, CONFIG_MAP, ns, name, {"data": {}}))) == version(made)
+
+
 @pytest.mark.contract("W141")
 @pytest.mark.parametrize("sample", [CONFIG_MAP, WORK], ids=str)
 def test_field_of_another_is_a_conflict(admin: Api, ns: str, name: str, sample: Sample) -> None:

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from pathlib import Path
 
+import jwt
 import pytest
 import yaml
 
@@ -13,6 +14,7 @@ from tests.conformance.wire.api import Api, Doc, eventually, refused, worked
 from tests.conformance.wire.conftest import Account
 from tests.conformance.wire.documents import CLUSTERS, SERVICE_ACCOUNT
 from tests.conformance.wire.identities import bootstrap_token, certified, let_join, rule, token_of
+from tests.server import Server
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -233,3 +235,55 @@ def test_tokens_are_reviewed(admin: Api, ns: str) -> None:
     assert not bad.get("authenticated")
     assert bad["error"]
     assert admin.post(REVIEWS, {"spec": {"token": ""}}).status_code in {400, 422}
+
+
+# -------------------------------------------------------------------------------------------------- tokens of accounts
+
+
+@pytest.mark.contract("W26", "W156")
+def test_token_is_of_the_account_of_the_path(admin: Api, ns: str, name: str) -> None:
+    """The body may name it once more, and nobody else."""
+    uid = admin.create(SERVICE_ACCOUNT.path(ns), {"metadata": {"name": name}})["metadata"]["uid"]
+    path = f"{SERVICE_ACCOUNT.path(ns, name)}/token"
+    for metadata in ({"name": name}, {"namespace": ns}, {"uid": uid}, {"name": name, "namespace": ns, "uid": uid}):
+        assert admin.create(path, {"metadata": metadata, "spec": {}})["status"]["token"]
+    text = f'TokenRequest.authentication.k8s.io "{name}" is invalid: metadata.name: Invalid value: "other": must match the service account name if specified'
+    refused(admin.post(path, {"metadata": {"name": "other"}, "spec": {}}), 422, "Invalid", text)
+    text = "the namespace of the provided object does not match the namespace sent on the request"
+    refused(admin.post(path, {"metadata": {"namespace": "other"}, "spec": {}}), 400, "BadRequest", text)
+    text = "the UID in the token request (abc) does not match the UID of the service account"
+    refused(admin.post(path, {"metadata": {"uid": "abc"}, "spec": {}}), 409, "Conflict", text)
+
+
+@pytest.mark.contract("W26")
+def test_issuer_of_tokens_can_be_discovered(
+    server: Server, admin: Api, anonymous: Api, limited: Account, ns: str, name: str
+) -> None:
+    """OpenID discovery: with its two documents anybody who trusts the server checks its tokens alone."""
+    found = admin.get("/.well-known/openid-configuration")
+    assert found.headers["Content-Type"] == "application/json"
+    assert found.headers["Cache-Control"] == "public, max-age=3600"
+    provider = worked(found)
+    assert provider["jwks_uri"].startswith("https://")
+    assert provider["jwks_uri"].endswith("/openid/v1/jwks")
+    assert (provider["response_types_supported"], provider["subject_types_supported"]) == (["id_token"], ["public"])
+    keys = admin.get("/openid/v1/jwks")
+    assert keys.headers["Content-Type"] == "application/jwk-set+json"
+    token = token_of(admin, ns, "default")
+    known = jwt.PyJWKSet.from_dict(worked(keys))
+    key = known[jwt.get_unverified_header(token)["kid"]]
+    claims = jwt.decode(
+        token,
+        key.key,
+        algorithms=provider["id_token_signing_alg_values_supported"],
+        issuer=provider["issuer"],
+        options={"verify_aud": False},
+    )
+    assert claims["sub"] == f"system:serviceaccount:{ns}:default"
+    assert {"d", "k", "p", "q"}.isdisjoint(worked(keys)["keys"][0])
+    assert {"/.well-known/openid-configuration", "/openid/v1/jwks"} <= {*admin.read("/")["paths"]}
+    account = limited()
+    for path in ("/.well-known/openid-configuration", "/openid/v1/jwks"):
+        assert account.get(path).status_code == 200
+        refused(anonymous.get(path), 403, "Forbidden", f'User "system:anonymous" cannot get path "{path}"')
+        assert admin.post(path, {}).status_code == 405

@@ -18,7 +18,10 @@ from tests.conformance.wire.documents import (
     MANAGED_CLUSTER,
     NAMESPACE,
     NAMESPACES,
+    REQUEST,
     SAMPLES,
+    SECRET,
+    SERVICE_ACCOUNT,
     WORK,
     Sample,
 )
@@ -95,6 +98,110 @@ def test_put_of_what_is_not_there_creates_only_some_kinds(admin: Api, ns: str, n
         assert worked(answer, 201)["metadata"]["uid"]
     else:
         refused(answer, 404, "NotFound", f'{sample.qualified} "{name}" not found')
+
+
+@pytest.mark.contract("W178", "W14")
+@pytest.mark.parametrize("sample", [each for each in SAMPLES if each.created_by_put], ids=str)
+def test_put_that_creates_minds_no_version_but_a_uid(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    """Nothing is there that the version could be of; the uid can only be another object's."""
+    another = sample.doc(name, uid="00000000-0000-0000-0000-000000000000")
+    refused(admin.put(sample.path(ns, name), another), 409, "Conflict", name)
+    refused(admin.get(sample.path(ns, name)), 404, "NotFound")
+    made = worked(admin.put(sample.path(ns, name), sample.doc(name, resourceVersion="4711")), 201)
+    assert made["metadata"]["resourceVersion"] != "4711"
+
+
+@pytest.mark.contract("W14", "W178")
+@every_form
+def test_version_zero_is_none(admin: Api, ns: str, name: str, made: Made, sample: Sample) -> None:
+    """A PUT with it is one without a version."""
+    doc = made(sample)
+    doc["metadata"] |= {"resourceVersion": "0", "labels": {**doc["metadata"].get("labels", {}), "example.com/a": "b"}}
+    answer = admin.put(sample.path(ns, name), doc)
+    if sample.unconditional:
+        assert worked(answer)["metadata"]["labels"]["example.com/a"] == "b"
+    else:
+        refused(answer, 422, "Invalid", "metadata.resourceVersion", "must be specified for an update")
+    created = admin.post(sample.path(ns), sample.doc(f"{name}-new", resourceVersion="0"))
+    assert worked(created, 201)["metadata"]["resourceVersion"] != "0"
+
+
+@pytest.mark.contract("W178")
+@every_form
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_collection_is_not_written(admin: Api, ns: str, name: str, sample: Sample, method: str) -> None:
+    """Custom kinds miss a name (400); built-in kinds have no such route (405)."""
+    kind = "application/merge-patch+json" if method == "PATCH" else JSON
+    answer = admin.ask(method, sample.path(ns), sample.doc(name), kind=kind)
+    if sample.custom:
+        refused(answer, 400, "BadRequest", "name must be provided")
+    else:
+        refused(answer, 405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+@pytest.mark.contract("W20")
+def test_null_in_a_map_of_texts_is_the_empty_text(admin: Api, ns: str, name: str) -> None:
+    """Go reads it so, into texts and into bytes."""
+    metadata: Doc = {"name": name, "labels": {"example.com/a": None}, "annotations": {"example.com/b": None}}
+    for sample, fields in ((CONFIG_MAP, ("data", "binaryData")), (SECRET, ("data", "stringData"))):
+        parts = {field: {f"{field}.key": None} for field in fields}
+        for doc in (
+            admin.create(sample.path(ns), {"metadata": metadata, **parts}),
+            worked(admin.put(sample.path(ns, name), {"metadata": metadata, **parts})),
+        ):
+            assert doc["metadata"]["labels"] == {"example.com/a": ""}
+            assert doc["metadata"]["annotations"] == {"example.com/b": ""}
+            said = {**doc["data"], **doc.get("binaryData", {})}
+            assert said == {f"{field}.key": "" for field in fields}
+
+
+@pytest.mark.contract("W20")
+@pytest.mark.parametrize(
+    ("sample", "empty"),
+    [
+        (CONFIG_MAP, {"data": {}, "binaryData": {}}),
+        (SECRET, {"data": {}, "stringData": {}}),
+        (SERVICE_ACCOUNT, {"secrets": [], "imagePullSecrets": []}),
+    ],
+    ids=str,
+)
+def test_empty_map_is_left_out(admin: Api, ns: str, name: str, sample: Sample, empty: Doc) -> None:
+    doc = admin.create(sample.path(ns), {"metadata": {"name": name}, **empty})
+    assert not empty.keys() & doc.keys()
+    again = worked(admin.put(sample.path(ns, name), {"metadata": {"name": name}, **empty}))
+    assert again["metadata"]["resourceVersion"] == doc["metadata"]["resourceVersion"]
+
+
+@pytest.mark.contract("W20", "W19")
+@pytest.mark.parametrize(
+    ("sample", "body"),
+    [
+        (SECRET, {"data": {"a": "not base64!"}}),
+        (SECRET, {"data": {"a": "YQ"}}),
+        (CONFIG_MAP, {"binaryData": {"a": "%"}}),
+        (CONFIG_MAP, {"data": {"a": 1}}),
+        (CONFIG_MAP, {"data": []}),
+        (REQUEST, {"spec": {**REQUEST.body["spec"], "request": "?"}}),
+    ],
+    ids=str,
+)
+def test_value_that_cannot_be_read_is_a_bad_request(
+    admin: Api, ns: str, name: str, made: Made, sample: Sample, body: Doc
+) -> None:
+    """Built-in kinds have types. What a patch makes of an object is invalid instead."""
+    doc = {**sample.doc(name), **body}
+    text = f'{sample.kind} in version "v1" cannot be handled as a {sample.kind}'
+    refused(admin.post(sample.path(ns), doc), 400, "BadRequest", text)
+    if sample is not REQUEST:  # whose spec no later write can change
+        made(sample)
+        refused(admin.put(sample.path(ns, name), doc), 400, "BadRequest", text)
+        refused(admin.patch(sample.path(ns, name), "merge", body), 422, "Invalid")
+
+
+@pytest.mark.contract("W20")
+def test_base64_may_be_broken_into_lines(admin: Api, ns: str, name: str) -> None:
+    doc = admin.create(SECRET.path(ns), {"metadata": {"name": name}, "data": {"a": "YWJj\nZGVm\r\n"}})
+    assert doc["data"] == {"a": "YWJjZGVm"}
 
 
 @pytest.mark.contract("W14")
@@ -185,13 +292,26 @@ def test_dry_run_changes_nothing(admin: Api, ns: str, name: str, made: Made, sam
 
 @pytest.mark.contract("W142")
 @pytest.mark.parametrize(
-    ("method", "options"), [("POST", "CreateOptions"), ("PUT", "UpdateOptions"), ("DELETE", "DeleteOptions")]
+    ("method", "options"),
+    [
+        ("POST", "CreateOptions"),
+        ("PUT", "UpdateOptions"),
+        ("PATCH", "PatchOptions"),
+        ("DELETE", "DeleteOptions"),
+    ],
 )
-def test_dry_run_is_all_or_nothing(admin: Api, ns: str, name: str, made: Made, method: str, options: str) -> None:
-    made(CONFIG_MAP)
+@pytest.mark.parametrize("value", ["Yes", "", "all", ["All", ""]], ids=str)
+def test_dry_run_is_all_or_nothing(
+    admin: Api, ns: str, name: str, made: Made, method: str, options: str, value: str | list[str]
+) -> None:
+    """An empty value is none that is known: a real server writes nothing either."""
+    before = made(CONFIG_MAP)
     path = CONFIG_MAP.path(ns, "" if method == "POST" else name)
-    body = None if method == "DELETE" else CONFIG_MAP.doc(name)
-    answer = admin.ask(method, path, body, query={"dryRun": "Yes"})
+    body = (
+        None if method == "DELETE" else CONFIG_MAP.doc(f"{name}-new" if method == "POST" else name, labels={"a": "b"})
+    )
+    kind = "application/merge-patch+json" if method == "PATCH" else JSON
+    answer = admin.ask(method, path, body, kind=kind, query={"dryRun": value})
     refused(
         answer,
         422,
@@ -200,6 +320,8 @@ def test_dry_run_is_all_or_nothing(admin: Api, ns: str, name: str, made: Made, m
         "dryRun: Unsupported value",
         'supported values: "All"',
     )
+    assert admin.read(CONFIG_MAP.path(ns, name)) == before
+    refused(admin.get(CONFIG_MAP.path(ns, f"{name}-new")), 404, "NotFound")
 
 
 @pytest.mark.contract("W3", "W8")

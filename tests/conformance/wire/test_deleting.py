@@ -149,6 +149,62 @@ def test_policy_that_is_none_is_refused(admin: Api, ns: str, name: str, made: Ma
     )
 
 
+@pytest.mark.contract("W18", "W19")
+@pytest.mark.parametrize(
+    ("options", "query", "code", "text"),
+    [
+        ({"orphanDependents": True, "propagationPolicy": "Background"}, {}, 422, "propagationPolicy: Invalid value"),
+        ({"orphanDependents": False, "propagationPolicy": "Orphan"}, {}, 422, "cannot be both set"),
+        (None, {"orphanDependents": "true", "propagationPolicy": "Background"}, 422, "cannot be both set"),
+        (None, {"propagationPolicy": "Bogus"}, 422, 'propagationPolicy: Unsupported value: "Bogus"'),
+        (None, {"orphanDependents": "perhaps"}, 400, ""),
+        (None, {"gracePeriodSeconds": "soon"}, 400, ""),
+        (None, {"dryRun": ""}, 422, 'dryRun: Unsupported value: [""]: supported values: "All"'),
+        ({"dryRun": [""]}, {}, 422, 'dryRun: Unsupported value: [""]: supported values: "All"'),
+        ({"dryRun": "All"}, {}, 400, ""),
+        ({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}, {}, 400, ""),
+        ({"kind": "Status", "apiVersion": "v1"}, {}, 400, ""),
+        ({"propagationPolicy": 1}, {}, 400, ""),
+        ({"gracePeriodSeconds": "0"}, {}, 400, ""),
+        ({"preconditions": []}, {}, 400, ""),
+        ({"preconditions": {"uid": ""}}, {}, 409, "the UID in the precondition () does not match"),
+        ({"preconditions": {"resourceVersion": ""}}, {}, 409, "the ResourceVersion in the precondition () does not"),
+        ([], {}, 400, ""),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_delete_nothing(
+    admin: Api, ns: str, name: str, made: Made, options: Doc | None, query: dict[str, str], code: int, text: str
+) -> None:
+    """Contradictory, of another kind, of wrong types, or preconditions that nothing meets."""
+    doc = made(CONFIG_MAP)
+    reason = {400: "BadRequest", 409: "Conflict", 422: "Invalid"}[code]
+    refused(admin.delete(CONFIG_MAP.path(ns, name), options, **query), code, reason, text)
+    selected = {**query, "fieldSelector": f"metadata.name={name}"}
+    refused(admin.delete(CONFIG_MAP.path(ns), options, **selected), code, reason, text)
+    assert admin.read(CONFIG_MAP.path(ns, name)) == doc
+
+
+@pytest.mark.contract("W18")
+def test_orphans_are_asked_for_in_either_way(admin: Api, ns: str, name: str, made: Made) -> None:
+    owner = made(WORK)
+    admin.create(CONFIG_MAP.path(ns), CONFIG_MAP.doc(name, ownerReferences=[owner_of(owner)]))
+    told = worked(admin.delete(WORK.path(ns, name), orphanDependents="true"))
+    assert "orphan" in told["metadata"]["finalizers"]
+    eventually(lambda: not admin.read(CONFIG_MAP.path(ns, name))["metadata"].get("ownerReferences"))
+
+
+@pytest.mark.contract("W18", "W19")
+def test_name_of_what_is_being_deleted_is_taken(admin: Api, ns: str, name: str, made: Made) -> None:
+    made(CONFIG_MAP, finalizers=[HOLD])
+    worked(admin.delete(CONFIG_MAP.path(ns, name)))
+    text = f'object is being deleted: configmaps "{name}" already exists'
+    for dry in ({}, {"dryRun": "All"}):
+        said = refused(admin.post(CONFIG_MAP.path(ns), CONFIG_MAP.doc(name), **dry), 409, "AlreadyExists")
+        assert said["message"] == text
+    admin.merge(CONFIG_MAP.path(ns, name), {"metadata": {"finalizers": None}})
+
+
 @pytest.mark.contract("W180")
 @pytest.mark.parametrize("policy", ["Orphan", "Foreground"])
 @pytest.mark.parametrize("sample", [CONFIG_MAP, WORK], ids=str)

@@ -41,6 +41,8 @@ SELECTORS = [
     ("env in (prod,dev)", "one two three"),
     ("env notin (prod,dev)", "four five six"),
     ("env=", "four"),
+    ("env in ()", "four"),
+    ("env notin ()", "one two three five six"),
     ("env=prod,tier=db", "two"),
     ("env,!tier", "three four"),
     ("size>5", "three"),
@@ -328,5 +330,16 @@ def test_nothing_is_an_empty_list(admin: Api, name: str) -> None:
 @pytest.mark.contract("W149")
 def test_services_are_a_list_that_kubectl_can_read(admin: Api) -> None:
     """`kubectl cluster-info` ends with an error without it."""
-    found = admin.read("/api/v1/namespaces/kube-system/services", labelSelector="kubernetes.io/cluster-service=true")
+    path = "/api/v1/namespaces/kube-system/services"
+    found = admin.read(path, labelSelector="kubernetes.io/cluster-service=true")
     assert found["kind"] == "ServiceList"
+    refused(admin.get(f"{path}/not-there"), 404, "NotFound", 'services "not-there" not found')
+
+
+@pytest.mark.contract("W149", "W9")
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/kube-public/services", "/api/v1/services"])
+def test_services_are_a_table_for_those_who_print(admin: Api, path: str) -> None:
+    table = admin.read(path, accept=TABLE, labelSelector="example.com/never=there")
+    assert (table["kind"], table["rows"]) == ("Table", [])
+    columns = ["Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector"]
+    assert [column["name"] for column in table["columnDefinitions"]] == columns

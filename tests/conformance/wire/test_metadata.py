@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.wire.api import Api, refused, warnings, worked
+from tests.conformance.wire.api import Api, Doc, refused, warnings, worked
 from tests.conformance.wire.conftest import Made
 from tests.conformance.wire.documents import CONFIG_MAP, FORMS, MANAGED_CLUSTER, SAMPLES, WORK, Sample
 
 both = pytest.mark.parametrize("sample", [CONFIG_MAP, WORK], ids=str)
 UID = "00000000-0000-0000-0000-000000000000"
+OTHER_UID = "00000000-0000-0000-0000-000000000001"
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": UID}
+HELD: Doc = {**OWNER, "blockOwnerDeletion": True}
 
 
 @pytest.mark.contract("W14")
@@ -126,3 +128,60 @@ def test_labels_survive_as_they_are(admin: Api, ns: str, name: str, made: Made, 
     metadata = made(sample, labels=labels, annotations=annotations)["metadata"]
     assert metadata["labels"] == labels
     assert admin.read(sample.path(ns, name))["metadata"]["annotations"] == annotations
+
+
+@pytest.mark.contract("W181", "W20")
+@both
+def test_equal_owners_are_merged_with_a_warning(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    doubled = {"ownerReferences": [HELD, HELD, {**HELD, "uid": OTHER_UID}]}
+    text = ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references"
+    said = f"please fix your requests; duplicate UID(s) observed: {UID}"
+    answers = [
+        (admin.post(sample.path(ns), sample.doc(name, **doubled), dryRun="All"), text.format("")),
+    ]
+    made = admin.create(sample.path(ns), sample.doc(name))
+    put = {**made, "metadata": {**made["metadata"], **doubled}}
+    answers.append((admin.put(sample.path(ns, name), put, dryRun="All"), text.format("")))
+    patched = admin.patch(sample.path(ns, name), "merge", {"metadata": doubled}, dryRun="All")
+    answers.append((patched, text.format(" after mutating admission happens")))
+    for answer, expected in answers:
+        metadata = worked(answer, answer.status_code)["metadata"]
+        told = " ".join(warnings(answer))
+        assert expected in told
+        assert said in told
+        assert metadata["ownerReferences"] == [HELD, {**HELD, "uid": OTHER_UID}]
+
+
+@pytest.mark.contract("W181", "W20")
+@both
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"kind": "Event"},
+            "metadata.ownerReferences: Invalid value: {}: /v1, Kind=Event is disallowed from being an owner",
+        ),
+        ({"apiVersion": "a/b/c"}, 'metadata.ownerReferences.apiVersion: Invalid value: "a/b/c"'),
+        ({"apiVersion": "apps/"}, 'metadata.ownerReferences.apiVersion: Invalid value: "apps/"'),
+        ({"apiVersion": "/"}, 'metadata.ownerReferences.apiVersion: Invalid value: "/"'),
+        ({"apiVersion": ""}, "metadata.ownerReferences.apiVersion"),
+    ],
+    ids=str,
+)
+def test_owner_that_cannot_be_one_is_refused(
+    admin: Api, ns: str, name: str, sample: Sample, change: dict[str, str], text: str
+) -> None:
+    """Newer servers name the place in the list as well."""
+    said = refused(admin.post(sample.path(ns), sample.doc(name, ownerReferences=[{**OWNER, **change}])), 422, "Invalid")
+    start, _, end = text.partition("{}")
+    message = said["message"].replace("[0]", "")
+    assert start in message
+    assert end in message
+
+
+@pytest.mark.contract("W181")
+@both
+def test_owner_of_a_version_of_any_group_is_taken(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    owner = {**OWNER, "apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    worked(admin.post(sample.path(ns), sample.doc(name, ownerReferences=[owner]), dryRun="All"), 201)
+    admin.made.clear()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conformance.wire.api import JSON, PARTIAL, PARTIAL_LIST, PROTOBUF, Api, refused, worked
+from tests.conformance.wire.api import JSON, PARTIAL, PARTIAL_LIST, PROTOBUF, TABLE, Api, refused, worked
 from tests.conformance.wire.conftest import Made
 from tests.conformance.wire.documents import CLUSTERS, CONFIG_MAP, FORMS, MANAGED_CLUSTER, WORK, Sample
 
@@ -206,3 +206,23 @@ def test_whoever_comes_too_often_is_told_when_to_come_again(admin: Api) -> None:
             said = refused(answer, 429, "TooManyRequests")
             assert int(answer.headers["Retry-After"]) >= 1
             assert said["details"]["retryAfterSeconds"] >= 1
+
+
+REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+QUESTION = {"spec": {"resourceAttributes": {"verb": "get", "resource": "secrets"}}}
+
+
+@pytest.mark.contract("W118", "W9")
+def test_review_is_no_table(admin: Api, ns: str) -> None:
+    """Nor is a token; who also takes JSON gets that."""
+    token = f"/api/v1/namespaces/{ns}/serviceaccounts/default/token"
+    for path, body in ((REVIEW, QUESTION), (token, {"spec": {}})):
+        alone = TABLE.split(",", maxsplit=1)[0]
+        refused(admin.ask("POST", path, body, accept=alone), 406, "NotAcceptable", "only the following media types")
+        assert worked(admin.ask("POST", path, body, accept=TABLE), 201)["status"]
+
+
+@pytest.mark.contract("W142")
+def test_review_minds_its_options(admin: Api) -> None:
+    refused(admin.post(REVIEW, QUESTION, dryRun=""), 422, "Invalid", 'CreateOptions.meta.k8s.io "" is invalid: dryRun')
+    assert worked(admin.post(REVIEW, QUESTION, dryRun="All"), 201)["status"]["allowed"] is True

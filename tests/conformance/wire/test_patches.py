@@ -166,10 +166,13 @@ def test_operations_are_carried_out_in_order(
     "operations",
     [
         [{"op": "test", "path": "/data/a", "value": "other"}],
+        [{"op": "test", "path": "/data/zz", "value": "1"}],
         [{"op": "remove", "path": "/data/zz"}],
-        [{"op": "replace", "path": "/data/zz", "value": "1"}],
         [{"op": "add", "path": "/zz/zz/zz", "value": "1"}],
-        [{"op": "copy", "from": "/data/zz", "path": "/data/c"}],
+        [{"op": "replace", "path": "/zz/zz", "value": "1"}],
+        [{"op": "copy", "from": "/zz/zz", "path": "/data/c"}],
+        [{"op": "fly", "path": "/data/a"}],
+        [{"op": "add", "path": "data", "value": "1"}],
         [{"op": "replace", "path": "/data/a", "value": "9"}, {"op": "test", "path": "/data/a", "value": "1"}],
     ],
     ids=str,
@@ -178,6 +181,26 @@ def test_operation_that_fails_changes_nothing(admin: Api, ns: str, name: str, op
     made = admin.create(CONFIG_MAP.path(ns), {"metadata": {"name": name}, "data": START})
     refused(admin.patch(CONFIG_MAP.path(ns, name), "json", operations), 422, "Invalid", UNFIT)
     assert admin.read(CONFIG_MAP.path(ns, name)) == made
+
+
+@pytest.mark.contract("W4")
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        ([{"op": "replace", "path": "/data/zz", "value": "1"}], {**START, "zz": "1"}),
+        ([{"op": "test", "path": "/data/zz", "value": None}], START),
+        ([{"op": "test", "path": "/data/zz"}, {"op": "remove", "path": "/data/a"}], {"b": "2"}),
+        ([{"op": "copy", "from": "/data/zz", "path": "/data/c"}], {**START, "c": ""}),
+        ([{"op": "move", "from": "/data/zz", "path": "/data/c"}], {**START, "c": ""}),
+        ([{"op": "add", "path": "/data/c", "value": None}], {**START, "c": ""}),
+        ([{"op": "add", "path": "/data/c"}], {**START, "c": ""}),
+    ],
+    ids=str,
+)
+def test_member_that_is_not_there_is_null(admin: Api, ns: str, name: str, operations: list[Doc], expected: Doc) -> None:
+    """wire.md 4.2: only `remove` needs it. A null in a map of texts is stored as the empty text."""
+    admin.create(CONFIG_MAP.path(ns), {"metadata": {"name": name}, "data": START})
+    assert worked(admin.patch(CONFIG_MAP.path(ns, name), "json", operations))["data"] == expected
 
 
 @pytest.mark.contract("W4")
@@ -241,21 +264,24 @@ def test_finalizers_merge_as_a_set(admin: Api, ns: str, name: str, made: Made, s
 
 @pytest.mark.contract("W179")
 def test_lists_of_objects_merge_by_their_key(admin: Api, ns: str, name: str) -> None:
-    admin.create(
-        SERVICE_ACCOUNT.path(ns), {"metadata": {"name": name}, "imagePullSecrets": [{"name": "a"}, {"name": "b"}]}
-    )
+    admin.create(SERVICE_ACCOUNT.path(ns), {"metadata": {"name": name}, "secrets": [{"name": "a"}, {"name": "b"}]})
     path = SERVICE_ACCOUNT.path(ns, name)
 
     def patched(body: Doc) -> list[str]:
-        return [each["name"] for each in worked(admin.patch(path, "strategic", body)).get("imagePullSecrets") or []]
+        return [each["name"] for each in worked(admin.patch(path, "strategic", body)).get("secrets") or []]
 
-    assert {*patched({"imagePullSecrets": [{"name": "c"}]})} == {"a", "b", "c"}
-    assert {*patched({"imagePullSecrets": [{"name": "a", "$patch": "delete"}]})} == {"b", "c"}
-    assert patched({"imagePullSecrets": [], "$setElementOrder/imagePullSecrets": [{"name": "c"}, {"name": "b"}]}) == [
-        "c",
-        "b",
-    ]
-    assert patched({"imagePullSecrets": [{"$patch": "replace"}, {"name": "d"}]}) == ["d"]
+    assert {*patched({"secrets": [{"name": "c"}]})} == {"a", "b", "c"}
+    assert {*patched({"secrets": [{"name": "a", "$patch": "delete"}]})} == {"b", "c"}
+    assert patched({"secrets": [], "$setElementOrder/secrets": [{"name": "c"}, {"name": "b"}]}) == ["c", "b"]
+    assert patched({"secrets": [{"$patch": "replace"}, {"name": "d"}]}) == ["d"]
+
+
+@pytest.mark.contract("W179")
+def test_pull_secrets_are_replaced(admin: Api, ns: str, name: str) -> None:
+    """wire.md 4.3: unlike the other list of the same kind."""
+    admin.create(SERVICE_ACCOUNT.path(ns), {"metadata": {"name": name}, "imagePullSecrets": [{"name": "a"}]})
+    patched = worked(admin.patch(SERVICE_ACCOUNT.path(ns, name), "strategic", {"imagePullSecrets": [{"name": "b"}]}))
+    assert patched["imagePullSecrets"] == [{"name": "b"}]
 
 
 @pytest.mark.contract("W179")

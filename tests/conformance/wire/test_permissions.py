@@ -159,7 +159,16 @@ def test_aggregated_role_is_the_sum_of_others(admin: Api, name: str) -> None:
 @pytest.mark.contract("W22")
 @pytest.mark.parametrize(
     "role",
-    ["cluster-admin", "admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer"],
+    [
+        "cluster-admin",
+        "admin",
+        "edit",
+        "view",
+        "system:basic-user",
+        "system:discovery",
+        "system:public-info-viewer",
+        "system:service-account-issuer-discovery",
+    ],
 )
 def test_roles_that_every_server_has(admin: Api, role: str) -> None:
     assert eventually(lambda: admin.read(f"{CLUSTER_ROLES}/{role}").get("rules"))

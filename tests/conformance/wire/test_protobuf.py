@@ -56,6 +56,14 @@ def test_built_in_kind_is_created_from_protobuf(
     assert made["metadata"]["creationTimestamp"] > "2020"
 
 
+@pytest.mark.contract("W2")
+@pytest.mark.parametrize("body", [b"", MAGIC], ids=["nothing", "the magic bytes alone"])
+def test_empty_body_is_refused(admin: Api, ns: str, name: str, body: bytes) -> None:
+    refused(admin.ask("POST", CONFIG_MAP.path(ns), body, kind=PROTOBUF, accept=ACCEPT), 400, "BadRequest", "empty")
+    admin.create(CONFIG_MAP.path(ns), CONFIG_MAP.doc(name))
+    refused(admin.ask("PUT", CONFIG_MAP.path(ns, name), body, kind=PROTOBUF, accept=ACCEPT), 400, "BadRequest", "empty")
+
+
 @pytest.mark.contract("W1", "W2")
 @pytest.mark.parametrize("sample", [CONFIG_MAP, SECRET, ROLE], ids=str)
 def test_object_is_replaced_from_protobuf(admin: Api, ns: str, name: str, sample: Sample) -> None:

@@ -171,7 +171,14 @@ def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
 def test_an_envelope_without_raw_bytes_is_an_empty_object() -> None:
     body = b"k8s\0" + chunk(1, chunk(1, b"v1") + chunk(2, b"ConfigMap"))
     assert decoded(body, protos.CONFIG_MAP) == {"apiVersion": "v1", "kind": "ConfigMap"}
-    assert decoded(b"k8s\0", protos.CONFIG_MAP) == {}
+
+
+@pytest.mark.contract("W2")
+def test_a_body_of_the_magic_bytes_alone_is_empty() -> None:
+    with pytest.raises(BadRequest, match=r"^empty body$"):
+        decoded(b"k8s\0", protos.CONFIG_MAP)
+    with pytest.raises(BadRequest, match=r"^empty data$"):
+        decoded(b"", protos.CONFIG_MAP)
 
 
 # Refusals
@@ -180,7 +187,7 @@ def test_an_envelope_without_raw_bytes_is_an_empty_object() -> None:
 @pytest.mark.contract("W2")
 def test_an_unknown_type_is_415_with_the_list_of_forms() -> None:
     with pytest.raises(UnsupportedMediaType) as refused:
-        protobuf.decode(b"k8s\0", lambda *_: None)
+        protobuf.decode(b"k8s\0" + chunk(2, b""), lambda *_: None)
     assert refused.value.message == (
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -218,7 +225,7 @@ def test_text_that_is_none_is_a_bad_request(raw: bytes) -> None:
         protobuf.decode_message(raw, protos.SECRET)
 
 
-@pytest.mark.parametrize("body", [b"", b"k8s", b"{}", b"K8S\0"])
+@pytest.mark.parametrize("body", [b"k8s", b"{}", b"K8S\0"])
 def test_a_body_without_the_magic_bytes_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(BadRequest, match="6b 38 73 00"):
         decoded(body, protos.LEASE)

@@ -59,6 +59,7 @@ def selected(text: str) -> list[str]:
         ("env in (prod,dev)", ["c1", "c2", "c3"]),
         ("env in ( prod , )", ["c1", "c2", "c4"]),
         ("env in (,)", ["c4"]),
+        ("env in ()", ["c4"]),
         ("env notin (prod)", ["c3", "c4", "c5", "c6"]),
         ("env=prod,region!=us", ["c1"]),
         ("size>5", ["c2"]),
@@ -95,10 +96,6 @@ def test_the_selector_of_clusteradm_with_blanks_is_understood() -> None:
         ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
         ("a in (b c)", "unable to parse requirement: found 'c', expected: ',' or ')'"),
         ("a in (=)", "unable to parse requirement: found '=', expected: ',', or identifier"),
-        (
-            "a in ()",
-            f"{REFUSED}values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
-        ),
         (
             "a>x",
             f'{REFUSED}values[0]: Invalid value: "x": {NO_INTEGER}',
