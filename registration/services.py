@@ -91,23 +91,26 @@ def _note_evidence(batch: verbs.Batch, found: evidence.Evidence, decision: str) 
 def decline_cluster(
     actor: Actor, name: str, *, reason: str, seen: Seen | None = None, scope: Decline.Scope = Decline.Scope.ASKER
 ) -> list[str]:
-    """Deny the waiting requests of a cluster and remember why. Returns the names of the denied requests (D10).
+    """Deny every waiting request of a cluster and remember why. Returns the names of the denied requests (D10).
 
     A cluster that is accepted stays so: it loses the new request only. ``scope`` says whether only these askers are
-    refused from now on, or whoever asks for the name.
+    refused from now on, or whoever asks for the name. Raises Forbidden when one of the requests is not for the actor
+    to deny (D15); nothing is declined then.
     """
     require_accept(actor, name)
     row = rows.read(MANAGED_CLUSTER, Key("", name))
     waiting = queries.waiting_requests(name)
     _require_unchanged(seen, name, row, waiting)
-    deniable = [request for request in waiting if _may_deny(actor, request)]
+    if why := undeniable(actor, name, waiting):
+        asked = authz.Attributes("approve", CSR.group, "signers", name=identity.SIGNER)
+        authz.refuse(actor, asked, f"{why} Nothing was declined")
     is_accepted = row is not None and bool(spec_of(row.doc).get("hubAcceptsClient"))
-    if row is None and not deniable:
+    if row is None and not waiting:
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
-    if is_accepted and not deniable:
+    if is_accepted and not waiting:
         raise errors.Conflict(f"{name} is accepted and nothing of it waits; disconnect it instead.")
     with verbs.batch(actor) as batch:
-        for request in deniable:
+        for request in waiting:
             batch.edit(
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
             )
@@ -117,10 +120,10 @@ def decline_cluster(
             batch.records.append(lambda: declined(actor, name, NOBODY, reason, scope=scope))
         if not is_accepted:
             batch.records.append(lambda: decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
-        if row is not None and not deniable:  # it has not asked for a certificate yet: who made it is declined
+        if row is not None and not waiting:  # it has not asked for a certificate yet: who made it is declined
             asker = memory.asker_of(memory.creation_of(MANAGED_CLUSTER, name, row.uid))
             batch.records.append(lambda: declined(actor, name, asker, reason))
-    return [request.name for request in deniable]
+    return [request.name for request in waiting]
 
 
 def lift_decline(actor: Actor, name: str) -> None:
@@ -265,9 +268,25 @@ def _require_no_decline(name: str) -> None:
         )
 
 
-def _may_deny(actor: Actor, request: CertificateSigningRequest) -> bool:
-    """D15: a request that fits comes with the cluster; any other needs the right on its signer."""
-    return cluster_of(request.doc) == request.cluster or may_use_signer(actor, "approve", request.signer).allowed
+def undeniable(actor: Actor, name: str, waiting: Iterable[staleness.Requested]) -> str:
+    """Why the actor cannot deny all of these requests, or "". ``waiting`` are rows or evidence.
+
+    D15: a request that fits comes with the right to accept; any other needs ``update`` of its approval and ``approve``
+    on its signer (W23).
+    """
+    unfit = [request.name for request in waiting if cluster_of(request.doc) != name]
+    if all(_may_decide_unfit(actor, request) for request in unfit):
+        return ""
+    which = f"The request {unfit[0]} does" if len(unfit) == 1 else f"The requests {', '.join(unfit)} do"
+    return (
+        f"{which} not speak for {name} alone, so denying it takes the right to update {CSR.plural}/approval and to "
+        f"approve for the signer {identity.SIGNER}, which you do not have."
+    )
+
+
+def _may_decide_unfit(actor: Actor, request: str) -> bool:
+    asked = authz.Attributes("update", CSR.group, CSR.plural, "approval", name=request)
+    return authz.authorize(actor, asked).allowed and may_use_signer(actor, "approve", identity.SIGNER).allowed
 
 
 def _accept_with(word: memory.Vouched | None, clusterset: str) -> verbs.Edit:

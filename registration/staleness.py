@@ -55,6 +55,16 @@ class Versioned(Protocol):
     def resource_version(self) -> int: ...
 
 
+class Requested(Protocol):
+    """The same with its document."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def doc(self) -> Doc: ...
+
+
 def present(row: Resource | None, waiting: Iterable[Versioned]) -> Seen:
     """What somebody who looks now sees."""
     requests = {request.name: str(request.resource_version) for request in waiting}

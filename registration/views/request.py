@@ -18,7 +18,7 @@ from ocmconsole.kubeapi import shown
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
-from registration import effects, evidence, inbox, later, services, staleness
+from registration import effects, evidence, identity, inbox, later, services, staleness
 from registration.facts import Verdict
 from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -81,6 +81,8 @@ def page(
         "choice": chosen,
         "effects": effects.of(actor, found, chosen),
         "can_accept": decision.allowed,
+        "undeniable": services.undeniable(actor, name, found.waiting) if decision.allowed else "",
+        "deny_explain_url": explain_url("approve", f"signers.{CSR.group}", name=identity.SIGNER),
         "missing": "" if decision.allowed else services.MISSING.format(name=name),
         "explain_url": explain_url("update", ACCEPT_RESOURCE, name=name),
         "audit_url": audit_url(MANAGED_CLUSTER.resource, name),

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from clusters.models import ClusterFacts
+from ocmconsole.kubeapi.models import AuditEvent, BulkItem
+from ocmconsole.kubeapi.session import actor_for
+from registration import bulk, evidence, staleness
+from registration.forms import packed_requests
 from tests import factories as make
+from tests.actors import grant, person, rule
 from tests.doors import rights, scene
 from tests.doors.doors import AdminAction, AdminForm, Api, Command, Page, Refused
 from tests.doors.scene import Waiting
@@ -51,6 +57,44 @@ def test_declining_needs_the_permission(ana: Any) -> None:
         with pytest.raises(Refused, match=PERMISSION):
             door.decline(ana, waiting, REASON)
     assert scene.everything_but_audit() == before
+
+
+@pytest.mark.contract("D10", "D15")
+def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_declined(ana: Any) -> None:
+    """One of the waiting requests speaks for another cluster: to deny it takes the right on its signer (W23)."""
+    waiting = scene.ask("door-one")
+    scene.ask_again(Waiting("door-one", "door-one-00002"), speaks_for="another")
+    rights.by_guardian(ana, waiting)
+    before = scene.everything_but_audit()
+    for door in (Page(), Command()):
+        with pytest.raises(Refused, match=r"door-one-00002 does not speak for door-one alone.*right to update"):
+            door.decline(ana, waiting, REASON)
+    seen = staleness.seen_of(evidence.of("door-one"))
+    form = {"preset": "", "reason": REASON, "scope": "asker", "cluster_rv": seen.cluster,
+            "csr_rvs": packed_requests(seen)}  # fmt: skip
+    client = Client()
+    client.force_login(ana, "django.contrib.auth.backends.ModelBackend")
+    assert client.post("/approvals/door-one/decline/", form).status_code == 403  # a page from before
+    with pytest.raises(Refused, match="is forbidden"):
+        Api().decide(ana, "door-one-00002", "Denied")
+    assert scene.everything_but_audit() == before
+    (item,) = bulk.decline(actor_for(ana), [("door-one", seen)], reason=REASON).items.all()
+    assert (item.state, "Nothing was declined" in item.text) == (BulkItem.State.FAILED, True)
+    assert scene.state_of(waiting) == "Pending"
+    denied = AuditEvent.objects.filter(outcome=AuditEvent.Outcome.DENIED, verb="approve", user="ana")
+    assert denied.filter(reason__contains="Nothing was declined").exists()
+
+
+@pytest.mark.contract("D10", "W23")
+def test_who_may_deny_all_that_waits_declines_all_of_it(ana: Any) -> None:
+    waiting = scene.ask("door-one")
+    scene.ask_again(Waiting("door-one", "door-one-00002"), speaks_for="another")
+    rights.by_guardian(ana, waiting)
+    api = "certificates.k8s.io"
+    mine = rule("get update", "certificatesigningrequests certificatesigningrequests/approval", groups=api)
+    grant(person("ana"), mine, rule("approve", "signers", groups=api))
+    Page().decline(ana, waiting, REASON)
+    assert [scene.state_of(Waiting("door-one", name)) for name in ("door-one-00001", "door-one-00002")] == ["Denied"] * 2
 
 
 @pytest.mark.contract("D10")
