@@ -164,6 +164,10 @@ class ClusterFacts(models.Model):
     certificate_fingerprint = models.CharField(max_length=120, blank=True, default="")
     certificate_not_before = models.DateTimeField(null=True)
     certificate_not_after = models.DateTimeField(null=True)
+    # Of that certificate; registration names another one while the cluster has one that is honoured.
+    certificate_revoked_at = models.DateTimeField(null=True)
+    certificate_revoked_by = models.CharField(max_length=320, blank=True, default="")
+    certificate_revocation_reason = models.TextField(blank=True, default="")
     # D5: somebody took the renew rule away on purpose.
     renewal_withheld = models.BooleanField(default=False)
 

@@ -299,19 +299,12 @@ def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Litera
 
 @admission.records(CSR)
 def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:  # noqa: ARG001 - a record's signature
-    """D9: the certificate that a request brought, whoever signed it. An agent's newest is among its cluster's facts."""
+    """D9: the certificate that a request brought, whoever signed it."""
     if old is None or new is None or certificate_pem(old) == certificate_pem(new):
         return []
     cluster = cluster_of(new)
     certificate = ca.parse_certificate(certificate_pem(new))
-    issued = IssuedCertificate.of(certificate, cluster=cluster, request=new["metadata"]["name"])
-    if not cluster:
-        return [issued]
-    facts = queries.facts_of(cluster)
-    facts.certificate_fingerprint = certificate.fingerprint
-    facts.certificate_not_before = certificate.not_before
-    facts.certificate_not_after = certificate.not_after
-    return [issued, facts]
+    return [IssuedCertificate.of(certificate, cluster=cluster, request=new["metadata"]["name"])]
 
 
 # ---------------------------------------------------------------- D15

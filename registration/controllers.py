@@ -275,21 +275,20 @@ def lifetime(doc: Doc) -> timedelta:
 
 @reconciler(CSR)
 def reconcile_superseded_requests(key: Key) -> None:
-    """K11: of what one asker wants for one name, the newest counts. The audit keeps what the others were."""
+    """K11: of what one asker wants for one name, the newest counts. The audit keeps what the others were.
+
+    Also when it is approved, through whatever door: the older requests of that asker are then answered.
+    """
     row = queries.request_at(key)
-    if row is None or row.state != State.PENDING or not row.cluster or row.addon or row.signer != identity.SIGNER:
+    if row is None or not row.cluster or row.addon or row.signer != identity.SIGNER:
         return
-    wanted, asker = memory.requested(row.doc).common_name, memory.asker_of_request(row.doc)
-    equal = [
-        other
-        for other in queries.waiting_requests(row.cluster)
-        if memory.requested(other.doc).common_name == wanted and memory.asker_of_request(other.doc).same == asker.same
-    ]
-    for old in equal[1:]:
-        _supersede(old, by=equal[0])
+    pending = {other.name: other for other in queries.undecided_requests(row.cluster)}
+    for name, by in queries.giving_way(row.cluster).items():
+        if (old := pending.get(name)) is not None:
+            _supersede(old, by=by)
 
 
-def _supersede(old: CertificateSigningRequest, *, by: CertificateSigningRequest) -> None:
+def _supersede(old: CertificateSigningRequest, *, by: str) -> None:
     """Only as it was read: what somebody has decided meanwhile stays."""
     try:
         verbs.delete(
@@ -298,8 +297,9 @@ def _supersede(old: CertificateSigningRequest, *, by: CertificateSigningRequest)
     except (errors.NotFound, errors.Conflict):
         return
     with verbs.batch(CONTROLLER) as batch:
-        text = f"{old.name} with the key {old.key_fingerprint} gave way to {by.name} of the same asker"
-        batch.note(MANAGED_CLUSTER, Key("", old.cluster), queries.SUPERSEDED, text)
+        text = f"{old.name} with the key {old.key_fingerprint} gave way to {by} of the same asker"
+        diff = [{"path": queries.GAVE_WAY, "old": old.name, "new": by}]
+        batch.note(MANAGED_CLUSTER, Key("", old.cluster), queries.SUPERSEDED, text, diff)
 
 
 def collect_requests(now: datetime) -> int:

@@ -75,9 +75,8 @@ def of(actor: Actor, found: Evidence, chosen: Choice, asked: Asked | None = None
     signed = asked or next(iter(found.waiting), None)
     return [
         *([_signing(signed, len(found.waiting) - 1)] if signed else []),
-        Effect("Sets hubAcceptsClient to true", "The agent may renew its lease and report its status."),
-        _namespace(found.name),
-        *_sets(actor, found, chosen),
+        *([] if found.is_accepted else _admission(found.name)),
+        *(_sets(actor, found, chosen) if chosen.is_move or not found.is_accepted else []),
     ]
 
 
@@ -102,6 +101,12 @@ def certificate(asked: Asked) -> str:
         shorter = f" It asked for {lifetime_text(wanted)}; the hub gives no longer ones."
     end = f"{ends:%d %b %Y}".lstrip("0")
     return f"Client certificate for {lifetime_text(signed.total_seconds())}, to {end}.{shorter}"
+
+
+def _admission(name: str) -> list[Effect]:
+    """What only a cluster that is not let in yet still lacks."""
+    accepts = Effect("Sets hubAcceptsClient to true", "The agent may renew its lease and report its status.")
+    return [accepts, _namespace(name)]
 
 
 def _namespace(name: str) -> Effect:

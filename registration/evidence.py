@@ -7,11 +7,12 @@ The number of queries does not grow with the names. Called by pages, bulk decisi
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clusters.models import ClusterFacts
-from registration import gathering, identity, memory, weighing
-from registration.facts import Asked, Evidence, Fact, KeyHistory, Recorded, Verdict
+from registration import gathering, identity, memory, superseding, weighing
+from registration.facts import SUPERSEDED, Asked, Evidence, Fact, KeyHistory, Recorded, Verdict
 from registration.kinds import conditions, state_of
 
 if TYPE_CHECKING:
@@ -57,9 +58,18 @@ def _fill(found: Evidence, gathered: Gathered) -> None:
     found.declines = gathered.declines.get(found.name, [])
     found.keys = gathered.keys.get(found.name, [])
     found.earlier = gathered.lives.get(found.name, [])
-    found.superseded = gathered.superseded[found.name]
-    found.asked = [_asked(row, gathered) for row in rows]
+    found.asked, gave_way = _standing([_asked(row, gathered) for row in rows])
+    gave_way |= gathered.gave_way.get(found.name, {})
+    found.superseded = sum(superseding.traced(gave_way, asked.name) for asked in found.waiting)
     found.checked = weighing.checked(found, gathered)
+
+
+def _standing(asked: list[Asked]) -> tuple[list[Asked], dict[str, str]]:
+    """The requests, of which those that give way wait no more, and which gives way to which (K11)."""
+    gave_way = superseding.giving_way([
+        superseding.candidate(each.doc, each.asker, state=each.state, created=each.asked) for each in asked
+    ])  # fmt: skip
+    return [replace(each, state=SUPERSEDED) if each.name in gave_way else each for each in asked], gave_way
 
 
 def _newest(cluster: Any, rows: list[CertificateSigningRequest], gathered: Gathered) -> Any:

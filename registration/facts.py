@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from registration.models import AcceptedKey, Decline
 
 State = CertificateSigningRequest.State
+SUPERSEDED = "Superseded"  # shown as the state of a pending request that gives way
 
 
 class Verdict(StrEnum):
@@ -150,6 +151,11 @@ class Evidence:
     @property
     def waiting(self) -> list[Asked]:
         return [asked for asked in self.asked if asked.is_waiting]
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the hub lets the cluster in already: what waits is then about its certificate alone."""
+        return self.cluster is not None and self.cluster.hub_accepts_client
 
     @property
     def verdict(self) -> Verdict:

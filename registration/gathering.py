@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 SUPERSEDED_SHOWN = timedelta(hours=24)
+MOST_SUPERSEDED = 1_000  # notes that are read; an agent that restarts without end leaves one each time
 BOOTSTRAP = "bootstrap:"
 CERTIFICATE = "cert:"
 WORDS = {"cert": "client certificate", "session": "console session"}
@@ -57,7 +58,7 @@ class Gathered:
     revoked: set[str] = field(default_factory=set)
     elsewhere: dict[str, set[str]] = field(default_factory=dict)
     declines: dict[str, list[Decline]] = field(default_factory=dict)
-    superseded: Counter[str] = field(default_factory=Counter)
+    gave_way: dict[str, dict[str, str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     foreign: set[str] = field(default_factory=set)
     lives: dict[str, list[Life]] = field(default_factory=dict)
@@ -162,10 +163,22 @@ def _read_memory(found: Gathered, names: Collection[str], credentials: set[str])
 def _read_counts(found: Gathered, names: Collection[str]) -> None:
     every = CertificateSigningRequest.objects.filter(cluster__in=names)
     found.counts = _counted("cluster", every)
-    since = timezone.now() - SUPERSEDED_SHOWN
-    found.superseded = _counted("name", queries.superseded(since).filter(name__in=names))
+    found.gave_way = _gave_way({name for name, rows in found.requests.items() if any(map(_is_pending, rows))})
     namespaces = Namespace.objects.filter(name__in=names)
     found.foreign = {row.name for row in namespaces if row.labels.get(identity.CLUSTER_LABEL) != row.name}
+
+
+def _is_pending(row: CertificateSigningRequest) -> bool:
+    return row.state == State.PENDING
+
+
+def _gave_way(names: set[str]) -> dict[str, dict[str, str]]:
+    """By name, requests that gave way of late, each with the one to which it did."""
+    notes = queries.superseded(timezone.now() - SUPERSEDED_SHOWN).filter(name__in=names).order_by("-time", "-pk")
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, diff in notes.values_list("name", "diff")[:MOST_SUPERSEDED] if names else ():
+        found[name] |= {entry["old"]: entry["new"] for entry in diff if entry.get("path") == queries.GAVE_WAY}
+    return dict(found)
 
 
 def _counted(column: str, rows: QuerySet[Any]) -> Counter[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import models
+from django.utils import timezone
 
+from clusters.models import ClusterFacts
 from ocmconsole.kubeapi.models import NameField, Resource
 
 if TYPE_CHECKING:
@@ -139,6 +141,27 @@ class IssuedCertificate(models.Model):
 
     def __str__(self) -> str:
         return f"{self.common_name} {self.fingerprint[:16]}"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """What clusters show of a certificate is always that of the rows here, whichever act issued or revoked it."""
+        super().save(*args, **options)
+        if self.cluster:
+            self._note_current()
+
+    def _note_current(self) -> None:
+        """The newest that is honoured, else the newest of all: that one has ended or was revoked."""
+        rows = IssuedCertificate.objects.filter(cluster=self.cluster).order_by("-not_before", "-not_after", "pk")
+        current = rows.filter(revoked_at=None, not_after__gt=timezone.now()).first() or rows.first() or self
+        shown = {
+            "certificate_fingerprint": current.pk,
+            "certificate_not_before": current.not_before,
+            "certificate_not_after": current.not_after,
+            "certificate_revoked_at": current.revoked_at,
+            "certificate_revoked_by": current.revoked_by,
+            "certificate_revocation_reason": current.revocation_reason,
+        }
+        if not ClusterFacts.objects.filter(cluster=self.cluster).update(**shown):
+            ClusterFacts.objects.create(cluster=self.cluster, **shown)
 
     @classmethod
     def of(cls, certificate: Certificate, *, cluster: str = "", request: str = "") -> IssuedCertificate:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds.models import Namespace
 from ocmconsole.kubeapi import once
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import identity
+from registration import identity, memory, superseding
 from registration.models import CertificateSigningRequest, Decline
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 State = CertificateSigningRequest.State
 SUPERSEDED = "certificatesigningrequest:supersede"
+GAVE_WAY = "superseded.request"  # the path in the diff of such a note: from which request to which
 EVIDENCE = "managedcluster:evidence"
 
 
@@ -42,13 +45,31 @@ def request_at(key: Key) -> CertificateSigningRequest | None:
     return found
 
 
-def waiting_requests(cluster: str) -> list[CertificateSigningRequest]:
-    """Undecided requests of a cluster, newest first."""
+def undecided_requests(cluster: str) -> list[CertificateSigningRequest]:
+    """Pending requests of a cluster, newest first; also those that give way and are about to be deleted."""
     return list(requests_of(cluster).filter(state=State.PENDING))
 
 
+def waiting_requests(cluster: str) -> list[CertificateSigningRequest]:
+    """Requests of a cluster that wait for a decision, newest first: pending ones that give way to no other (K11)."""
+    pending = undecided_requests(cluster)
+    gone = giving_way(cluster) if pending else {}
+    return [row for row in pending if row.name not in gone]
+
+
+def giving_way(cluster: str) -> dict[str, str]:
+    """Names of the pending requests of a cluster that give way, each with the name of the one to which it does."""
+    rows = list(requests_of(cluster).exclude(state__in=(State.DENIED, State.FAILED)))
+    if len(rows) < 2:  # noqa: PLR2004 - one alone has nothing to give way to
+        return {}
+    return superseding.giving_way([
+        superseding.candidate(row.doc, memory.asker_of_request(row.doc), state=row.state, created=row.created)
+        for row in rows
+    ])  # fmt: skip
+
+
 def superseded(since: datetime) -> QuerySet[AuditEvent]:
-    """Notes of requests that gave way to a newer one of the same asker, by the name of the cluster (K11)."""
+    """Notes of requests that gave way to another one of the same asker, by the name of the cluster (K11)."""
     return AuditEvent.objects.filter(resource=MANAGED_CLUSTER.resource, namespace="", time__gte=since, act=SUPERSEDED)
 
 
@@ -92,6 +113,7 @@ def _without_cluster(actor: Actor, asking: set[str]) -> set[str]:
 
 
 def _of_accepted(accepted: set[str]) -> set[str]:
-    """Accepted clusters whose agent still has no certificate: its request waits for a person."""
-    issued = ClusterFacts.objects.exclude(certificate_fingerprint="").filter(cluster__in=accepted)
-    return accepted - set(issued.values_list("cluster", flat=True))
+    """Accepted clusters whose agent has no certificate that counts now: its request waits for a person."""
+    counting = ClusterFacts.objects.filter(certificate_not_after__gt=timezone.now(), certificate_revoked_at=None)
+    able = set(counting.filter(cluster__in=accepted).values_list("cluster", flat=True))
+    return {name for name in accepted - able if waiting_requests(name)}

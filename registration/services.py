@@ -99,8 +99,8 @@ def decline_cluster(
     """
     require_accept(actor, name)
     row = rows.read(MANAGED_CLUSTER, Key("", name))
-    waiting = queries.waiting_requests(name)
-    _require_unchanged(seen, name, row, waiting)
+    _require_unchanged(seen, name, row, queries.waiting_requests(name))
+    waiting = queries.undecided_requests(name)
     if why := undeniable(actor, name, waiting):
         asked = authz.Attributes("approve", CSR.group, "signers", name=identity.SIGNER)
         authz.refuse(actor, asked, f"{why} Nothing was declined")

@@ -26,6 +26,7 @@ from registration.views.request import may_revoke, page
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from registration.facts import Evidence
     from registration.staleness import Seen
 
 
@@ -88,14 +89,21 @@ def decline(request: HttpRequest, name: str) -> HttpResponse:
     seen, words = form.seen(), form.cleaned_data["words"]
     token = found.recorded.token if form.revokes else None
     try:
-        services.decline_cluster(actor, name, reason=words, seen=seen, scope=form.scope_of_decline())
+        denied = services.decline_cluster(actor, name, reason=words, seen=seen, scope=form.scope_of_decline())
         if token is not None:
             services.revoke_token_of(actor, token)
     except errors.ApiError as error:
         return _refused(request, name, error, seen)
     also = f" The token {token.name or token.pk} is revoked." if token is not None else ""
-    _tell(request, name, f"{name} is declined.{also}")
+    _tell(request, name, f"{_declined(found, denied)}{also}")
     return redirect("registration:approvals")
+
+
+def _declined(found: Evidence, denied: list[str]) -> str:
+    if not found.is_accepted:
+        return f"{found.name} is declined."
+    which = f"request {denied[0]} is" if len(denied) == 1 else f"requests {', '.join(denied)} are"
+    return f"The {which} denied; {found.name} stays accepted."
 
 
 @login_required

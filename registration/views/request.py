@@ -196,6 +196,8 @@ def _commands(found: Evidence, chosen: effects.Choice) -> list[str]:
     if chosen.is_move:
         label = f"cluster.open-cluster-management.io/clusterset={chosen.joined}"
         commands.append(f"kubectl label managedcluster {found.name} --overwrite {label}")
+    if found.is_accepted:
+        return commands
     patch = '{"spec":{"hubAcceptsClient":true}}'
     return [*commands, f"kubectl patch managedcluster {found.name} --type=merge -p '{patch}'"]
 

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, controllers, evidence, foundation, identity
+from registration import ca, controllers, evidence, foundation, identity, queries, services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
 from registration.models import AcceptedKey, CertificateSigningRequest
@@ -428,15 +428,58 @@ def test_another_asker_supersedes_nothing(other: Actor) -> None:
     assert CertificateSigningRequest.objects.count() == 2
 
 
-@pytest.mark.contract("K11")
-def test_neither_another_agent_nor_what_is_decided_gives_way() -> None:
+@pytest.mark.contract("K11", "G2")
+def test_what_is_decided_gives_way_to_nothing_and_a_restarted_agent_may_have_another_name() -> None:
+    """Until it has a certificate an agent makes up a name at each start (G2), so the name tells no askers apart."""
     requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1", by=FIRST)
     approve("c1-a")
     requests.ask("c1-b", requests.agent_pem("c1", "second"), cluster="c1", by=FIRST)
     requests.ask("c1-c", requests.agent_pem("c1"), cluster="c1", by=FIRST)
     make.settle()
-    assert CertificateSigningRequest.objects.count() == 3
+    assert set(CertificateSigningRequest.objects.values_list("name", flat=True)) == {"c1-a", "c1-c"}
     assert make.writes_of(controllers.reconcile_superseded_requests, Key("", "c1-c")) == []
+
+
+@pytest.mark.contract("K11", "K7", "D13")
+@pytest.mark.parametrize("through", ["console", "kubectl"])
+def test_approving_one_closes_the_older_requests_of_the_same_credential_and_no_others(through: str) -> None:
+    """Also from another address: what a pod asked on the node where it ran before."""
+    elsewhere = replace(FIRST, address="203.0.113.99")
+    stranger = replace(FIRST, credential="bootstrap:zzzzzz", user="system:bootstrap:zzzzzz")
+    make.cluster("c1")
+    requests.ask("c1-old", requests.agent_pem("c1", "a1"), cluster="c1", by=elsewhere)
+    requests.ask("c1-other", requests.agent_pem("c1", "b1"), cluster="c1", by=stranger)
+    requests.ask("c1-right", requests.agent_pem("c1", "a2"), cluster="c1", by=FIRST)
+    make.settle()
+    assert {requests.state(name) for name in ("c1-old", "c1-other", "c1-right")} == {"Pending"}
+    if through == "console":
+        key = requests.row("c1-right").key_fingerprint
+        services.accept_cluster(make.ADMIN, "c1", override=services.Override(key, "I compared it"))
+    else:
+        make.accept("c1")
+        approve("c1-right")
+    make.settle()
+    assert set(CertificateSigningRequest.objects.values_list("name", flat=True)) == {"c1-other", "c1-right"}
+    note = AuditEvent.objects.get(act="certificatesigningrequest:supersede", name="c1")
+    assert "c1-old with the key" in note.reason
+    assert [asked.name for asked in evidence.of("c1").waiting] == ["c1-other"]
+
+
+@pytest.mark.contract("K11", "D9")
+def test_inbox_page_and_list_agree_on_what_gave_way_before_a_reconciler_has_looked() -> None:
+    for number, agent_name in enumerate(("a1", "a2", "a3")):
+        requests.ask(f"c1-{number}", requests.agent_pem("c1", agent_name), cluster="c1", by=FIRST)
+
+    def seen() -> tuple[list[str], int, str]:
+        found = evidence.of("c1")
+        return [asked.name for asked in found.waiting], found.superseded, found.why
+
+    before = seen()
+    assert before == (["c1-2"], 2, "The newest of 3 keys counts")
+    assert [row.name for row in queries.waiting_requests("c1")] == ["c1-2"]
+    make.settle()
+    assert seen() == before
+    assert CertificateSigningRequest.objects.count() == 1
 
 
 @pytest.mark.contract("K11", "G22")

@@ -94,7 +94,9 @@ def test_who_may_deny_all_that_waits_declines_all_of_it(ana: Any) -> None:
     mine = rule("get update", "certificatesigningrequests certificatesigningrequests/approval", groups=api)
     grant(person("ana"), mine, rule("approve", "signers", groups=api))
     Page().decline(ana, waiting, REASON)
-    assert [scene.state_of(Waiting("door-one", name)) for name in ("door-one-00001", "door-one-00002")] == ["Denied"] * 2
+    assert [scene.state_of(Waiting("door-one", name)) for name in ("door-one-00001", "door-one-00002")] == [
+        "Denied"
+    ] * 2
 
 
 @pytest.mark.contract("D10")

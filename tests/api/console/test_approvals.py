@@ -333,6 +333,43 @@ class TestInbox:
 # ---------------------------------------------------------------- one request
 
 
+class TestRequestOfAnAcceptedCluster:
+    @pytest.mark.contract("K7", "K11", "D9")
+    def test_nothing_of_it_wants_to_join_when_the_same_asker_asked_before(self, browser: Client) -> None:
+        """What a restarted agent asked earlier is answered with its newest request, whatever name it gave itself."""
+        token = bearer()
+        asks("web-1", token, request="web-1-old")
+        group = identity.group_of("web-1")
+        newer = requests.pem(f"{group}:renamed", [group, identity.MANAGED_CLUSTERS])
+        requests.ask("web-1-new", newer, cluster="web-1", by=replace(token, address="10.3.0.99"))
+        make.settle()
+        key = requests.row("web-1-new").key_fingerprint
+        services.accept_cluster(ROOT, "web-1", override=services.Override(key, "I compared it"))
+        make.settle()
+        assert names(browser.get(INBOX)) == []
+        page = text(browser.get(f"{INBOX}web-1/"))
+        assert "web-1 asked to join" in page
+        assert "wants to join" not in page
+        assert "Override the block" not in page
+        assert "web-1-old with the key" in text(browser.get(f"{INBOX}-/superseded/"))
+
+    @pytest.mark.contract("K7", "D9")
+    def test_another_askers_request_is_not_called_a_wish_to_join(self, browser: Client) -> None:
+        asks("web-1", bearer(), request="web-1-right")
+        services.accept_cluster(ROOT, "web-1")
+        make.settle()
+        asks_again("web-1", bearer("198.51.100.7"), request="web-1-other")
+        page = text(browser.get(f"{INBOX}web-1/"))
+        assert "A request for web-1 waits Blocked" in page
+        assert "The cluster is accepted and stays so" in page
+        for untrue in ("wants to join", "Sets hubAcceptsClient to true", "Decline web-1"):
+            assert untrue not in page
+        assert names(browser.get(INBOX)) == []  # its agent has what it needs
+        done = decide(browser, "decline", "web-1", preset="", reason="not ours", scope="asker")
+        assert "The request web-1-other is denied; web-1 stays accepted." in text(done)
+        assert ManagedCluster.objects.get(name="web-1").hub_accepts_client
+
+
 class TestRequest:
     @pytest.mark.contract("A6")
     def test_effects_say_what_accepting_does_now(self, browser: Client) -> None:
