@@ -11,15 +11,17 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.utils import timezone
 
 from clusters import removal, roles
-from clusters.kinds import OWN_FINALIZERS
+from clusters.kinds import OWN_FINALIZERS, finalizers_of
 from clusters.models import ClusterFacts
 from ocmconsole.corekinds.models import ClusterRole
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster
     from ocmconsole.kubeapi.kinds import Kind
+    from ocmconsole.kubeapi.models import Resource
 
 # Beyond this many a list says how many more there are.
 SHOWN = 50
@@ -27,11 +29,20 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """An object that waits for whoever put finalizers on it."""
+    """An object that waits for whoever put finalizers on it. ``since`` is when its deletion began; it may be ahead.
+
+    ``is_inside`` says that it is in the cluster's namespace; else it is the cluster itself.
+    """
 
     what: str
     finalizers: tuple[str, ...]
     since: datetime | None
+    is_inside: bool = True
+
+    @property
+    def is_of_agent(self) -> bool:
+        """Whether the agent of the cluster has to do something before it goes."""
+        return set(self.finalizers) == {roles.WORK_FINALIZER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,7 @@ class Departure:
     blockers: list[Blocker]
     more_blockers: int
     foreign: list[str]
+    held_by: Blocker | None
     certificate_ends: datetime | None
 
     @property
@@ -66,8 +78,8 @@ class Departure:
 def of(cluster: ManagedCluster, now: datetime) -> Departure:
     kinds = list(removal.cleaned_kinds())
     rows = [(kind, row) for kind in kinds for row in kind.model.objects.filter(namespace=cluster.name).order_by("name")]
-    blockers = [_blocker(kind, row) for kind, row in rows if row.doc["metadata"].get("finalizers")]
-    finalizers = cluster.doc["metadata"].get("finalizers") or ()
+    blockers = [_blocker(kind, row) for kind, row in rows if finalizers_of(row.doc)]
+    foreign = [each for each in finalizers_of(cluster.doc) if each not in OWN_FINALIZERS]
     known = ClusterFacts.objects.filter(cluster=cluster.name).first()
     ends = known.certificate_not_after if known else None
     return Departure(
@@ -79,11 +91,26 @@ def of(cluster: ManagedCluster, now: datetime) -> Departure:
         cleaned=[Cleaned(kind.kind, kind.plural, sum(each is kind for each, _ in rows)) for kind in kinds],
         blockers=blockers[:SHOWN],
         more_blockers=max(0, len(blockers) - SHOWN),
-        foreign=[each for each in finalizers if each not in OWN_FINALIZERS],
+        foreign=foreign,
+        held_by=_held_by(cluster, rows, foreign),
         certificate_ends=ends if ends and ends > now else None,
     )
 
 
-def _blocker(kind: Kind, row: object) -> Blocker:
-    metadata = row.doc["metadata"]  # type: ignore[attr-defined] # any resource
-    return Blocker(f"{kind.plural}/{metadata['name']}", tuple(metadata["finalizers"]), row.deleted_at)  # type: ignore[attr-defined] # any resource
+def _held_by(cluster: ManagedCluster, rows: list[tuple[Kind, Resource]], foreign: list[str]) -> Blocker | None:
+    """What the removal waits for now. H28: of the first kind of which something is left, what is being deleted.
+
+    Finalizers of others on the cluster itself count when nothing is left in its namespace.
+    """
+    if cluster.deleted_at is None:
+        return None
+    if not rows:
+        found = tuple(foreign)
+        return Blocker(f"managedclusters/{cluster.name}", found, cluster.deleted_at, is_inside=False) if found else None
+    first = rows[0][0]
+    waiting = [_blocker(kind, row) for kind, row in rows if kind is first and finalizers_of(row.doc) and row.deleted_at]
+    return min(waiting, key=lambda each: each.since or timezone.now(), default=None)
+
+
+def _blocker(kind: Kind, row: Resource) -> Blocker:
+    return Blocker(f"{kind.plural}/{row.name}", tuple(finalizers_of(row.doc)), row.deleted_at)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Case, CharField, Count, Q, Value, When
 
 from clusters import kinds, words
-from clusters.filters import FACETS, LANES, NO_SET, Filters, Lane
+from clusters.credentials import Lane
+from clusters.filters import FACETS, LANES, NO_SET, Filters
 from clusters.status import Word
 from ocmconsole.kubeapi.labels import EVERYTHING
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from clusters.claims import Wanted
+from clusters.credentials import Lane
 from clusters.status import Word
 from clusters.words import RANKS, TROUBLED
 
@@ -24,24 +24,6 @@ MOST_VALUES = 30
 LONGEST_VALUE = 1300  # a claim's name and value
 ATTENTION = "attention"  # every state that somebody should look at
 NO_SET = "-"  # no set can have this name
-
-
-class Lane(StrEnum):
-    """How long a cluster's certificate still lasts."""
-
-    label: str
-
-    def __new__(cls, value: str, label: str) -> Self:
-        lane = str.__new__(cls, value)
-        lane._value_ = value
-        lane.label = label
-        return lane
-
-    EXPIRED = "expired", "Expired"
-    WEEK = "week", "Under 7 days"
-    SOON = "soon", "7 to 30 days"
-    LATER = "later", "30 days or more"
-    NONE = "none", "None issued"
 
 
 WORDS = {word.value: word for word in Word}

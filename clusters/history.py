@@ -108,11 +108,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Cells in a row that were not heard in full; ``worst`` is unknown only when all of them are."""
+    """Cells in a row that were not heard in full; ``worst`` is unknown only when all of them are.
+
+    ``unseen`` is for how long of it, within a silence, the hub could not hear anybody.
+    """
 
     start: datetime
     length: timedelta
     worst: Level
+    unseen: timedelta = timedelta()
 
     @property
     def end(self) -> datetime:
@@ -132,16 +136,37 @@ def _cell(read: Mapping[date, Sequence[Level]], start: datetime) -> Cell:
 
 
 def gaps(cells: Iterable[Cell]) -> list[Gap]:
-    """Runs of unknown, and runs of late and missed, in the order of time."""
+    """Runs of unknown, and runs of late and missed, in the order of time. One silence is one gap."""
     return list(_gaps(cells))
 
 
 def _gaps(cells: Iterable[Cell]) -> Iterator[Gap]:
-    for _, run in groupby(cells, key=lambda cell: min(cell.level, Level.LATE)):
+    known = bridged(cells)
+    for _, run in groupby(known, key=lambda pair: min(pair[1], Level.LATE)):
         found = list(run)
-        worst = max(cell.level for cell in found)
+        worst = max(level for _, level in found)
         if worst is not Level.FULL:
-            yield Gap(found[0].start, len(found) * CELL, worst)
+            unseen = sum(cell.level is not level for cell, level in found)
+            yield Gap(found[0][0].start, len(found) * CELL, worst, unseen * CELL)
+
+
+def bridged(cells: Iterable[Cell]) -> list[tuple[Cell, Level]]:
+    """Each cell with what it was: unknown between a cell that was not heard in full and a missed one is missed too.
+
+    D17: a hub that restarts hears nobody for a while. Had a heartbeat come since, the cell after would not be missed.
+    """
+    found = [(cell, cell.level) for cell in cells]
+    pending: list[int] = []
+    before = Level.UNKNOWN
+    for index, (_, level) in enumerate(found):
+        if level is Level.UNKNOWN:
+            pending.append(index)
+            continue
+        if level is Level.MISSED and before in {Level.LATE, Level.MISSED}:
+            for each in pending:
+                found[each] = (found[each][0], Level.MISSED)
+        pending, before = [], level
+    return found
 
 
 def lasting(turns: Iterable[tuple[datetime, bool]], begin: datetime, end: datetime, *, now_on: bool) -> list[Span]:
@@ -168,7 +193,7 @@ def by_day(cells: Iterable[Cell]) -> dict[date, list[Cell]]:
 
 def flaps(cells: Iterable[Cell]) -> int:
     """How often it fell silent."""
-    levels = [cell.level for cell in cells]
+    levels = [level for _, level in bridged(cells)]
     return sum(
         now is Level.MISSED and before is not Level.MISSED
         for before, now in zip([Level.UNKNOWN, *levels], levels, strict=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,9 @@ from django.db.models import F, Prefetch, Q, Value
 from django.db.models.functions import Coalesce, NullIf
 from django.db.models.lookups import In
 
-from clusters import queries, words
-from clusters.filters import NO_SET, SPANS, Filters, Lane
+from clusters import credentials, queries, words
+from clusters.credentials import Lane
+from clusters.filters import NO_SET, SPANS, Filters
 from clusters.kinds import instant, microseconds
 from clusters.models import ClusterTaint, ManagedCluster, ReportedClaim
 from ocmconsole.kubeapi.labels import NOTHING, LabelValue
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 PAGE = 50
 CHUNK = 1000  # of an export
-WEEK, SOON = timedelta(days=7), timedelta(days=30)
 BY_WORD = frozenset({"status", "for"})  # filters of what only ``words.with_word`` knows
 # Stand for what is not known, so that it comes last in either direction.
 FIRST = datetime(1, 1, 2, tzinfo=UTC)
@@ -236,14 +236,7 @@ class Listing:
         return reduce(or_, (lanes.get(value, NOTHING) for value in self.filters.of("certificate")))
 
     def lanes(self) -> dict[Lane, Q]:
-        ends = "facts__certificate_not_after"
-        return {
-            Lane.EXPIRED: Q(**{f"{ends}__lte": self.now}),
-            Lane.WEEK: Q(**{f"{ends}__gt": self.now, f"{ends}__lte": self.now + WEEK}),
-            Lane.SOON: Q(**{f"{ends}__gt": self.now + WEEK, f"{ends}__lte": self.now + SOON}),
-            Lane.LATER: Q(**{f"{ends}__gt": self.now + SOON}),
-            Lane.NONE: Q(**{f"{ends}__isnull": True}),
-        }
+        return credentials.lanes(self.now)
 
     def _accepted(self) -> Q:
         meant = {"yes": Q(hub_accepts_client=True), "no": Q(hub_accepts_client=False)}

@@ -37,6 +37,7 @@ class Word(StrEnum):
     DECLINED = "declined", "Declined", "quiet", "user-x"
     NEEDS_REVIEW = "needs-review", "Needs review", "accent", "inbox"
     DISCONNECTED = "disconnected", "Disconnected", "warn", "unplug"
+    REVOKED = "credential-revoked", "Credential revoked", "danger", "ban"
     WAITING = "waiting-for-certificate", "Waiting for certificate", "accent", "file-clock"
     JOINING = "joining", "Joining", "info", "log-in"
     EXPIRED = "credential-expired", "Credential expired", "danger", "file-key"
@@ -74,6 +75,9 @@ class Facts:
     decision_reason: str = ""
     certificate_not_before: datetime | None = None
     certificate_not_after: datetime | None = None
+    certificate_revoked_at: datetime | None = None
+    certificate_revoked_by: str = ""
+    certificate_revocation_reason: str = ""
     in_maintenance: bool = False
     maintenance_since: datetime | None = None
     maintenance_by: str = ""
@@ -90,13 +94,45 @@ class Facts:
         return self.decided_at is not None and self.decided_at >= self.created
 
 
+class Page(StrEnum):
+    """Pages of a cluster on which the next step is done."""
+
+    REQUEST = "request"
+    RECONNECT = "reconnect"
+    IDENTITY = "identity"
+    HEALTH = "health"
+    MAINTENANCE = "maintenance"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next: on a page, with a command, or both. A command is for the cluster itself unless ``on_hub``."""
+
+    text: str
+    page: Page | None = None
+    command: str = ""
+    on_hub: bool = False
+
+
+AGENT_NAMESPACE = "open-cluster-management-agent"
+AGENT_LOG = f"kubectl -n {AGENT_NAMESPACE} logs deployment/klusterlet-registration-agent --tail=50"
+# The agent then asks anew with its bootstrap kubeconfig.
+BOOTSTRAP_AGAIN = (
+    f"kubectl -n {AGENT_NAMESPACE} delete secret hub-kubeconfig-secret",
+    f"kubectl -n {AGENT_NAMESPACE} rollout restart deployment klusterlet-registration-agent",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
+    """``why`` is what the hub makes of it and never repeats a condition's message, which stands elsewhere."""
+
     word: Word
     since: datetime | None
     sentence: str
     why: str
-    next: str = ""
+    next: Step | None = None
 
     @property
     def tone(self) -> str:
@@ -109,6 +145,8 @@ def word(facts: Facts, now: datetime) -> Status:
         return _removing(facts, facts.deleted_at, now)
     if not facts.hub_accepts:
         return _outside(facts, now)
+    if facts.certificate_revoked_at is not None:
+        return _revoked(facts, facts.certificate_revoked_at, now)
     if facts.joined != "True":
         return _entering(facts, now)
     return _inside(facts, now)
@@ -120,7 +158,7 @@ def _removing(facts: Facts, since: datetime, now: datetime) -> Status:
         since,
         f"Removing for {span(now - since)}. {facts.deleting_message}".strip(),
         "Somebody deleted the cluster; finalizers hold it until the hub has cleaned up after it.",
-        "If it hangs, look at what still has finalizers in the cluster's namespace.",
+        Step("See what holds it, and what giving up would leave behind.", Page.REMOVE),
     )
 
 
@@ -137,7 +175,7 @@ def _outside(facts: Facts, now: datetime) -> Status:
         facts.created,
         f"Asked to join {_ago(facts.created, now)}.",
         "Nobody has accepted or declined it.",
-        "Compare the evidence of its request, then accept or decline it.",
+        Step("Compare the evidence of its request, then accept or decline it.", Page.REQUEST),
     )
 
 
@@ -154,7 +192,7 @@ def _declined(facts: Facts, now: datetime) -> Status:
         facts.decided_at,
         f"Declined by {facts.decided_by}, {_ago(facts.decided_at, now)}{reason}",
         "A person declined the request; its agent gets nothing.",
-        "Accept it if that was wrong, or delete the cluster.",
+        Step("Let it ask again if that was wrong.", Page.REQUEST),
     )
 
 
@@ -168,11 +206,23 @@ def _disconnected(facts: Facts, now: datetime) -> Status:
         since,
         f"Disconnected{by} {_ago(since, now)}. Agent rights withdrawn.{reason}",
         "It was accepted once and hubAcceptsClient is false now.",
-        "Accepting it again restores everything.",
+        Step("Reconnect it, with the certificate that it has.", Page.RECONNECT),
     )
 
 
 # ---------------------------------------------------------------- let in, not there yet
+
+
+def _revoked(facts: Facts, since: datetime, now: datetime) -> Status:
+    by = f" by {facts.certificate_revoked_by}" if facts.certificate_revoked_by else ""
+    reason = f": {facts.certificate_revocation_reason.rstrip('.')}" if facts.certificate_revocation_reason else ""
+    return Status(
+        Word.REVOKED,
+        since,
+        f"Its certificate was revoked{by} {_ago(since, now)}{reason}. The agent cannot speak.",
+        "The hub refuses the last certificate of its agent, and no other one is valid.",
+        Step("Make its agent ask with a new key, then accept that request.", Page.IDENTITY, BOOTSTRAP_AGAIN[0]),
+    )
 
 
 def _entering(facts: Facts, now: datetime) -> Status:
@@ -183,7 +233,7 @@ def _entering(facts: Facts, now: datetime) -> Status:
             facts.accepted_since,
             "Accepted; its certificate request has not arrived or is not approved.",
             "No certificate that is valid now has been issued for it.",
-            "Approve its certificate request, or look at the agent if there is none.",
+            Step("Approve its certificate request; if there is none, read the agent's log.", Page.REQUEST, AGENT_LOG),
         )
     since = max(filter(None, (facts.certificate_not_before, facts.accepted_since)), default=None)
     return Status(
@@ -191,7 +241,7 @@ def _entering(facts: Facts, now: datetime) -> Status:
         since,
         "The certificate is issued; the agent has not reported yet.",
         "The condition ManagedClusterJoined is not True.",
-        "If it stays so, look at the agent's log: it cannot reach the hub with its new certificate.",
+        Step("If it stays so, the agent cannot reach the hub with its new certificate: read its log.", None, AGENT_LOG),
     )
 
 
@@ -206,7 +256,7 @@ def _inside(facts: Facts, now: datetime) -> Status:
             ends,
             f"Its certificate ended {_ago(ends, now)}; the agent cannot speak.",
             "The last certificate is past its end and was not renewed.",
-            "Give the agent a new bootstrap kubeconfig.",
+            Step("Make its agent ask with a new key, then accept that request.", Page.IDENTITY, BOOTSTRAP_AGAIN[0]),
         )
     if facts.available == "Unknown":
         return _silent(facts, now)
@@ -222,8 +272,8 @@ def _silent(facts: Facts, now: datetime) -> Status:
         Word.SILENT,
         facts.available_since,
         f"{heard} (limit {span(facts.grace)}).",
-        facts.available_message or "The agent stopped renewing its lease.",
-        "See whether the agent runs and reaches the hub.",
+        f"No heartbeat came for {span(facts.grace)}: its agent is down, cut off from the hub, or the cluster is gone.",
+        Step("See on the cluster whether its agent runs, and what it says.", Page.HEALTH, AGENT_LOG),
     )
 
 
@@ -235,7 +285,7 @@ def _late(facts: Facts, heard: datetime, now: datetime) -> Status:
         heard + timedelta(seconds=LATE_LEASES * facts.lease_seconds),
         f"Last heard {_ago(heard, now)}; {ahead}.",
         f"It should renew its lease every {span(timedelta(seconds=facts.lease_seconds))}.",
-        "Wait for the next renewal; one or two may be lost on the way.",
+        Step("Wait for the next renewal: one or two may be lost on the way.", Page.HEALTH),
     )
 
 
@@ -246,12 +296,16 @@ def _speaking(facts: Facts, now: datetime) -> Status:
             facts.clock_since,
             f"{_skew(facts.clock_skew)} Time zones do not matter.",
             "The agent's renewals carry times too far from the hub's clock, so it withholds its status.",
-            "Set the clocks right (NTP) on the cluster's nodes or on the hub.",
+            Step("Set the clocks right (NTP) on the cluster's nodes or on the hub.", Page.HEALTH, "timedatectl status"),
         )
     if facts.available == "False":
         message = facts.available_message or "The agent reports that its API server is not well."
         return Status(
-            Word.UNHEALTHY, facts.available_since, message, "Reported by the agent.", "Look at its API server."
+            Word.UNHEALTHY,
+            facts.available_since,
+            message,
+            "The agent runs and reaches the hub; the API server of its own cluster does not answer it well.",
+            Step("Ask that API server what is not well.", None, "kubectl get --raw '/readyz?verbose'"),
         )
     if facts.in_maintenance:
         return _maintained(facts, now)
@@ -263,7 +317,7 @@ def _speaking(facts: Facts, now: datetime) -> Status:
         facts.accepted_since,
         "The agent has not reported its health yet.",
         "The condition ManagedClusterConditionAvailable is absent.",
-        "Wait a minute; then look at the agent's log.",
+        Step("Wait a minute, then read the agent's log.", None, AGENT_LOG),
     )
 
 
@@ -276,7 +330,9 @@ def _maintained(facts: Facts, now: datetime) -> Status:
         facts.maintenance_since,
         f"In maintenance{by}{f' until {clock(until, now)}' if until else ''}{reason}",
         "The maintenance taint is set; placements leave the cluster alone.",
-        f"Nothing; it ends by itself in {span(until - now)}." if until else "End it when the work is done.",
+        Step(
+            f"It ends by itself in {span(until - now)}." if until else "End it when the work is done.", Page.MAINTENANCE
+        ),
     )
 
 

@@ -178,14 +178,18 @@ class Timeline:
         limit = span(grace(self.row.lease_duration_seconds))
         if gap.worst is Level.LATE:
             return f"Heartbeats came late, inside the limit of {limit}."
-        ends = self.known.certificate_not_after
+        ends, revoked = self.known.certificate_not_after, self.known.certificate_revoked_at
+        if revoked is not None and revoked <= gap.start + CELL:
+            by = f" by {self.known.certificate_revoked_by}" if self.known.certificate_revoked_by else ""
+            return f"Its certificate had been revoked{by}, so the agent could not speak."
         if ends is not None and ends <= gap.start + CELL:
             return "Its certificate had ended, so the agent could not speak."
         while_in = " while in maintenance" if history.touches(gap, self._maintenance) else ""
         shared = (
             f" {others} other{'s' if others > 1 else ''} fell silent with it: one cause is likely." if others else ""
         )
-        return f"The agent was silent{while_in}.{shared}"
+        unseen = f" For {span(gap.unseen)} of it the hub was not serving or had just begun to." if gap.unseen else ""
+        return f"The agent was silent{while_in}.{shared}{unseen}"
 
     def _why_unknown(self, gap: Gap, looked: int) -> str:
         if history.touches(gap, self._disconnected):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Worst first: the order in which lists show states, and by which they sort them.
 WORST_FIRST = (
     Word.SILENT,
+    Word.REVOKED,
     Word.EXPIRED,
     Word.UNHEALTHY,
     Word.LATE,
@@ -129,6 +130,7 @@ def _rules(now: datetime) -> list[Rule]:
         Rule(Word.DISCONNECTED, outside & sent_away, at),
         Rule(Word.DISCONNECTED, outside & (~Q(accepted="") | let_in), accepted),
         Rule(Word.NEEDS_REVIEW, outside, F("created")),
+        Rule(Word.REVOKED, Q(facts__certificate_revoked_at__isnull=False), F("facts__certificate_revoked_at")),
         Rule(Word.WAITING, entering & uncertified, accepted),
         Rule(Word.JOINING, entering, Greatest(Coalesce(begins, accepted), Coalesce(accepted, begins))),
         Rule(Word.EXPIRED, Q(facts__certificate_not_after__lte=now), ends),

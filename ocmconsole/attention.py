@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
 from hashlib import sha256
+from operator import or_
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Max, Min
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
-from clusters import words
-from clusters.filters import SPANS, Lane
+from clusters import credentials, words
+from clusters.credentials import Lane
+from clusters.filters import SPANS
 from clusters.status import Word, clock, span
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.actor import Actor
 
-SOON = timedelta(days=7)
 STUCK = SPANS["10m"][1]
 MOST_PUT_AWAY = 20
 MOST_COUNTED = 100
@@ -120,19 +122,19 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
-    ends = "facts__certificate_not_after"
-    accepted = visible.filter(hub_accepts_client=True, **{f"{ends}__lte": now + SOON}).order_by()
-    counts = accepted.aggregate(
-        over=Count("pk", filter=Q(**{f"{ends}__lte": now})),
-        soon=Count("pk", filter=Q(**{f"{ends}__gt": now})),
-        last=Max(ends),
+    lanes = credentials.lanes(now)
+    counted = (Lane.REVOKED, Lane.EXPIRED, Lane.WEEK)
+    counts = visible.filter(reduce(or_, (lanes[lane] for lane in counted)), hub_accepts_client=True).aggregate(
+        **{lane.value: Count("pk", filter=lanes[lane]) for lane in counted}, last=Max("facts__certificate_not_after")
     )
-    over, soon = counts["over"], counts["soon"]
+    revoked, ended, soon = (counts[lane.value] for lane in counted)
+    over = revoked + ended
     if not over + soon:
         return None
-    parts = [f"{over} ended and cannot speak."] * bool(over) + [f"{soon} end within 7 days."] * bool(soon)
-    lanes = {"certificate": [Lane.EXPIRED.value, Lane.WEEK.value], "accepted": "yes"}
-    url = f"{reverse('clusters:list')}?{urlencode(lanes, doseq=True)}"
+    found = ((revoked, "revoked and cannot speak"), (ended, "ended and cannot speak"), (soon, "end within 7 days"))
+    parts = [f"{number} {what}." for number, what in found if number]
+    asked = {"certificate": [lane.value for lane in counted], "accepted": "yes"}
+    url = f"{reverse('clusters:list')}?{urlencode(asked, doseq=True)}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
     state = f"{over} {soon} {counts['last']}"

@@ -98,6 +98,7 @@ class Fleet:
         ends = "facts__certificate_not_after__lt"
         lane = Case(
             When(facts__certificate_not_after=None, then=Value(-1)),
+            When(facts__certificate_revoked_at__isnull=False, then=Value(-1)),
             *(When(**{ends: now + timedelta(days=limit)}, then=Value(index)) for index, limit in enumerate(LIMITS)),
             default=Value(len(LIMITS)),
             output_field=SmallIntegerField(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import bulkjobs
 from registration import services
+from registration.models import IssuedCertificate
 from registration.staleness import Seen
 
 if TYPE_CHECKING:
@@ -47,6 +48,37 @@ ACCEPT, DECLINE = (
     )
     for name, done, perform in (("accept", "accepted", _accept), ("decline", "declined", _decline))
 )
+
+
+def _may_revoke(actor: Actor, fingerprint: str) -> None:
+    """Raises Forbidden, as the act itself does; a certificate that is unknown is for the act to refuse."""
+    row = IssuedCertificate.objects.filter(pk=fingerprint).first()
+    if row is not None and row.cluster:
+        services.require_accept(actor, row.cluster)
+
+
+def _revoke(actor: Actor, fingerprint: str, told: Arguments) -> str:
+    row = services.revoke_certificate(actor, fingerprint, reason=told["reason"])
+    return f"that of {row.common_name}"
+
+
+REVOKE = bulkjobs.register(
+    bulkjobs.Act(
+        name="registration.revoke",
+        title="Revoke",
+        done="revoked",
+        resource=MANAGED_CLUSTER.resource,
+        page="registration:revoke",
+        back=("registration:certificates", "Certificates"),
+        perform=_revoke,
+        permit=_may_revoke,
+        noun="certificate",
+    )
+)
+
+
+def revoke(actor: Actor, fingerprints: Iterable[str], *, reason: str) -> BulkJob:
+    return bulkjobs.start(actor, REVOKE, {fingerprint: {} for fingerprint in fingerprints}, reason=reason)
 
 
 def accept(actor: Actor, chosen: Iterable[tuple[str, Seen]]) -> BulkJob:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import Count, Exists, OuterRef, Q
 
-from clusters import traces
+from clusters import credentials, traces
+from clusters.models import ClusterFacts, ManagedCluster
 from registration import identity, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest, Decline, IssuedCertificate
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ocmconsole.kubeapi.actor import Actor
 
 SHOWN = 15
+WEEK = timedelta(days=7)
 # G25: an agent renews when between a fifth and a quarter of the life is left.
 WINDOW, LATEST = 0.25, 0.2
 WIDTH = 1000
@@ -115,6 +120,61 @@ def _state(row: IssuedCertificate, now: datetime, newest: str) -> tuple[str, str
 
 def _place(part: timedelta, whole: timedelta) -> int:
     return round(max(0.0, min(1.0, part / whole)) * WIDTH) if whole else 0
+
+
+# ---------------------------------------------------------------- all certificates of agents, counted
+
+
+def of_clusters() -> QuerySet[Any]:
+    """Those of agents: ``in_use`` marks the one that counts for its cluster, ``is_present`` that the cluster exists."""
+    counting = ClusterFacts.objects.filter(cluster=OuterRef("cluster"), certificate_fingerprint=OuterRef("pk"))
+    present = ManagedCluster.objects.filter(name=OuterRef("cluster"))
+    rows = IssuedCertificate.objects.exclude(cluster="")
+    return rows.annotate(in_use=Exists(counting), is_present=Exists(present))
+
+
+class Lane(StrEnum):
+    """``IN_USE``, ``REPLACED``, ``REMOVED``, ``OVER`` and ``REVOKED`` part all certificates; the others narrow them."""
+
+    IN_USE = ""
+    ENDED = "ended"
+    WEEK = "week"
+    MONTH = "month"
+    REPLACED = "replaced"
+    REMOVED = "removed"
+    REVOKED = "revoked"
+    OVER = "past"
+
+
+def lanes(now: datetime) -> dict[Lane, Q]:
+    """Of rows of ``of_clusters``. Every page that counts certificates counts these."""
+    standing, honoured = Q(revoked_at=None), Q(revoked_at=None, not_after__gt=now)
+    used = standing & Q(in_use=True, is_present=True)
+    return {
+        Lane.IN_USE: used,
+        Lane.ENDED: used & Q(not_after__lte=now),
+        Lane.WEEK: used & Q(not_after__gt=now, not_after__lte=now + WEEK),
+        Lane.MONTH: used & Q(not_after__gt=now, not_after__lte=now + credentials.SOON),
+        Lane.REPLACED: honoured & Q(in_use=False, is_present=True),
+        Lane.REMOVED: honoured & Q(is_present=False),
+        Lane.REVOKED: ~standing,
+        Lane.OVER: standing & Q(not_after__lte=now) & ~Q(in_use=True, is_present=True),
+    }
+
+
+def counts(rows: QuerySet[Any], now: datetime) -> dict[Lane, int]:
+    """How many of these rows are in each lane, in one query."""
+    asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in lanes(now).items()}
+    found = rows.aggregate(**asked)
+    return {lane: found[f"n_{lane}"] for lane in Lane}
+
+
+def honoured(found: dict[Lane, int]) -> int:
+    """How many of them open something now."""
+    return found[Lane.IN_USE] - found[Lane.ENDED] + found[Lane.REPLACED] + found[Lane.REMOVED]
+
+
+# ---------------------------------------------------------------- of one cluster
 
 
 def valid_of(cluster: str, now: datetime) -> list[IssuedCertificate]:

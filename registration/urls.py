@@ -35,6 +35,7 @@ urlpatterns = [
     path("approvals/<str:name>/later/", decisions.put_off, name="later"),
     path("approvals/<str:name>/back/", decisions.bring_back, name="back"),
     path("certificates/", certificates.certificate_list, name="certificates"),
+    path("certificates/-/revoke/", certificates.revoke_many, name="revoke-many"),
     path("ca/", certificates.authority, name="ca"),
     path("ca/ca.crt", certificates.authority_file, name="ca-file"),
     path("certificates/<str:fingerprint>/revoke/", identity.revoke, name="revoke"),

@@ -105,15 +105,16 @@ def _condition(condition: Doc) -> dict[str, Any]:
 def _heard(cluster: Opened) -> dict[str, Any] | None:
     if cluster.last_heard is None or not cluster.row.hub_accepts_client:
         return None
-    tones = {Word.LATE: "caution", Word.SILENT: "danger"}
+    age, lease = cluster.now - cluster.last_heard, cluster.row.lease_duration_seconds
+    is_late = age > timedelta(seconds=status.LATE_LEASES * lease)
     grace = opened.grace_of(cluster.row)
     return {
         "type": "Lease",
-        "status": status.span(cluster.now - cluster.last_heard),
+        "status": status.span(age),
         "reason": "",
         "message": "",
         "since": cluster.last_heard,
-        "tone": tones.get(cluster.status.word, "ok"),
+        "tone": "danger" if age > status.grace(lease) else "caution" if is_late else "ok",
         "gloss": f"Age of the last heartbeat; no condition of the API. After {grace} the cluster counts as silent.",
         "todo": "",
         "derived": True,

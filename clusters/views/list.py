@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth.decorators import login_required
@@ -13,22 +12,25 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import columns, facets, listing, saved
-from clusters.filters import NAMES, NO_SET, Filters, Lane
+from clusters.credentials import Lane, lane_of
+from clusters.filters import NAMES, NO_SET, Filters
 from clusters.models import ManagedCluster
 from clusters.status import Word
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.http import HttpRequest, HttpResponse
 
     from clusters.columns import Chosen
     from clusters.facets import Census
     from clusters.listing import Listing, Order, Page, Place
+    from clusters.models import ClusterFacts
     from clusters.queries import Observed
 
 EXACT_UP_TO = 10_000
 OPTIONS = 8  # of a facet, before the rest is folded away
-TONES = {Lane.EXPIRED: "danger", Lane.WEEK: "danger", Lane.SOON: "caution", Lane.LATER: "quiet", Lane.NONE: "quiet"}
 # What one may do from a row; the pages behind the links say what it means and ask for the right.
 MARK = "_name_"  # no cluster is called so
 ACTIONS = (
@@ -197,9 +199,7 @@ def _row(found: Observed, asked: Listing, chosen: Chosen, actions: list[dict[str
         "heard": found.last_heard,
         "sets": asked.sets_of(row),
         "version": row.kubernetes_version,
-        "certificate": _certificate(known.certificate_not_before, known.certificate_not_after, asked.now)
-        if known
-        else None,
+        "certificate": _certificate(known, asked.now) if known else None,
         "taints": taints,
         "accepted": row.hub_accepts_client,
         "age": row.created,
@@ -209,26 +209,18 @@ def _row(found: Observed, asked: Listing, chosen: Chosen, actions: list[dict[str
     }
 
 
-def _certificate(begins: datetime | None, ends: datetime | None, now: datetime) -> dict[str, Any] | None:
+def _certificate(known: ClusterFacts, now: datetime) -> dict[str, Any] | None:
+    ends = known.certificate_not_after
     if ends is None:
         return None
-    left = ends - now
-    lane = (
-        Lane.EXPIRED
-        if ends <= now
-        else Lane.WEEK
-        if left <= listing.WEEK
-        else Lane.SOON
-        if left <= listing.SOON
-        else Lane.LATER
-    )
+    lane = lane_of(known, now)
     return {
-        "begins": begins,
+        "begins": known.certificate_not_before,
         "ends": ends,
         "day": f"{ends:%d %b %Y}".lstrip("0"),
-        "days": left.days,
-        "tone": TONES[lane],
-        "has_ended": ends <= now,
+        "days": (ends - now).days,
+        "tone": lane.tone,
+        "over": {Lane.REVOKED: "revoked", Lane.EXPIRED: "ended"}.get(lane, ""),
     }
 
 

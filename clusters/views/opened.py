@@ -17,11 +17,12 @@ from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from clusters import edits, maintenance, queries, rights
+from clusters import diagnosis, edits, maintenance, queries, rights
+from clusters.credentials import lane_of
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from clusters.quantities import readable
-from clusters.status import Word, grace, span
+from clusters.status import Page, Word, grace, span
 from clusters.views import gone
 from clusters.views.refusals import plain
 from ocmconsole.kubeapi import authz
@@ -40,6 +41,16 @@ if TYPE_CHECKING:
 
 SUMMARY = "summary"
 ORDER = (SUMMARY, "health", "identity", "taints", "claims", "sets", "events", "yaml")
+
+
+LABELS = {
+    Page.REQUEST: "Open its request",
+    Page.RECONNECT: "Reconnect",
+    Page.IDENTITY: "Its certificates",
+    Page.HEALTH: "Its heartbeats",
+    Page.MAINTENANCE: "Maintenance",
+    Page.REMOVE: "The removal",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ class Opened:
 
 
 Build = Callable[["HttpRequest", Opened], dict[str, Any]]
-Page = Callable[..., "HttpResponse"]
+View = Callable[..., "HttpResponse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,7 @@ def tab_url(cluster: str, name: str) -> str:
     )
 
 
-def opens_cluster(view: Page) -> Page:
+def opens_cluster(view: View) -> View:
     """The view gets the cluster in the place of its name."""
 
     @login_required
@@ -133,11 +144,15 @@ def show(request: HttpRequest, cluster: Opened, name: str, *, status: int = 200,
 
 
 def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
-    state = cluster.status
+    state = diagnosis.of(cluster.actor, cluster.row, cluster.status, cluster.last_heard, cluster.now)
     return {
         "cluster": {"name": cluster.name, "uid": cluster.row.uid, "created": cluster.row.created},
         "word": state.word,
         "state": state,
+        "silent_url": f"{reverse('clusters:list')}?status={Word.SILENT.value}" if state.word is Word.SILENT else "",
+        "next": state.next,
+        "next_url": _page_url(cluster.name, state.next.page) if state.next and state.next.page else "",
+        "next_label": LABELS.get(state.next.page, "") if state.next and state.next.page else "",
         "facts": _facts(cluster),
         "tabs": [_link(cluster, TABS[each], name) for each in ORDER if each in TABS],
         "tab": name,
@@ -147,6 +162,19 @@ def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
         "kubectl": f"kubectl get managedcluster {cluster.name} -o yaml",
         **_acts(cluster),
     }
+
+
+def _page_url(name: str, page: Page) -> str:
+    """Where the next step is done."""
+    if page in {Page.IDENTITY, Page.HEALTH}:
+        return tab_url(name, page.value) if page.value in TABS else ""
+    routes = {
+        Page.REQUEST: "registration:request",
+        Page.RECONNECT: "registration:reconnect",
+        Page.MAINTENANCE: "clusters:maintenance",
+        Page.REMOVE: "clusters:remove",
+    }
+    return link(routes[page], name)
 
 
 def _link(cluster: Opened, each: Tab, current: str) -> dict[str, Any]:
@@ -172,6 +200,7 @@ def _facts(cluster: Opened) -> dict[str, Any]:
         "platform": claims.get("platform.open-cluster-management.io", ""),
         "certificate": known if ends else None,
         "certificate_days": (ends - cluster.now).days if ends else 0,
+        "certificate_lane": lane_of(known, cluster.now),
         "last_heard": cluster.last_heard,
         "cpu": readable(allocatable["cpu"]) if "cpu" in allocatable else "",
         "cpu_of": readable(capacity["cpu"]) if "cpu" in capacity else "",

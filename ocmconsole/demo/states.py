@@ -15,7 +15,7 @@ from ocmconsole.demo.story import Story, look_at
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
-from registration import services
+from registration import issued, services
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 GRACE = 5 * MINUTE
@@ -178,6 +178,19 @@ def expired(fleet: Fleet) -> None:
     fleet.silent_from(agent, ended - 2 * MINUTE)
 
 
+def revoked(fleet: Fleet) -> None:
+    """Somebody ended its certificate, and its agent has not asked again."""
+    agent = fleet.inside()
+    moment = fleet.story.ago(HOUR, 20 * HOUR)
+
+    def revoke() -> None:
+        (found,) = issued.valid_of(agent.name, moment)
+        services.revoke_certificate(actor("ana"), found.pk, reason="The node's disk was stolen.")
+
+    fleet.story.at(moment, revoke)
+    fleet.silent_from(agent, moment - MINUTE)
+
+
 def soon_expiring(fleet: Fleet) -> None:
     """A renewal that is overdue."""
     left = fleet.story.random.choice((1, 3, 5, 12, 20)) * DAY
@@ -310,6 +323,7 @@ STATES: tuple[tuple[Callable[[Fleet], None], float, int], ...] = (
     (unwell, 1, 1),
     (in_maintenance, 2, 1),
     (expired, 0.5, 1),
+    (revoked, 0.3, 1),
     (soon_expiring, 2, 1),
     (silent_about_health, 0.3, 1),
     (joining, 0.5, 1),

@@ -59,6 +59,7 @@ class Act:
     back: tuple[str, str]
     perform: Callable[[Actor, str, Arguments], str]
     permit: Callable[[Actor, str], None] | None = None
+    noun: str = "cluster"  # what one of the objects is called; the plural takes an s
     undo: Callable[[Iterable[BulkItem]], dict[str, dict[str, Any]]] | None = None
     undone: Arguments = field(default_factory=dict)
 

@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, OuterRef, Q
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Q
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
-from clusters.models import ClusterFacts
+from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
-from registration import ca, foundation
+from registration import bulk, ca, foundation, issued
 from registration.cursors import Cursor
+from registration.issued import Lane
 from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, QueryDict
 
     from ocmconsole.kubeapi.actor import Actor
 
 PAGE = 50
 REVOKED_SHOWN = 50
 LONGEST = 253
-SOON, MONTH = timedelta(days=7), timedelta(days=30)
-LANES = {"": "In use", "ended": "Ended", "week": "Within 7 days", "month": "Within 30 days", "revoked": "Revoked",
-         "past": "Replaced"}  # fmt: skip
+LANES = {
+    Lane.IN_USE: "In use",
+    Lane.ENDED: "Ended",
+    Lane.WEEK: "Within 7 days",
+    Lane.MONTH: "Within 30 days",
+    Lane.REPLACED: "Replaced, still honoured",
+    Lane.REMOVED: "Of removed clusters",
+    Lane.REVOKED: "Revoked",
+    Lane.OVER: "Over",
+}
 
 
 @login_required
@@ -42,17 +54,11 @@ LANES = {"": "In use", "ended": "Ended", "week": "Within 7 days", "month": "With
 def certificate_list(request: HttpRequest) -> HttpResponse:
     """The certificate in use of each cluster; other lanes show what was revoked or replaced."""
     now = timezone.now()
-    lane = request.GET.get("lane", "") if request.GET.get("lane", "") in LANES else ""
-    query = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
-    visible = _visible(actor_of(request))
-    lanes = _lanes(now)
-    counts = visible.aggregate(**{f"n_{name}": Count("pk", filter=condition) for name, condition in lanes.items()})
-    rows = visible.filter(lanes[lane])
-    if query:
-        rows = rows.filter(
-            Q(common_name__contains=query) | Q(serial__istartswith=query) | Q(pk__startswith=query.lower())
-        )
-    falls = lane in {"revoked", "past"}
+    actor, lane, query = actor_of(request), _lane(request.GET), _query(request.GET)
+    visible = _visible(actor)
+    counts = issued.counts(visible, now)
+    rows = _matching(visible, lane, query, now)
+    falls = lane in {Lane.REVOKED, Lane.OVER}
     order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
     if after := Cursor.read(request.GET.get("after", "")):
         rows = rows.filter(after.beyond(*order))
@@ -64,37 +70,95 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
         "lanes": [
             {
                 "label": label,
-                "count": counts[f"n_{name}"],
+                "count": counts[name],
                 "url": query_of({**chosen, "lane": name}),
                 "current": name == lane,
             }
             for name, label in LANES.items()
+            if name is not Lane.REMOVED or clusters.sees_all(actor)
         ],
         "lane": lane,
         "query": query,
-        "counts": {name: counts[f"n_{name}"] for name in LANES},
+        "counts": {name.value: counts[name] for name in LANES},
+        "matching": rows.count() if lane is Lane.REMOVED else 0,
         "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
     }
     return render(request, "registration/certificates.html", context)
 
 
+class RevokeManyForm(forms.Form):
+    """One reason for all of them; the number is typed when there are many."""
+
+    reason = forms.CharField(
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Kept with each certificate and in the audit, with your name.",
+        error_messages={"required": "Say why: the audit keeps it."},
+    )
+    count = forms.CharField(
+        required=False, max_length=9, widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"})
+    )
+
+    def __init__(self, data: QueryDict | None, number: int) -> None:
+        super().__init__(data)
+        self.number = number
+        if number > bulkjobs.TYPED_ABOVE:
+            self.fields["count"].label = f"Type {number}, the number of certificates"
+        else:
+            del self.fields["count"]
+
+    def clean_count(self) -> str:
+        typed: str = self.cleaned_data["count"].strip()
+        if typed != str(self.number):
+            raise ValidationError(f"Type {self.number} to confirm.")
+        return typed
+
+
+@login_required
+@require_POST
+def revoke_many(request: HttpRequest) -> HttpResponse:
+    """Certificates of removed clusters: first what would be revoked, then, confirmed, each by itself.
+
+    The names travel in the body. ``every`` means all that the filter matches at that moment.
+    """
+    actor, query, now = actor_of(request), _query(request.POST), timezone.now()
+    rows = _matching(_visible(actor), Lane.REMOVED, query, now).order_by("cluster", "pk")
+    if "every" not in request.POST:
+        rows = rows.filter(pk__in=request.POST.getlist("select")[: bulkjobs.MOST])
+    total, chosen = rows.count(), list(rows[: bulkjobs.MOST])
+    if not chosen:
+        messages.error(request, "Select certificates first: none of those that you chose is left to revoke.")
+        return redirect(f"{reverse('registration:certificates')}?lane={Lane.REMOVED}")
+    form = RevokeManyForm(request.POST if "confirmed" in request.POST else None, len(chosen))
+    if form.is_bound and form.is_valid():
+        job = bulk.revoke(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
+        return redirect("bulk:job", job.pk)
+    context = {"rows": chosen, "over": total - len(chosen), "form": form, "back_query": f"?lane={Lane.REMOVED}"}
+    return render(request, "registration/revoke_many.html", context, status=400 if form.is_bound else 200)
+
+
+def _lane(given: QueryDict) -> Lane:
+    asked = given.get("lane", "")
+    return Lane(asked) if asked in set(Lane) else Lane.IN_USE
+
+
+def _query(given: QueryDict) -> str:
+    return str(given.get("q", "")).replace("\0", "").strip()[:LONGEST]
+
+
+def _matching(visible: QuerySet[Any], lane: Lane, query: str, now: datetime) -> QuerySet[Any]:
+    rows = visible.filter(issued.lanes(now)[lane])
+    if not query:
+        return rows
+    return rows.filter(Q(common_name__contains=query) | Q(serial__istartswith=query) | Q(pk__startswith=query.lower()))
+
+
 def _visible(actor: Actor) -> QuerySet[Any]:
-    """Those of clusters that he sees; with the mark whether it is the one in use."""
-    newest = ClusterFacts.objects.filter(cluster=OuterRef("cluster"), certificate_fingerprint=OuterRef("pk"))
-    rows = IssuedCertificate.objects.exclude(cluster="").annotate(in_use=Exists(newest))
+    """Those of clusters that the actor sees; those of removed ones for whoever sees all clusters (D16)."""
+    rows = issued.of_clusters()
+    if clusters.sees_all(actor):
+        return rows
     return rows.filter(cluster__in=clusters.clusters_for(actor).order_by().values("name"))
-
-
-def _lanes(now: datetime) -> dict[str, Q]:
-    used = Q(in_use=True, revoked_at=None)
-    return {
-        "": used,
-        "ended": used & Q(not_after__lte=now),
-        "week": used & Q(not_after__gt=now, not_after__lte=now + SOON),
-        "month": used & Q(not_after__gt=now, not_after__lte=now + MONTH),
-        "revoked": Q(revoked_at__isnull=False),
-        "past": Q(in_use=False, revoked_at=None),
-    }
 
 
 # ---------------------------------------------------------------- the authority
@@ -113,6 +177,7 @@ def authority(request: HttpRequest) -> HttpResponse:
     ]
     revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False).order_by("-revoked_at")
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now)
+    counts = issued.counts(issued.of_clusters(), now)
     context = {
         "authority": {"certificate": chain[0], "days": (chain[0].not_after - now).days},
         "serving": {
@@ -122,7 +187,10 @@ def authority(request: HttpRequest) -> HttpResponse:
         },
         "lifetime": settings.OCMCONSOLE_CERT_LIFETIME.days,
         "is_external": settings.OCMCONSOLE_CSR_SIGNER == "external",
-        "alive": alive.exclude(cluster="").count(),
+        "alive": issued.honoured(counts),
+        "in_use": counts[Lane.IN_USE] - counts[Lane.ENDED],
+        "replaced": counts[Lane.REPLACED],
+        "removed": counts[Lane.REMOVED],
         "people": alive.filter(cluster="").order_by("not_after")[:REVOKED_SHOWN],
         "revoked": revoked[:REVOKED_SHOWN],
         "revoked_count": revoked.count(),

@@ -15,6 +15,7 @@ from django.utils import timezone
 from clusters import queries, rights
 from clusters.forms import TypedNameForm
 from clusters.models import ManagedCluster
+from clusters.status import BOOTSTRAP_AGAIN
 from clusters.views import opened
 from clusters.views.opened import Opened, tab, tab_url
 from ocmconsole.kubeapi import errors
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
 
 IDENTITY = "identity"
-AGENT = "open-cluster-management-agent"
 
 
 @tab(IDENTITY, "Identity", "registration/identity.html")
@@ -43,10 +43,7 @@ def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: 
         "rejected": issued.rejected_of(cluster.name),
         "failed": issued.failed_of(cluster.name),
         "wizard_url": f"{wizard}?{urlencode({'name': cluster.name})}" if wizard else "",
-        "rebootstrap": [
-            f"kubectl -n {AGENT} delete secret hub-kubeconfig-secret",
-            f"kubectl -n {AGENT} rollout restart deployment klusterlet-registration-agent",
-        ],
+        "rebootstrap": BOOTSTRAP_AGAIN,
         "commands": [
             f"manage.py revoke_certificate {lives.current.issued.pk} --reason '…'",
         ]

@@ -61,9 +61,13 @@ def test_gaps_are_exactly_what_was_not_heard_in_full(found: list[Level]) -> None
 def test_a_gap_is_unknown_or_the_clusters_own_and_never_both(found: list[Level]) -> None:
     cells = cells_of(found)
     for gap in history.gaps(cells):
-        inside = {cell.level for cell in cells if gap.start <= cell.start < gap.end}
+        inside = [cell.level for cell in cells if gap.start <= cell.start < gap.end]
         assert max(inside) is gap.worst
-        assert (Level.UNKNOWN in inside) == (inside == {Level.UNKNOWN})
+        if gap.worst is Level.UNKNOWN:
+            assert set(inside) == {Level.UNKNOWN}
+        else:  # what is unknown lies within a silence, and is said
+            assert gap.unseen == inside.count(Level.UNKNOWN) * CELL
+            assert Level.UNKNOWN not in {inside[0], inside[-1]}
 
 
 @pytest.mark.contract("D17")
@@ -79,6 +83,20 @@ def test_flaps_count_how_often_it_fell_silent() -> None:
     full, late, missed, unknown = Level.FULL, Level.LATE, Level.MISSED, Level.UNKNOWN
     assert history.flaps(cells_of([full, missed, missed, late, full, missed, unknown])) == 2
     assert history.flaps([]) == 0
+
+
+@pytest.mark.contract("D17")
+def test_a_silence_that_a_hub_restart_interrupts_is_one_silence() -> None:
+    unknown, full, late, missed = Level
+    cells = cells_of([full, late, missed, unknown, unknown, missed, full, late, unknown, full, unknown])
+    found = [(gap.start, gap.length, gap.worst, gap.unseen) for gap in history.gaps(cells)]
+    assert found == [
+        (NOON + CELL, 5 * CELL, missed, 2 * CELL),
+        (NOON + 7 * CELL, CELL, late, timedelta()),
+        (NOON + 8 * CELL, CELL, unknown, timedelta()),
+        (NOON + 10 * CELL, CELL, unknown, timedelta()),
+    ]
+    assert history.flaps(cells) == 1
 
 
 @pytest.mark.contract("H16", "D17")

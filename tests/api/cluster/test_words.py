@@ -56,6 +56,7 @@ facts_columns = st.none() | st.fixed_dictionaries(
         "decided_at": maybe,
         "certificate_not_before": maybe,
         "certificate_not_after": maybe,
+        "certificate_revoked_at": st.sampled_from([None, None, None, *INSTANTS]),
     }
 )
 lease_columns = st.none() | st.fixed_dictionaries(
@@ -90,6 +91,12 @@ def entering() -> Iterator[tuple[Any, ...]]:
     for begins, ends, since in itertools.product(AROUND, AROUND, AROUND):
         facts = {"certificate_not_before": begins, "certificate_not_after": ends}
         yield {**WELL, "joined": "", "accepted_since": since}, facts, None
+
+
+def revoked() -> Iterator[tuple[Any, ...]]:
+    for ends, joined, available in itertools.product(AROUND, ["", "True"], CONDITIONS):
+        facts = {"certificate_not_after": ends, "certificate_revoked_at": NOW - MOMENT}
+        yield {**WELL, "joined": joined, "available": available}, facts, None
 
 
 def inside() -> Iterator[tuple[Any, ...]]:
@@ -141,7 +148,7 @@ def test_any_facts_have_one_word(clusters: list[Any]) -> None:
 
 def test_every_turn_of_every_rule_has_one_word() -> None:
     removing = ({**WELL, "deleted_at": NOW}, None, None)
-    assert set(told([removing, *outside(), *entering(), *inside()])) == set(Word)
+    assert set(told([removing, *outside(), *entering(), *revoked(), *inside()])) == set(Word)
 
 
 def test_lists_have_a_place_for_every_word() -> None:

@@ -116,6 +116,23 @@ TABLE: list[tuple[str, dict[str, Any], Word, str]] = [
         "Its certificate ended 2 d ago; the agent cannot speak.",
     ),
     (
+        "certificate revoked",
+        {
+            **WELL,
+            "certificate_revoked_at": ago(minutes=3),
+            "certificate_revoked_by": "ana",
+            "certificate_revocation_reason": "The key leaked.",
+        },
+        Word.REVOKED,
+        "Its certificate was revoked by ana 3 min ago: The key leaked. The agent cannot speak.",
+    ),
+    (
+        "certificate revoked long before its end, and silent since",
+        {**WELL, "certificate_revoked_at": ago(days=3), "certificate_not_after": ago(days=1), "available": "Unknown"},
+        Word.REVOKED,
+        "Its certificate was revoked 3 d ago. The agent cannot speak.",
+    ),
+    (
         "silent",
         {**WELL, "available": "Unknown", "last_heard": ago(minutes=11)},
         Word.SILENT,
@@ -174,7 +191,8 @@ def test_trouble_says_since_when_why_and_what_next() -> None:
     for _, facts, expected, _ in TABLE:
         found = word(Facts(**facts), NOW)
         assert found.why
-        assert found.next or expected is Word.HEALTHY
+        assert expected is Word.HEALTHY or (found.next and (found.next.page or found.next.command))
+        assert facts.get("available_message", "-") not in found.why
         assert found.tone == expected.tone
 
 
@@ -200,6 +218,7 @@ MOMENTS = st.none() | st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), t
         decided_at=MOMENTS,
         certificate_not_before=MOMENTS,
         certificate_not_after=MOMENTS,
+        certificate_revoked_at=MOMENTS,
         in_maintenance=st.booleans(),
     )
 )

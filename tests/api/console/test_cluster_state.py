@@ -1,0 +1,308 @@
+"""What the page of a cluster says of its state: revoked credentials, what fell silent with it, what holds its removal."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from time_machine import travel
+
+from clusters import credentials, facets, metrics, queries, words
+from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.filters import Filters
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.listing import Listing
+from clusters.models import ClusterFacts, ManagedCluster
+from clusters.roles import WORK_FINALIZER
+from clusters.status import Word
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.kinds import Key
+from registration import issued, services
+from registration.models import IssuedCertificate
+from tests import factories as make
+from tests.api.console.test_cluster_pages import _authority, joined, signed_in, text_of  # noqa: F401 - fixtures
+from tests.doors import scene
+
+pytestmark = pytest.mark.django_db
+
+AGENT = "kubectl -n open-cluster-management-agent"
+
+
+@pytest.fixture
+def boss() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("boss"), "django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def read(page: Any) -> str:
+    """What a person reads: entities and unbreakable blanks as they are seen."""
+    return " ".join(html.unescape(text_of(page)).split())
+
+
+def current(cluster: str = "c1") -> IssuedCertificate:
+    return issued.valid_of(cluster, timezone.now())[0]
+
+
+def word_of(name: str = "c1") -> Word:
+    (found,) = queries.observe(ManagedCluster.objects.filter(name=name), timezone.now())
+    return found.status.word
+
+
+# ---------------------------------------------------------------- revoked
+
+
+def test_a_cluster_whose_certificate_was_revoked_says_so_with_cause_and_next_step(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    services.revoke_certificate(make.ADMIN, current().pk, reason="The key leaked.")
+    page = read(boss.get("/clusters/c1/"))
+    assert "Credential revoked" in page
+    assert re.search(r"Its certificate was revoked by root \d+ s ago: The key leaked\. The agent cannot speak\.", page)
+    assert "Make its agent ask with a new key, then accept that request." in page
+    assert f"{AGENT} delete secret hub-kubeconfig-secret" in page
+    assert "Nothing to do" not in page
+    assert "364 d" not in page
+    assert "Certificate Revoked" in page
+
+
+def test_every_count_of_certificates_knows_the_revoked_one(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    """The list, its filter, the metrics, the page of certificates and the Hub CA page."""
+    services.revoke_certificate(make.ADMIN, current().pk, reason="stolen")
+    now, actor = timezone.now(), make.ADMIN
+    assert word_of() is Word.REVOKED
+    census = facets.census(Listing(actor, Filters({"certificate": ("revoked",)}), now))
+    assert (census.matching, dict(census.lanes())) == (1, {credentials.Lane.REVOKED: 1})
+    (family,) = metrics.clusters_by_state()
+    assert {sample.labels["state"]: sample.value for sample in family.samples if sample.value} == {
+        "credential-revoked": 1
+    }
+    assert "0 client certificates in use" in read(boss.get("/certificates/"))
+    assert "0 certificates of agents are honoured now" in read(boss.get("/ca/"))
+    assert "revoked" in boss.get("/clusters/").content.decode()
+
+
+def test_an_older_certificate_that_is_honoured_counts_when_the_newest_is_revoked(joined: str) -> None:  # noqa: F811 - a fixture
+    first = current()
+    scene.ask_again(scene.Waiting("c1", "c1-renewal"))
+    services.accept_cluster(
+        make.ADMIN, "c1", override=services.Override(_key_of("c1-renewal"), "the node was reinstalled")
+    )
+    make.settle()
+    IssuedCertificate.objects.filter(pk=first.pk).update(revoked_at=None)  # whatever an override does to it
+    newest = IssuedCertificate.objects.get(request="c1-renewal")
+    services.revoke_certificate(make.ADMIN, newest.pk, reason="wrong one")
+    assert ClusterFacts.objects.get(cluster="c1").certificate_fingerprint == first.pk
+    assert word_of() is Word.HEALTHY
+    services.revoke_certificate(make.ADMIN, first.pk, reason="this one too")
+    assert word_of() is Word.REVOKED
+
+
+def _key_of(request: str) -> str:
+    from registration.models import CertificateSigningRequest
+
+    return str(CertificateSigningRequest.objects.get(name=request).key_fingerprint)
+
+
+def test_what_a_cluster_asks_after_a_revocation_waits_in_the_inbox(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    services.revoke_certificate(make.ADMIN, current().pk, reason="stolen")
+    scene.ask_again(scene.Waiting("c1", "c1-again"))
+    assert 'data-row="c1"' in boss.get("/approvals/").content.decode()
+    services.accept_cluster(make.ADMIN, "c1", override=services.Override(_key_of("c1-again"), "a new disk"))
+    make.settle()
+    assert word_of() is Word.HEALTHY
+    assert 'data-row="c1"' not in boss.get("/approvals/").content.decode()
+
+
+@pytest.mark.parametrize(("age", "tone"), [(60, "ok"), (150, "caution"), (301, "danger")])
+def test_a_dead_lease_has_no_green_tick_whatever_the_state_is_called(
+    joined: str,  # noqa: F811 - a fixture
+    boss: Client,
+    age: int,
+    tone: str,
+) -> None:
+    services.revoke_certificate(make.ADMIN, current().pk, reason="stolen")
+    with travel(timezone.now() + timedelta(seconds=age), tick=False):
+        (lease,) = (row for row in boss.get("/clusters/c1/").context["conditions"] if row["type"] == "Lease")
+    assert lease["tone"] == tone
+
+
+# ---------------------------------------------------------------- silent
+
+
+def fleet_falls_silent(*names: str, clusterset: str = "web") -> None:
+    make.clusterset(clusterset)
+    for name in names:
+        make.cluster(name, accepted=True, labels={"cluster.open-cluster-management.io/clusterset": clusterset})
+        make.settle()
+        make.available(name)
+        make.said(name, "ManagedClusterConditionAvailable", "Unknown", message="Registration agent stopped updating")
+
+
+def test_a_silent_clusters_page_says_first_what_fell_silent_with_it_and_what_to_run(boss: Client) -> None:
+    fleet_falls_silent("c1", "c2", "c3")
+    IssuedCertificate.objects.all().delete()
+    ClusterFacts.objects.filter(cluster__in=("c1", "c2", "c3")).update(
+        certificate_not_after=timezone.now() + timedelta(days=9)
+    )
+    state = read(boss.get("/clusters/c1/")).partition("State")[2]
+    assert state.strip().startswith("2 others fell silent with it, 2 of them in set web.")
+    why = state.partition("Why, most likely")[2].partition("Next")[0]
+    assert "share a cause" in why
+    assert "Registration agent stopped updating" not in why
+    assert f"{AGENT} logs deployment/klusterlet-registration-agent" in state
+    assert "status=silent" in boss.get("/clusters/c1/").content.decode()
+
+
+@pytest.mark.contract("D16")
+def test_others_that_one_may_not_see_are_not_counted(boss: Client) -> None:
+    fleet_falls_silent("c1", "c2")
+    li = signed_in("li", "view", cluster="c1")
+    assert "No other cluster that you may see fell silent" in read(li.get("/clusters/c1/"))
+    assert "1 other has fallen silent with it, 1 of them in set web." in read(boss.get("/clusters/c1/"))
+
+
+# ---------------------------------------------------------------- removals
+
+
+def held(kind: Any, name: str, finalizer: str, *, namespace: str = "") -> None:
+    make.edit(
+        kind, name, lambda doc: doc["metadata"].setdefault("finalizers", []).append(finalizer), namespace=namespace
+    )
+
+
+def test_a_stuck_removal_names_the_work_that_holds_it_and_since_when_its_agent_is_silent(
+    joined: str,  # noqa: F811 - a fixture
+    boss: Client,
+) -> None:
+    make.work("c1", "web", finalizers=[WORK_FINALIZER])
+    make.addon("c1", "later")  # goes first, and has nothing to wait for
+    make.said("c1", "ManagedClusterConditionAvailable", "Unknown")
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    with travel(timezone.now() + timedelta(hours=1)):
+        page = read(boss.get("/clusters/c1/"))
+    assert f"It waits for manifestworks/web, which {WORK_FINALIZER} holds for 1 h" in page
+    assert "Its agent must undo the work on the cluster first, and was last heard 1 h ago" in page
+    assert "Bring its agent back, or give up what it will not finish. The removal" in page
+
+
+def test_a_removal_held_by_somebody_elses_finalizer_names_it_and_not_the_agent(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    held(MANAGED_CLUSTER, "c1", "example.com/backup")
+    make.work("c1", "web", finalizers=[WORK_FINALIZER])
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    assert "It waits for manifestworks/web" in read(boss.get("/clusters/c1/"))
+    make.let_go(MANIFEST_WORK, "web", namespace="c1")
+    make.settle()
+    with travel(timezone.now() + timedelta(minutes=6), tick=False):
+        make.settle()
+        page = read(boss.get("/clusters/c1/"))
+    assert "It waits for managedclusters/c1, which example.com/backup holds for 6 min" in page
+    assert "not the hub's: whoever put it there must take it off" in page
+    assert "On the hub" in page
+    assert "kubectl get managedclusters/c1 -o yaml" in page
+
+
+def test_an_addon_that_others_hold_is_not_said_to_wait_for_the_agent(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    make.addon("c1", "backup", finalizers=["example.com/dump"])
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    page = read(boss.get("/clusters/c1/"))
+    assert "It waits for managedclusteraddons/backup, which example.com/dump holds" in page
+    assert "must undo the work" not in page
+    removal = read(boss.get("/clusters/c1/remove/"))
+    assert "waits for its agent to undo it" not in removal
+    assert verbs.find(MANAGED_CLUSTER_ADDON, Key("c1", "backup")) is not None
+
+
+# ---------------------------------------------------------------- certificates, counted and revoked
+
+
+def certificates(**kinds: int) -> None:
+    """So many rows of each kind: ``removed``, ``replaced``, ``ended``, ``revoked`` or ``used``."""
+    now = timezone.now()
+    for kind, number in kinds.items():
+        for index in range(number):
+            name = f"{kind}-{index}"
+            IssuedCertificate.objects.create(
+                fingerprint=f"{kind}{index}".encode().hex().ljust(64, "0"),
+                common_name=f"system:open-cluster-management:{name}:agent",
+                cluster="c1" if kind == "replaced" else name,
+                key_fingerprint=f"SHA256:{index:064x}",
+                serial=f"{index:x}",
+                not_before=now - timedelta(days=400 + index),
+                not_after=now + timedelta(days=-1 if kind == "ended" else 40),
+                revoked_at=now if kind == "revoked" else None,
+            )
+
+
+def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    certificates(removed=3, replaced=2, ended=1, revoked=4)
+    now = timezone.now()
+    rows = issued.of_clusters()
+    found = issued.counts(rows, now)
+    parts = (issued.Lane.IN_USE, issued.Lane.REPLACED, issued.Lane.REMOVED, issued.Lane.REVOKED, issued.Lane.OVER)
+    assert {lane.name: found[lane] for lane in parts} == {
+        "IN_USE": 1,
+        "REPLACED": 2,
+        "REMOVED": 3,
+        "REVOKED": 4,
+        "OVER": 1,
+    }
+    assert sum(found[lane] for lane in parts) == IssuedCertificate.objects.exclude(cluster="").count()
+    alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now).exclude(cluster="").count()
+    assert issued.honoured(found) == alive == 6
+    assert "6 certificates of agents are honoured now: 1 in use , 2 replaced , 3 of removed clusters" in read(
+        boss.get("/ca/")
+    )
+    shown = {each["label"]: each["count"] for each in boss.get("/certificates/").context["lanes"]}
+    assert (shown["In use"], shown["Of removed clusters"], shown["Revoked"]) == (1, 3, 4)
+
+
+def test_certificates_of_removed_clusters_are_revoked_together(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    certificates(removed=23)
+    listed = boss.get("/certificates/?lane=removed")
+    assert "Revoke all 23" in read(listed)
+    assert boss.get("/certificates/-/revoke/").status_code == 405
+    preview = boss.post("/certificates/-/revoke/", {"every": "1", "q": ""})
+    assert "Revoke 23 certificates of removed clusters" in read(preview)
+    chosen = [row.pk for row in preview.context["rows"]]
+    sent = {"confirmed": "1", "select": chosen, "reason": "decommissioned site", "count": "22"}
+    refused = boss.post("/certificates/-/revoke/", sent)
+    assert (refused.status_code, issued.counts(issued.of_clusters(), timezone.now())[issued.Lane.REMOVED]) == (400, 23)
+    done = boss.post("/certificates/-/revoke/", {**sent, "count": "23"}, follow=True)
+    make.settle()
+    assert done.status_code == 200
+    left = issued.counts(issued.of_clusters(), timezone.now())
+    assert (left[issued.Lane.REMOVED], left[issued.Lane.REVOKED], left[issued.Lane.IN_USE]) == (0, 23, 1)
+    row = IssuedCertificate.objects.filter(revoked_at__isnull=False).first()
+    assert row is not None
+    assert (row.revoked_by, row.revocation_reason) == ("boss", "decommissioned site")
+    assert word_of() is Word.HEALTHY
+
+
+@pytest.mark.contract("D16")
+def test_who_sees_one_cluster_finds_and_revokes_no_certificates_of_removed_ones(joined: str) -> None:  # noqa: F811 - a fixture
+    certificates(removed=2)
+    li = signed_in("li", "view", "accept", cluster="c1")
+    page = li.get("/certificates/?lane=removed")
+    assert "Of removed clusters" not in read(page)
+    assert "removed-0" not in read(page)
+    every = li.post("/certificates/-/revoke/", {"every": "1", "confirmed": "1", "reason": "mine now"}, follow=True)
+    assert "Select certificates first" in every.content.decode()
+    assert not IssuedCertificate.objects.filter(cluster__startswith="removed", revoked_at__isnull=False).exists()
+
+
+def test_lanes_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: F811 - a fixture
+    now = timezone.now()
+    for days, revoked in ((-1, None), (3, None), (30, None), (31, None), (90, now), (-1, now), (None, None)):
+        ends = now + timedelta(days=days) if days is not None else None
+        ClusterFacts.objects.filter(cluster="c1").update(certificate_not_after=ends, certificate_revoked_at=revoked)
+        rows = words.with_word(ManagedCluster.objects.filter(name="c1"), now)
+        of_sql = [lane for lane, condition in credentials.lanes(now).items() if rows.filter(condition).exists()]
+        assert of_sql == [credentials.lane_of(ClusterFacts.objects.get(cluster="c1"), now)]
