@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from hashlib import sha256
 from operator import or_
@@ -21,8 +21,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from clusters import queries as clusters
 from clusters import credentials, words
+from clusters import queries as clusters
 from clusters.credentials import Lane
 from clusters.filters import SPANS
 from clusters.status import Word, clock, span
