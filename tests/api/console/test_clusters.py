@@ -20,7 +20,8 @@ from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from clusters import facets, listing, queries, words
-from clusters.filters import ATTENTION, Filters, Lane
+from clusters.credentials import Lane
+from clusters.filters import ATTENTION, Filters
 from clusters.kinds import MANAGED_CLUSTER, order_of
 from clusters.models import ManagedCluster, SavedView
 from clusters.queries import Observed
