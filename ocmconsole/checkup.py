@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import redis
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from ocmconsole.kubeapi import changes
+from ocmconsole.kubeapi import changes, space
 from registration import ca, foundation
 
 SOON = timedelta(days=30)
@@ -32,6 +33,9 @@ def _database() -> Iterator[str]:
             changes.head()
     except DatabaseError as error:
         yield f"it does not answer: {error}"
+    with suppress(OSError):
+        if connection.vendor == "sqlite" and space.is_short():
+            yield "its disk is full: the reserve was given up, and only deletes, heartbeats and sign-in are let through"
 
 
 def _clock() -> Iterator[str]:
@@ -72,6 +76,12 @@ def _redis() -> Iterator[str]:
         redis.Redis.from_url(settings.OCMCONSOLE_REDIS_URL, socket_timeout=3).ping()
     except redis.RedisError as error:
         yield f"it does not answer: {error}"
+
+
+def warnings() -> dict[str, str]:
+    """What will be wrong if nobody does something, by the name of the check."""
+    found = {"disk": space.warning()}
+    return {name: text for name, text in found.items() if text}
 
 
 CHECKS: dict[str, Callable[[], Iterator[str]]] = {

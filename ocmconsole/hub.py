@@ -47,6 +47,7 @@ def hub_health(request: HttpRequest) -> HttpResponse:
     checks = checkup.problems() | {"reconcilers": list(_reconcilers(now))}
     context = {
         "checks": [{"name": name, "problems": problems} for name, problems in checks.items()],
+        "warnings": checkup.warnings(),
         "wrong": sum(map(bool, checks.values())),
         "made_of": _made_of(),
         "serving": Serving.objects.first(),

@@ -106,6 +106,7 @@ def prepare(home: Path, *, database_url: str = "", redis_url: str = "", **settin
         "API_ADDRESS": api,
         "CONSOLE_ADDRESS": console,
         "ADMIN_PASSWORD": "correct-horse-staple",
+        "DISK_RESERVE": "4Mi",
     }
     chosen |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url} if database_url else {}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OCMCONSOLE_")}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from django.db import Error as DatabaseFailure
@@ -53,6 +54,7 @@ class State:
     away: str = ""
     locked: str = ""
     full: str = ""
+    full_seen: float | None = None  # when the database last said that its disk is full, in seconds of ``monotonic``
 
 
 state = State()
@@ -74,7 +76,10 @@ def words(error: BaseException) -> str:
 
 def refusal(error: BaseException) -> errors.ApiError:
     """503, or 507 when there is no space: the cause, and when to try again."""
-    return refused(words(error))
+    cause = words(error)
+    if cause == FULL:
+        state.full_seen = monotonic()
+    return refused(cause)
 
 
 def refused(cause: str) -> errors.ApiError:
@@ -83,6 +88,12 @@ def refused(cause: str) -> errors.ApiError:
     return errors.ServiceUnavailable(
         f"the server is currently unable to handle the request: {cause}", retry_after=RETRY_SECONDS
     )
+
+
+def require_space() -> None:
+    """Raises InsufficientStorage while there is only the reserve left."""
+    if state.full:
+        raise refused(state.full)
 
 
 def require_database() -> None:

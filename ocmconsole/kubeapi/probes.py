@@ -21,12 +21,13 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from ocmconsole.kubeapi import changes, outages
+from ocmconsole.kubeapi import changes, outages, space
 
 log = logging.getLogger(__name__)
 
 PATHS = frozenset({"healthz", "livez", "readyz"})
 PAUSE_SECONDS = 1.0
+SPACE_SECONDS = 0.25  # between two looks at the disk, which cost microseconds: it may fill fast
 PATIENCE_SECONDS = 3.0  # for one look at the database: with the pause it is seen within five that it does not answer
 SELDOM_SECONDS = 5.0  # between two looks at what changes slowly
 STALE_SECONDS = 15.0  # a thread that has not looked for so long hangs, and nothing is known
@@ -51,7 +52,7 @@ class Answer(NamedTuple):
     text: str
 
 
-_checks: list[Check] = []
+_checks: list[Check] = [Check("disk", space.trouble, needs_database=False, has_grace=False)]
 
 
 def register(name: str, look: Look, *, needs_database: bool = True, has_grace: bool = False) -> None:
@@ -78,6 +79,7 @@ class Monitor:
         if self._thread is None:
             self.started = monotonic()
             self._stopping.clear()
+            space.look()
             self.look()
             self._thread = threading.Thread(target=self._run, name="probes", daemon=True)
             self._thread.start()
@@ -92,9 +94,11 @@ class Monitor:
         return self._thread is not None
 
     def _run(self) -> None:
-        while not self._stopping.wait(PAUSE_SECONDS):
+        while not self._stopping.wait(SPACE_SECONDS):
             try:
-                self.look()
+                space.look()
+                if monotonic() - (self.looked or 0.0) >= PAUSE_SECONDS:
+                    self.look()
             except Exception:  # the next look may succeed; without one the answer says so
                 log.exception("a look at the hub's health failed")
         connection.close()

@@ -70,7 +70,8 @@ def commit(writes: Sequence[Write], *, records: Iterable[Callable[[], models.Mod
     """Write everything or nothing; returns the last revision.
 
     ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
-    Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second.
+    Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second,
+    InsufficientStorage for what would grow while only the reserve of the disk is left.
     """
     prepared = _prepared(writes)
     with _transaction():
@@ -97,6 +98,9 @@ def _transaction() -> Iterator[None]:
 
 
 def _prepared(writes: Sequence[Write]) -> _Prepared:
+    """Raises InsufficientStorage."""
+    if any(_grows(write) for write in writes):
+        outages.require_space()
     now = timezone.now()
     for write in writes:
         _prepare(write, now)
@@ -119,6 +123,13 @@ def _write(prepared: _Prepared, records: Iterable[Callable[[], models.Model]]) -
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
     return last
+
+
+def _grows(write: Write) -> bool:
+    """Deletes, their finalizers and what beats go on when the disk is full: the database uses freed space again."""
+    if write.new is None or "deletionTimestamp" in write.new["metadata"]:
+        return False
+    return write.old is None or write.kind.audited
 
 
 def _announce(writes: Sequence[Write], *, poke: bool) -> None:

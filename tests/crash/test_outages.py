@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -104,8 +106,6 @@ def space(name: str) -> dict[str, Any]:
 
 
 def _send_create(client: httpx.Client, name: str) -> Any:
-    import threading
-
     def send() -> None:
         client.timeout = httpx.Timeout(60)
         client.post(SPACES, json=space(name))
@@ -113,6 +113,83 @@ def _send_create(client: httpx.Client, name: str) -> Any:
     thread = threading.Thread(target=send)
     thread.start()
     return thread
+
+
+# ---------------------------------------------------------------- a full disk
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own, which only root can have."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"\0" * 65_536)
+
+
+def test_a_full_disk_refuses_what_grows_while_deletes_and_sign_in_go_on(tmp_path: Path) -> None:
+    if "TEST_DATABASE_URL" in os.environ:
+        pytest.skip("SQLite's: the disk of PostgreSQL is not the hub's")
+    with ExitStack() as stack:
+        disk = stack.enter_context(small_disk(tmp_path / "disk", "64m"))
+        hub = stack.enter_context(hubs.serve(disk / "home", DISK_RESERVE="16Mi"))
+        admin = stack.enter_context(admin_of(hub))
+        for number in range(8):
+            assert admin.post(SPACES, json=space(f"full-{number}")).status_code == 201
+        assert admin.get("/readyz/disk").text == "ok"
+
+        fill(disk / "filler")
+        until(lambda: admin.get("/readyz").status_code == 500, "it is seen")
+        assert "[-]disk failed: the disk of the database is full" in admin.get("/readyz").text
+        (disk / "filler-2").write_bytes(b"\0" * 10 * 2**20)  # most of the reserve is taken by somebody else
+        refused(admin.post(SPACES, json=space("late")), 507, "the disk of the database is full")
+        change = {"metadata": {"labels": {"grows": "yes"}}}
+        merge = {"Content-Type": "application/merge-patch+json"}
+        refused(admin.patch(f"{SPACES}/full-0", json=change, headers=merge), 507, "the disk of the database is full")
+        said = hub.manage("doctor", check=False)
+        assert "database: its disk is full: the reserve was given up" in said
+        assert "warning: disk: the disk of" in said
+
+        assert signs_in(hub)
+        for number in range(8):
+            assert admin.delete(f"{SPACES}/full-{number}").status_code == 200
+        until(lambda: not any("full-" in name for name in names_of(admin)), "deletes come to their end")
+
+        (disk / "filler").unlink()
+        (disk / "filler-2").unlink()
+        until(lambda: admin.get("/readyz").text == "ok", "there is room for the reserve again")
+        assert admin.post(SPACES, json=space("after")).status_code == 201
+
+
+def names_of(admin: httpx.Client) -> list[str]:
+    return [each["metadata"]["name"] for each in admin.get(SPACES).json()["items"]]
+
+
+def signs_in(hub: Hub) -> bool:
+    with httpx.Client(base_url=hub.console_url, timeout=30, trust_env=False) as browser:
+        browser.get("/login/")
+        form = {
+            "login": "admin",
+            "password": hub.admin_password,
+            "csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"],
+        }
+        answer = browser.post("/login/", data=form, headers={"Referer": f"{hub.console_url}/login/"})
+        return answer.status_code == 302 and browser.get("/").status_code == 200
 
 
 # ---------------------------------------------------------------- PostgreSQL

@@ -10,12 +10,14 @@ from ocmconsole import checkup
 
 
 class Command(BaseCommand):
-    help = "Checks clock, certificates, database, Redis and TLS names."
+    help = "Checks clock, certificates, database and its disk, Redis and TLS names."
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = checkup.problems()
         for name, problems in found.items():
             self.stdout.write(f"{name}: {'; '.join(problems) or 'ok'}")
+        for name, text in checkup.warnings().items():
+            self.stdout.write(f"warning: {name}: {text}")
         if failed := sum(map(bool, found.values())):
             msg = f"{failed} of {len(found)} checks failed"
             raise CommandError(msg)
