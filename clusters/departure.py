@@ -8,23 +8,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 from django.utils import timezone
 
 from clusters import removal, roles
 from clusters.kinds import OWN_FINALIZERS, finalizers_of
-from clusters.models import ClusterFacts
 from ocmconsole.corekinds.models import ClusterRole
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster
+    from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
 # Beyond this many a list says how many more there are.
 SHOWN = 50
+
+
+class Certificates(Protocol):
+    """The certificates that give rights of a cluster, kept by the app that signs them (D19)."""
+
+    def valid(self, cluster: str, now: datetime) -> tuple[int, datetime | None]:
+        """How many are neither expired nor revoked, and when the last one expires."""
+
+    def may_revoke(self, actor: Actor, cluster: str) -> bool: ...
+
+    def require(self, actor: Actor, cluster: str) -> None:
+        """Raises Forbidden unless the actor may revoke them."""
+
+    def revoke(self, actor: Actor, cluster: str, reason: str) -> list[str]:
+        """Revokes all of them without asking for the permission again. Returns their fingerprints."""
+
+
+_kept: list[Certificates] = []
+
+
+def keeps_certificates(keeper: Certificates) -> None:
+    """Registers the app that signs certificates."""
+    _kept[:] = [keeper]
+
+
+def certificates() -> Certificates:
+    return _kept[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +83,7 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone."""
+    """``certificates`` are those that are neither expired nor revoked. ``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone."""
 
     has_begun: bool
     since: datetime | None
@@ -68,7 +95,8 @@ class Departure:
     more_blockers: int
     foreign: list[str]
     held_by: Blocker | None
-    certificate_ends: datetime | None
+    certificates: int
+    certificates_end: datetime | None
 
     @property
     def left(self) -> int:
@@ -80,8 +108,7 @@ def of(cluster: ManagedCluster, now: datetime) -> Departure:
     rows = [(kind, row) for kind in kinds for row in kind.model.objects.filter(namespace=cluster.name).order_by("name")]
     blockers = [_blocker(kind, row) for kind, row in rows if finalizers_of(row.doc)]
     foreign = [each for each in finalizers_of(cluster.doc) if each not in OWN_FINALIZERS]
-    known = ClusterFacts.objects.filter(cluster=cluster.name).first()
-    ends = known.certificate_not_after if known else None
+    count, ends = certificates().valid(cluster.name, now)
     return Departure(
         has_begun=cluster.deleted_at is not None,
         since=cluster.deleted_at,
@@ -93,7 +120,8 @@ def of(cluster: ManagedCluster, now: datetime) -> Departure:
         more_blockers=max(0, len(blockers) - SHOWN),
         foreign=foreign,
         held_by=_held_by(cluster, rows, foreign),
-        certificate_ends=ends if ends and ends > now else None,
+        certificates=count,
+        certificates_end=ends,
     )
 
 

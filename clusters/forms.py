@@ -145,6 +145,12 @@ class TypedNameForm(forms.Form):
         return typed
 
 
+class RemoveForm(TypedNameForm):
+    """``revoke`` is offered to those who may accept the cluster, ticked (D19)."""
+
+    revoke = forms.BooleanField(required=False, initial=True, label="Also revoke its certificates now")
+
+
 class AbandonForm(TypedNameForm):
     reason = forms.CharField(
         max_length=500,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters import edits, maintenance, removal, taints
+from clusters import departure, edits, maintenance, removal, taints
 from clusters.kinds import GROUP, MANAGED_CLUSTER
 from ocmconsole.kubeapi import errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
@@ -51,12 +51,19 @@ def _let_go(doc: Doc) -> None:
     doc["metadata"].pop("finalizers", None)
 
 
-def remove_cluster(actor: Actor, name: str) -> bool:
+def remove_cluster(actor: Actor, name: str, *, revoke: bool = False) -> bool:
     """W18: mark it for removal; the hub clears up after it (H10, H27). True when it is gone at once.
 
-    Raises Forbidden, NotFound.
+    ``revoke`` ends its line of keys too: every certificate that gives its rights is revoked (D19). Rights are withdrawn
+    first, so that nothing is open while the rest is done. Raises Forbidden, NotFound.
     """
-    return verbs.delete(actor, MANAGED_CLUSTER, Key("", name)).doc is None
+    certificates = departure.certificates()
+    if revoke:  # before the deletion, with which rights on the object end
+        certificates.require(actor, name)
+    is_gone = verbs.delete(actor, MANAGED_CLUSTER, Key("", name)).doc is None
+    if revoke:
+        certificates.revoke(actor, name, "The cluster was removed.")
+    return is_gone
 
 
 # ---------------------------------------------------------------- taints

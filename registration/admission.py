@@ -16,7 +16,7 @@ from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.values import shown
-from registration import ca, identity, queries
+from registration import ca, identity, lines, queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import DECISIONS, adds, certificate_pem, conditions, request_pem
 from registration.models import IssuedCertificate
@@ -298,13 +298,20 @@ def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Litera
 
 
 @admission.records(CSR)
-def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:  # noqa: ARG001 - a record's signature
-    """D9: the certificate that a request brought, whoever signed it."""
+def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
+    """D9: the certificate that a request brought, whoever signed it.
+
+    D19: one whose line of keys has ended since the approval is revoked from its beginning.
+    """
     if old is None or new is None or certificate_pem(old) == certificate_pem(new):
         return []
-    cluster = cluster_of(new)
+    cluster, of_lines = cluster_of(new), lines.of_request(new)
     certificate = ca.parse_certificate(certificate_pem(new))
-    return [IssuedCertificate.of(certificate, cluster=cluster, request=new["metadata"]["name"])]
+    issued = IssuedCertificate.of(certificate, cluster=cluster, request=new["metadata"]["name"])
+    joined = [IssuedCertificate.lines.through(issuedcertificate_id=issued.pk, keyline_id=line.pk) for line in of_lines]
+    if (line := lines.ended_among(of_lines)) is not None:
+        return [*lines.revoked(actor, issued, line.cluster, line.end_reason), *joined]
+    return [issued, *joined]
 
 
 # ---------------------------------------------------------------- D15

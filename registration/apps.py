@@ -17,6 +17,7 @@ class RegistrationConfig(AppConfig):
             controllers,  # noqa: F401
             credentials,  # noqa: F401
             decisions,  # noqa: F401
+            departures,  # noqa: F401
             kinds,  # noqa: F401
             limits,  # noqa: F401
             standing,  # noqa: F401

@@ -25,7 +25,7 @@ from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, decisions, identity, memory, queries
+from registration import ca, decisions, identity, lines, memory, queries
 from registration.admission import cluster_of
 from registration.decisions import AUTO_ACCEPTED
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -259,6 +259,8 @@ def _unsignable(doc: Doc) -> str:
         return "the request is not signed by the key it carries"
     if get_user_model().objects.filter(username=request.common_name).exists():
         return f"the common name {request.common_name} is a person's user name on this hub"
+    if (line := lines.ended_among(lines.of_request(doc))) is not None:
+        return f"the keys of the cluster {line.cluster} that it belongs to were revoked: {line.end_reason}"
     return ""
 
 

@@ -25,8 +25,7 @@ def actor_of_certificate(der: bytes) -> Actor:
     now = datetime.now(UTC)
     if not certificate.not_before <= now <= certificate.not_after or not certificate.common_name:
         raise errors.Unauthorized
-    if certificate.fingerprint in revocation.revoked:
-        raise errors.Unauthorized
+    revocation.require_honoured(certificate.fingerprint)
     groups = certificate.organizations
     if issuer != "hub":  # another CA makes no superuser
         groups = tuple(group for group in groups if group != MASTERS)

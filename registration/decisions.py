@@ -16,14 +16,14 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi import admission, authz, errors
 from ocmconsole.kubeapi.values import shown
-from registration import identity, memory
+from registration import identity, lines, memory
 from registration.admission import ACCEPT, forbidden
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import adds, conditions
-from registration.models import AcceptedKey, Decline
+from registration.models import Decline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from django.db.models import Model
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
@@ -94,37 +94,16 @@ def stranger_text(cluster: str, fingerprint: str) -> str:
 
 
 @admission.records(CSR)
-def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[AcceptedKey]:
-    """D9: whatever door approved it. Asked once more under the counter's lock: two may approve at the same time."""
+def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
+    """D9, D19: through every entry point. A key outside the open line ends that line and revokes its certificates.
+
+    The rule is applied once more under the counter's lock: two may approve at the same time.
+    """
     if new is None or not adds("Approved", old, new):
         return []
     _require_known(new)
-    return list(_new_keys(actor, new))
-
-
-def _new_keys(actor: Actor, doc: Doc) -> Iterator[AcceptedKey]:
-    request, asker = memory.requested(doc), memory.asker_of_request(doc)
-    for cluster in memory.names_of(doc):
-        if memory.keys_of(cluster).filter(fingerprint=request.key_fingerprint).exists():
-            continue
-        word = memory.vouched(cluster, request.key_fingerprint)
-        yield AcceptedKey(
-            cluster=cluster,
-            fingerprint=request.key_fingerprint,
-            key=request.key_text[:64],
-            how=_how(cluster, request.key_fingerprint, is_renewal=memory.is_renewal(doc, asker, cluster)),
-            accepted_by=actor.user[:320],
-            accepted_at=timezone.now(),
-            reason=word.reason if word else "",
-            request=doc["metadata"]["name"],
-            request_uid=doc["metadata"]["uid"],
-        )
-
-
-def _how(cluster: str, fingerprint: str, *, is_renewal: bool) -> AcceptedKey.How:
-    if is_renewal:
-        return AcceptedKey.How.RENEWAL
-    return AcceptedKey.How.OVERRIDE if memory.is_stranger(cluster, fingerprint) else AcceptedKey.How.ACCEPT
+    asker = memory.asker_of_request(new)
+    return [row for cluster in memory.names_of(new) for row in lines.accepted(actor, cluster, new, asker)]
 
 
 @admission.records(CSR)

@@ -1,19 +1,23 @@
 """Sending a cluster away with all that its agents hold, and whether somebody may end a certificate.
 
-Called by pages; each part is an act of ``services`` with its own audit entry.
+Called by pages, and by the services of clusters through ``clusters.departure``; each part is an act of ``services`` with
+its own audit entry.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
+from django.db.models import Max
 
+from clusters import departure
 from ocmconsole.kubeapi.authz import Decision
-from registration import identity, issued, services
+from registration import identity, lines, services
 from registration.admission import may_use_signer
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ocmconsole.kubeapi.actor import Actor
     from registration.models import IssuedCertificate
 
@@ -28,10 +32,7 @@ def send_away(actor: Actor, name: str, *, revoke: bool) -> list[str]:
     if revoke:
         services.require_accept(actor, name)
     services.disconnect_cluster(actor, name)
-    ended = issued.valid_of(name, timezone.now()) if revoke else []
-    for row in ended:
-        services.revoke_certificate(actor, row.pk, reason=WHY)
-    return [row.pk for row in ended]
+    return services.revoke_all(actor, name, reason=WHY) if revoke else []
 
 
 def may_revoke(actor: Actor, row: IssuedCertificate) -> Decision:
@@ -39,3 +40,23 @@ def may_revoke(actor: Actor, row: IssuedCertificate) -> Decision:
     if row.cluster:
         return services.may_accept(actor, row.cluster)
     return may_use_signer(actor, "sign", identity.SIGNER)
+
+
+class Certificates:
+    """As ``clusters.departure.Certificates`` says."""
+
+    def valid(self, cluster: str, now: datetime) -> tuple[int, datetime | None]:
+        found = lines.certificates_of(cluster, now)
+        return found.count(), found.aggregate(last=Max("not_after"))["last"]
+
+    def may_revoke(self, actor: Actor, cluster: str) -> bool:
+        return services.may_accept(actor, cluster).allowed
+
+    def require(self, actor: Actor, cluster: str) -> None:
+        services.require_accept(actor, cluster)
+
+    def revoke(self, actor: Actor, cluster: str, reason: str) -> list[str]:
+        return services.end_line(actor, cluster, reason=reason)
+
+
+departure.keeps_certificates(Certificates())

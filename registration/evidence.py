@@ -107,8 +107,8 @@ def _asked(row: CertificateSigningRequest, gathered: Gathered) -> Asked:
 
 def _history(row: CertificateSigningRequest, doc: Doc, asker: Asker, gathered: Gathered) -> KeyHistory:
     known = {key.fingerprint for key in gathered.keys.get(row.cluster, ())}
-    revoked = gathered.revoked_keys.get(row.cluster, set())
-    if known and not memory.is_strange(memory.requested(doc).key_fingerprint, known, revoked):
+    closed = gathered.closed_keys.get(row.cluster, set())
+    if known and not memory.is_strange(memory.requested(doc).key_fingerprint, known, closed):
         return KeyHistory.KNOWN
     if memory.is_renewal(doc, asker, row.cluster, gathered.revoked.__contains__):
         return KeyHistory.RENEWAL

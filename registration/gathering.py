@@ -18,7 +18,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken, Namespace
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import identity, queries
+from registration import identity, memory, queries
 from registration.facts import Life, Recorded
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest, Decline, IssuedCertificate
@@ -54,7 +54,7 @@ class Gathered:
     uses: dict[str, list[Use]] = field(default_factory=dict)
     facts: dict[str, ClusterFacts] = field(default_factory=dict)
     keys: dict[str, list[AcceptedKey]] = field(default_factory=dict)
-    revoked_keys: dict[str, set[str]] = field(default_factory=dict)
+    closed_keys: dict[str, set[str]] = field(default_factory=dict)
     revoked: set[str] = field(default_factory=set)
     elsewhere: dict[str, set[str]] = field(default_factory=dict)
     declines: dict[str, list[Decline]] = field(default_factory=dict)
@@ -145,8 +145,7 @@ def _read_memory(found: Gathered, names: Collection[str], credentials: set[str])
     found.facts = {each.cluster: each for each in ClusterFacts.objects.filter(cluster__in=names)}
     found.keys = _by("cluster", AcceptedKey.objects.filter(cluster__in=names).order_by("-accepted_at", "-pk"))
     revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False)
-    for name, key in revoked.filter(cluster__in=names).values_list("cluster", "key_fingerprint"):
-        found.revoked_keys.setdefault(name, set()).add(key)
+    found.closed_keys = memory.closed_keys(names)
     shown = {each.removeprefix(CERTIFICATE) for each in credentials if each.startswith(CERTIFICATE)}
     found.revoked = {f"{CERTIFICATE}{pk}" for pk in revoked.filter(pk__in=shown).values_list("pk", flat=True)}
     standing = Decline.objects.filter(cluster__in=names, lifted_at=None).order_by("-declined_at", "-pk")

@@ -106,17 +106,23 @@ def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
 
 def is_stranger(cluster: str, fingerprint: str) -> bool:
     known = set(keys_of(cluster).values_list("fingerprint", flat=True))
-    return is_strange(fingerprint, known, _revoked_keys(cluster) if known else ())
+    return is_strange(fingerprint, known, closed_keys([cluster]).get(cluster, ()) if known else ())
 
 
-def is_strange(fingerprint: str, known: Collection[str], revoked: Collection[str]) -> bool:
-    """Whether the name is known, and not under this key. A key whose certificate was revoked may be in other hands."""
-    return bool(known) and (fingerprint in revoked or fingerprint not in known)
+def is_strange(fingerprint: str, known: Collection[str], closed: Collection[str]) -> bool:
+    """Whether the name is known, and not under this key. A key that was closed may be in other hands."""
+    return bool(known) and (fingerprint in closed or fingerprint not in known)
 
 
-def _revoked_keys(cluster: str) -> set[str]:
-    revoked = IssuedCertificate.objects.filter(cluster=cluster, revoked_at__isnull=False)
-    return set(revoked.values_list("key_fingerprint", flat=True))
+def closed_keys(clusters: Collection[str]) -> dict[str, set[str]]:
+    """By cluster name, the keys that are of no use any more: of an ended line (D19), or of a revoked certificate."""
+    revoked = IssuedCertificate.objects.filter(cluster__in=clusters, revoked_at__isnull=False)
+    ended = AcceptedKey.objects.filter(cluster__in=clusters, line__ended_at__isnull=False)
+    found: dict[str, set[str]] = {}
+    for rows in (revoked.values_list("cluster", "key_fingerprint"), ended.values_list("cluster", "fingerprint")):
+        for cluster, fingerprint in rows:
+            found.setdefault(cluster, set()).add(fingerprint)
+    return found
 
 
 def is_revoked(credential: str) -> bool:

@@ -44,6 +44,31 @@ class CertificateSigningRequest(Resource):
 # ---------------------------------------------------------------- the hub's own records
 
 
+class KeyLine(models.Model):
+    """D19: a line of keys of one cluster name: a key that was accepted, and the keys that its certificates renewed to.
+
+    At most one line of a name is open. A line ends when a key outside it is accepted, or when everything that the
+    cluster holds is revoked; its certificates are revoked in the same transaction. A line that has ended stays ended.
+    """
+
+    cluster = NameField(max_length=63)
+    begun_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.CharField(max_length=320, blank=True, default="")
+    end_reason = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["cluster"], condition=models.Q(ended_at=None), name="registration_keyline_open_of_cluster"
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["cluster", "ended_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} since {self.begun_at:%Y-%m-%d %H:%M:%S}"
+
+
 class AcceptedKey(models.Model):
     """A public key that was let in under a cluster's name. Never deleted, whatever becomes of the cluster (D9)."""
 
@@ -57,6 +82,8 @@ class AcceptedKey(models.Model):
     fingerprint = models.CharField(max_length=71)
     key = models.CharField(max_length=64)
     how = models.CharField(max_length=8, choices=How)
+    # The line that it was accepted into last (D19).
+    line = models.ForeignKey(KeyLine, on_delete=models.PROTECT, related_name="keys", null=True)
     accepted_by = models.CharField(max_length=320, blank=True, default="")
     accepted_at = models.DateTimeField()
     reason = models.TextField(blank=True, default="")
@@ -135,6 +162,9 @@ class IssuedCertificate(models.Model):
     revoked_at = models.DateTimeField(null=True)
     revoked_by = models.CharField(max_length=320, blank=True, default="")
     revocation_reason = models.TextField(blank=True, default="")
+    # The lines of keys that it belongs to (D19): of each cluster that its subject names, else of the certificate that
+    # asked for it, as an agent's does for its add-ons. Empty for people.
+    lines = models.ManyToManyField(KeyLine, related_name="certificates")
 
     class Meta:
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["revoked_at", "not_after"])]

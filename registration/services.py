@@ -5,7 +5,7 @@ An act is one transaction. It is done as the signed-in person, by the verbs that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds import bootstrap, rbac, tokens
 from ocmconsole.kubeapi import authz, errors, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import evidence, identity, memory, queries, revocation, staleness
+from registration import evidence, identity, lines, memory, queries, staleness
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
 from registration.controllers import CONTROLLER, add_decision
 from registration.decisions import declined
@@ -28,6 +28,8 @@ from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import Decline, IssuedCertificate
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
     from ocmconsole.corekinds.models import BootstrapToken
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
@@ -179,25 +181,54 @@ def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> Issued
         asked = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
         authz.refuse(actor, asked, f"you need the right to sign for {identity.SIGNER}")
     if issued.revoked_at is None:
-        _take_back_word(issued)
+        _take_back_word(issued.cluster, issued.key_fingerprint)
         issued.revoked_at, issued.revoked_by, issued.revocation_reason = timezone.now(), actor.user[:320], reason
         with verbs.batch(actor) as batch:
             kind, name = (MANAGED_CLUSTER, issued.cluster) if issued.cluster else (CSR, issued.request)
             batch.note(kind, Key("", name), "certificate:revoke", f"{issued.common_name} {issued.pk}: {reason}")
             batch.records.append(lambda: issued)
-        revocation.revoked.forget()
     return issued
 
 
-def _take_back_word(issued: IssuedCertificate) -> None:
-    """D9: what let a key in once does not let it in again. It is the hub's own write: who revokes may not patch."""
-    row = rows.read(MANAGED_CLUSTER, Key("", issued.cluster))
+def revoke_all(actor: Actor, name: str, *, reason: str) -> list[str]:
+    """Revoke every certificate that gives rights of a cluster, and end its line of keys, in one transaction (D19).
+
+    Returns the fingerprints of those that were valid. The ManagedCluster may be gone. A key of the cluster is accepted
+    again only with an override. Raises Forbidden.
+    """
+    require_accept(actor, name)
+    return end_line(actor, name, reason=reason)
+
+
+def end_line(actor: Actor, name: str, *, reason: str) -> list[str]:
+    """As ``revoke_all``, for callers that have asked for the permission."""
+    _take_back_word(name)
+    ended: list[str] = []
+
+    def end() -> Iterator[Model]:
+        for row in lines.ended(actor, name, reason):
+            if isinstance(row, IssuedCertificate):
+                ended.append(row.pk)
+            yield row
+
+    with verbs.batch(actor) as batch:
+        batch.records.append(end)
+    return ended
+
+
+def _take_back_word(cluster: str, key: str = "") -> None:
+    """D9: what let a key in once does not let it in again; any key if none is given.
+
+    It is the hub's own write: who revokes may not be allowed to patch.
+    """
+    row = rows.read(MANAGED_CLUSTER, Key("", cluster))
+    annotations = (row.doc["metadata"].get("annotations") or {}) if row is not None else {}
 
     def withdraw(doc: Doc) -> None:
-        doc["metadata"]["annotations"].pop(memory.ACCEPT_KEY, None)
+        (doc["metadata"].get("annotations") or {}).pop(memory.ACCEPT_KEY, None)
 
-    if row is not None and memory.vouched(issued.cluster, issued.key_fingerprint):
-        verbs.edit(CONTROLLER, MANAGED_CLUSTER, row.key, withdraw)
+    if annotations.get(memory.ACCEPT_KEY) and key in {"", annotations[memory.ACCEPT_KEY]}:
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, Key("", cluster), withdraw)
 
 
 def may_accept(actor: Actor, name: str) -> authz.Decision:

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from clusters import departure, rights, services
-from clusters.forms import AbandonForm, TypedNameForm
+from clusters.forms import AbandonForm, RemoveForm
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.views.opened import Opened, frame, opens_cluster
 from clusters.views.taints import put_beside
@@ -25,18 +25,19 @@ def remove_cluster(request: HttpRequest, cluster: Opened) -> HttpResponse:
     """Explains and asks; once the removal has begun, shows how far it is."""
     if request.method != "POST":
         return _page(request, cluster)
-    form = TypedNameForm(cluster.name, request.POST)
+    form = RemoveForm(cluster.name, request.POST)
     if not form.is_valid():
         return _page(request, cluster, form=form, code=400)
     try:
-        is_gone = services.remove_cluster(cluster.actor, cluster.name)
+        is_gone = services.remove_cluster(cluster.actor, cluster.name, revoke=form.cleaned_data["revoke"])
     except errors.ApiError as error:
         put_beside(form, error)
         return _page(request, cluster, form=form, code=error.code)
+    also = " Its certificates are revoked." if form.cleaned_data["revoke"] else ""
     if is_gone:
-        messages.success(request, f"{cluster.name} is removed.")
+        messages.success(request, f"{cluster.name} is removed.{also}")
         return redirect("clusters:list")
-    messages.success(request, f"The removal of {cluster.name} has begun.")
+    messages.success(request, f"The removal of {cluster.name} has begun.{also}")
     return redirect("clusters:remove", name=cluster.name)
 
 
@@ -60,7 +61,7 @@ def _page(
     request: HttpRequest,
     cluster: Opened,
     *,
-    form: TypedNameForm | None = None,
+    form: RemoveForm | None = None,
     abandon_form: AbandonForm | None = None,
     code: int = 200,
 ) -> HttpResponse:
@@ -69,12 +70,16 @@ def _page(
         **frame(cluster),
         "page_name": "Remove",
         "departure": found,
+        "may_revoke": departure.certificates().may_revoke(cluster.actor, cluster.name),
         "may_delete": rights.to_delete(cluster.actor, cluster.name),
-        "form": form or TypedNameForm(cluster.name),
+        "form": form or RemoveForm(cluster.name),
         "abandon_form": abandon_form or AbandonForm(cluster.name),
         "hub_commands": [f"kubectl delete managedcluster {cluster.name}"],
         "cluster_commands": [f"clusteradm unjoin --cluster-name {cluster.name}"],
-        "force_commands": [f"manage.py detach {cluster.name} --reason '…'"],
+        "force_commands": [
+            f"manage.py detach {cluster.name} --reason '…'",
+            f"manage.py detach {cluster.name} --reason '…' --revoke",
+        ],
         "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
     }
     return render(request, "clusters/remove.html", context, status=code)

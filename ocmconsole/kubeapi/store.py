@@ -35,6 +35,9 @@ _PLACEHOLDER = f"rv-{secrets.token_hex(16)}"
 _sqlite_writes = threading.RLock()
 QUEUE_LOOK_SECONDS = 0.25  # between two looks of who queues at whether the file is locked by another program
 
+# Makes one row of the hub's own, or several in the order in which they are saved.
+Record = Callable[[], "models.Model | Iterable[models.Model]"]
+
 
 @dataclass(slots=True)
 class Write:
@@ -66,7 +69,7 @@ class _Prepared(NamedTuple):
 # ---------------------------------------------------------------- the one write
 
 
-def commit(writes: Sequence[Write], *, records: Iterable[Callable[[], models.Model]] = ()) -> int:
+def commit(writes: Sequence[Write], *, records: Iterable[Record] = ()) -> int:
     """Write everything or nothing; returns the last revision.
 
     ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
@@ -119,7 +122,9 @@ def _write(prepared: _Prepared, records: Iterable[Callable[[], models.Model]]) -
             for fact in admission.records_of(write.actor, write.kind, write.old, write.new):
                 fact.save()
         for record in records:
-            record().save()
+            made = record()
+            for fact in (made,) if isinstance(made, models.Model) else made:
+                fact.save()
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
     return last

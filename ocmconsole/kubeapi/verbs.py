@@ -20,8 +20,6 @@ from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.store import Write
 
 if TYPE_CHECKING:
-    from django.db.models import Model
-
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.authz import Decision
     from ocmconsole.kubeapi.errors import Doc
@@ -209,7 +207,7 @@ class Batch:
 
     actor: Actor
     writes: list[Write] = field(default_factory=list)
-    records: list[Callable[[], Model]] = field(default_factory=list)
+    records: list[store.Record] = field(default_factory=list)
 
     def edit(self, kind: Kind, key: Key, change: Edit, *, subresource: str = "", expect: str = "") -> None:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone)."""

@@ -14,7 +14,7 @@ from clusters.status import Word
 from clusters.views import opened
 from clusters.views.opened import Opened, frame, opens_cluster, tab_url
 from ocmconsole.kubeapi import errors
-from registration import departures, issued, services
+from registration import departures, issued, lines, services
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -43,7 +43,7 @@ def disconnect(request: HttpRequest, cluster: Opened) -> HttpResponse:
 
 
 def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int = 200) -> HttpResponse:
-    valid = issued.valid_of(cluster.name, cluster.now)
+    valid = list(lines.certificates_of(cluster.name, cluster.now))
     patch = '{"spec":{"hubAcceptsClient":false}}'
     context: dict[str, Any] = {
         **frame(cluster),

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
@@ -18,7 +19,7 @@ from ocmconsole.kubeapi import shown
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
-from registration import effects, evidence, identity, inbox, later, services, staleness
+from registration import effects, evidence, identity, inbox, later, lines, services, staleness
 from registration.facts import Verdict
 from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -91,6 +92,7 @@ def page(
         "decline_form": DeclineForm(may_revoke=may_revoke(actor, found)),
         "later_form": LaterForm(),
         "override_form": OverrideForm(),
+        "valid_certificates": lines.certificates_of(name, timezone.now()).count(),
         "keys": found.fitting if found.cluster else [],
         "commands": _commands(found, chosen),
         "decision": _decision(found),

@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ocmconsole.kubeapi.actor import MASTERS
-from registration import ca, revocation
+from registration import ca
 from tests.security.callers import API, holder
 
 Doc = dict[str, Any]
@@ -110,8 +110,6 @@ def root() -> Entry:
 
 def queries(entry: Entry, method: str, path: str, body: Any = None, as_: str = JSON) -> int:
     """How many queries a request that succeeds takes; savepoints stand where a hub has transactions."""
-    revocation.revoked.forget()
-    assert "nobody's" not in revocation.revoked  # which are read again once a second
     with CaptureQueriesContext(connection) as captured:
         answer = entry.send(method, path, body, as_)
     assert answer.code < 300, answer.body

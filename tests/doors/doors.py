@@ -198,10 +198,10 @@ class Forms(HTMLParser):
         if tag == "form" and given.get("method") == "post":
             self.open = Form(given.get("action", ""))
             self.found.append(self.open)
-        elif given.get("type") == "radio" and "checked" not in given:
-            return  # a browser sends one of them
+        elif given.get("type") in {"radio", "checkbox"} and "checked" not in given:
+            return  # a browser sends only what is chosen
         elif self.open and given.get("name") and tag in {"input", "textarea"} and given.get("type") != "submit":
-            self.open.fields[given["name"]] = given.get("value", "")
+            self.open.fields[given["name"]] = given.get("value", "on" if given.get("type") == "checkbox" else "")
             self.area = given["name"] if tag == "textarea" else ""
 
     def handle_endtag(self, tag: str) -> None:

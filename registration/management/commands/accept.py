@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
+from django.utils import timezone
 
-from registration import services
+from registration import lines, services
+from registration.models import IssuedCertificate
 from registration.people import ActingCommand
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ class Command(ActingCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("names", nargs="+", metavar="NAME")
         parser.add_argument(
-            "--accept-key", default="", metavar="SHA256:…", help="the key that is the right one, for one known name"
+            "--accept-key",
+            default="",
+            metavar="SHA256:…",
+            help="the key that is the right one, for one known name; certificates of its other keys are revoked",
         )
         parser.add_argument("--reason", default="", help="how you know; required with --accept-key")
         super().add_arguments(parser)
@@ -31,5 +36,9 @@ class Command(ActingCommand):
             raise CommandError("--accept-key goes with one NAME and a --reason")
         override = services.Override(accept_key, reason.strip()) if accept_key else None
         for name in names:
+            valid = [row.pk for row in lines.certificates_of(name, timezone.now())]
             approved = services.accept_cluster(actor, name, override=override)
-            self.stdout.write(f"{name} accepted" + "".join(f"; {request} approved" for request in approved))
+            told = [f"{request} approved" for request in approved]
+            if count := IssuedCertificate.objects.filter(pk__in=valid, revoked_at__isnull=False).count():
+                told.append(f"{count} certificate{'' if count == 1 else 's'} of other keys revoked")
+            self.stdout.write("; ".join([f"{name} accepted", *told]))

@@ -1,10 +1,14 @@
-"""``manage.py detach NAME --reason R``: give up what a deleted cluster waits for, as the named person."""
+"""``manage.py detach NAME --reason R [--revoke]``: give up what a deleted cluster waits for, as the named person."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from clusters import services
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import rows
+from ocmconsole.kubeapi.kinds import Key
+from registration import services as registration
 from registration.people import ActingCommand
 
 if TYPE_CHECKING:
@@ -19,8 +23,17 @@ class Command(ActingCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME")
         parser.add_argument("--reason", required=True)
+        parser.add_argument(
+            "--revoke", action="store_true",
+            help="revoke every certificate of the cluster too, also when it is gone already",
+        )  # fmt: skip
         super().add_arguments(parser)
 
-    def act(self, actor: Actor, *args: Any, name: str, reason: str, **options: Any) -> None:
-        abandoned = services.detach_cluster(actor, name, reason=reason)
-        self.stdout.write(f"{name} detached" + "".join(f"; {each} abandoned" for each in abandoned))
+    def act(self, actor: Actor, *args: Any, name: str, reason: str, revoke: bool, **options: Any) -> None:
+        is_present = rows.read(MANAGED_CLUSTER, Key("", name)) is not None
+        abandoned = services.detach_cluster(actor, name, reason=reason) if is_present or not revoke else []
+        told = [f"{each} abandoned" for each in abandoned]
+        if revoke:
+            count = len(registration.revoke_all(actor, name, reason=reason))
+            told.append(f"{count} certificate{'' if count == 1 else 's'} revoked")
+        self.stdout.write("; ".join([f"{name} detached", *told]))

@@ -1,0 +1,130 @@
+"""Lines of keys (D19): which keys and certificates of a cluster name belong together, and how a line begins and ends.
+
+Invariants: at most one line of a name is open; a certificate that is honoured belongs to open lines only. A line begins
+when a key is accepted under a name that has none, or that has others (override, D9); a renewal by the identity's own
+certificate extends the line of that certificate; deleting the ManagedCluster changes nothing. A line ends when another
+begins, or when all that a cluster holds is revoked, and its unexpired certificates are revoked with it.
+
+The functions that end or extend return unsaved rows: their callers save them in the transaction of the decision, and
+call them under the counter's lock, so that two decisions about one name see each other. Called by ``decisions``,
+``admission``, ``services``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import audit
+from registration import memory
+from registration.models import AcceptedKey, IssuedCertificate, KeyLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from django.db.models import Model, QuerySet
+
+    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from registration.memory import Asker
+
+REPLACED = "Another key was accepted for this cluster."
+CERTIFICATE = "cert:"
+
+
+# ---------------------------------------------------------------- reads
+
+
+def open_line(cluster: str) -> KeyLine | None:
+    return KeyLine.objects.filter(cluster=cluster, ended_at=None).first()
+
+
+def certificates_of(cluster: str, now: datetime) -> QuerySet[IssuedCertificate]:
+    """Every certificate that gives rights of the cluster and is neither expired nor revoked, newest first.
+
+    Those of its agents, those whose subject names its groups, and those of add-ons that its agents asked for.
+    """
+    of_lines = IssuedCertificate.lines.through.objects.filter(keyline__cluster=cluster).values("issuedcertificate_id")
+    found = IssuedCertificate.objects.filter(
+        Q(cluster=cluster) | Q(pk__in=of_lines), revoked_at=None, not_after__gt=now
+    )
+    return found.order_by("-not_before", "pk")
+
+
+def of_request(doc: Doc) -> list[KeyLine]:
+    """The lines that the certificate of an approved request belongs to."""
+    if names := memory.names_of(doc):
+        fingerprint = memory.requested(doc).key_fingerprint
+        keys = AcceptedKey.objects.filter(cluster__in=names, fingerprint=fingerprint, line__isnull=False)
+        return [key.line for key in keys.select_related("line") if key.line is not None]
+    asker = memory.asker_of_request(doc)
+    return (
+        list(KeyLine.objects.filter(certificates=asker.credential.removeprefix(CERTIFICATE))) if asker.certified else []
+    )
+
+
+def ended_among(lines: list[KeyLine]) -> KeyLine | None:
+    return next((line for line in lines if line.ended_at is not None), None)
+
+
+# ---------------------------------------------------------------- a key is accepted
+
+
+def accepted(actor: Actor, cluster: str, doc: Doc, asker: Asker) -> Iterator[Model]:
+    """Rows that an approved request leaves for one of the clusters that it names; none for a key of the open line."""
+    request = memory.requested(doc)
+    key = AcceptedKey.objects.filter(cluster=cluster, fingerprint=request.key_fingerprint).first()
+    if key is not None and not memory.is_stranger(cluster, request.key_fingerprint):
+        return
+    is_renewal = memory.is_renewal(doc, asker, cluster)
+    line = open_line(cluster) if is_renewal else None
+    if line is None:
+        how = AcceptedKey.How.OVERRIDE if memory.keys_of(cluster).exists() else AcceptedKey.How.ACCEPT
+        line = KeyLine(cluster=cluster, begun_at=timezone.now())
+        if not is_renewal:
+            yield from ended(actor, cluster, REPLACED)
+        yield line
+    if is_renewal:
+        how = AcceptedKey.How.RENEWAL
+    word = memory.vouched(cluster, request.key_fingerprint)
+    key = key or AcceptedKey(cluster=cluster, fingerprint=request.key_fingerprint)
+    key.line, key.how = line, how
+    key.key = request.key_text[:64]
+    key.accepted_by, key.accepted_at = actor.user[:320], timezone.now()
+    key.reason = word.reason if word else ""
+    key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
+    yield key
+
+
+# ---------------------------------------------------------------- a line ends
+
+
+def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
+    """The open line of a name ends, and every certificate that still gives rights of the cluster is revoked."""
+    now = timezone.now()
+    for line in KeyLine.objects.filter(cluster=cluster, ended_at=None):
+        line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
+        yield line
+    for certificate in certificates_of(cluster, now):
+        yield from revoked(actor, certificate, cluster, reason)
+
+
+def revoked(actor: Actor, certificate: IssuedCertificate, cluster: str, reason: str) -> Iterator[Model]:
+    """The row of a certificate that is revoked for a cluster, and its audit entry under the cluster's name."""
+    certificate.revoked_at, certificate.revoked_by = timezone.now(), actor.user[:320]
+    certificate.revocation_reason = reason
+    yield certificate
+    yield audit.allowed(
+        actor,
+        "certificate:revoke",
+        verb="update",
+        resource=MANAGED_CLUSTER.resource,
+        namespace="",
+        name=cluster,
+        reason=f"{certificate.common_name} {certificate.pk}: {reason}",
+        diff=[],
+    )

@@ -1,0 +1,164 @@
+"""D19: keys and certificates of an existing database are put into lines.
+
+A line begins with the first key of a name and with each override. A renewal belongs to the line of the certificate that
+asked for it, as the audit recorded; where the audit has been cut, to the newest line, so that no agent loses its hub by
+an upgrade. Of several lines the newest that is not revoked as a whole stays open. The others end, and their unexpired
+certificates are revoked, as the override would do it today.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import django.db.models.deletion
+import ocmconsole.kubeapi.models
+from django.db import migrations, models
+from django.utils import timezone
+
+
+UPGRADE = "system:ocmconsole:upgrade"
+REPLACED = "Another key was accepted for this cluster; found by the upgrade."
+REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+
+
+class Group:
+    """A line in the making."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self.keys = [root] if root is not None else []
+        self.certificates: list[Any] = []
+
+    @property
+    def is_revoked(self) -> bool:
+        return bool(self.certificates) and all(each.revoked_at is not None for each in self.certificates)
+
+
+def put_into_lines(apps: Any, schema_editor: Any) -> None:  # noqa: ARG001 - Django's signature
+    keys: dict[str, list[Any]] = defaultdict(list)
+    for key in apps.get_model("registration", "AcceptedKey").objects.order_by("accepted_at", "pk"):
+        keys[key.cluster].append(key)
+    certificates = list(apps.get_model("registration", "IssuedCertificate").objects.all())
+    known = {each.pk: each for each in certificates}
+    asked = _asked_with(apps)
+    of_cluster: dict[str, list[Any]] = defaultdict(list)
+    for each in certificates:
+        for cluster in _clusters_of(each, keys, asked, known):
+            of_cluster[cluster].append(each)
+    for cluster in sorted({*keys, *of_cluster}):
+        groups = _groups(keys[cluster], asked, known)
+        _assign(groups, of_cluster[cluster], asked, known)
+        _store(apps, cluster, groups)
+
+
+def _asked_with(apps: Any) -> dict[str, str]:
+    """By name and by uid of a request, the fingerprint of the certificate with which it was made."""
+    events = apps.get_model("kubeapi", "AuditEvent").objects.filter(
+        resource=REQUESTS, verb="create", outcome="allowed", credential__startswith="cert:", impersonator=""
+    )
+    found = {}
+    for name, uid, credential in events.order_by("time").values_list("name", "uid", "credential"):
+        found[name] = found[uid] = credential.removeprefix("cert:")
+    return found
+
+
+def _clusters_of(certificate: Any, keys: dict[str, list[Any]], asked: dict[str, str], known: dict[str, Any]) -> set[str]:
+    """That of its agent; those that its subject names otherwise; that of the agent which asked for it."""
+    if certificate.cluster:
+        return {certificate.cluster}
+    if not certificate.request:
+        return set()
+    named = {
+        cluster
+        for cluster, rows in keys.items()
+        for row in rows
+        if (row.fingerprint, row.request) == (certificate.key_fingerprint, certificate.request)
+    }
+    parent = known.get(asked.get(certificate.request, ""))
+    return named or ({parent.cluster} - {""} if parent is not None else set())
+
+
+def _groups(keys: list[Any], asked: dict[str, str], known: dict[str, Any]) -> list[Group]:
+    groups: list[Group] = []
+    for key in keys:
+        if not groups or key.how == "override":
+            groups.append(Group(key))
+            continue
+        parent = known.get(asked.get(key.request_uid, ""))
+        mine = [group for group in groups if parent and parent.key_fingerprint in {k.fingerprint for k in group.keys}]
+        (mine or groups)[-1].keys.append(key)
+    return groups
+
+
+def _assign(groups: list[Group], certificates: list[Any], asked: dict[str, str], known: dict[str, Any]) -> None:
+    if certificates and not groups:
+        groups.append(Group(None))
+    for each in certificates:
+        parent = known.get(asked.get(each.request, ""))
+        shown = {each.key_fingerprint, parent.key_fingerprint if parent is not None and not each.cluster else ""}
+        mine = [group for group in groups if shown & {key.fingerprint for key in group.keys}]
+        (mine or groups)[-1].certificates.append(each)
+
+
+def _store(apps: Any, cluster: str, groups: list[Group]) -> None:
+    lines = apps.get_model("registration", "KeyLine").objects
+    through = apps.get_model("registration", "IssuedCertificate").lines.through
+    now = timezone.now()
+    current = next((group for group in reversed(groups) if not group.is_revoked), groups[-1])
+    for group in groups:
+        is_open = group is current
+        line = lines.create(
+            cluster=cluster,
+            begun_at=group.root.accepted_at if group.root else min(each.not_before for each in group.certificates),
+            ended_at=None if is_open else now,
+            ended_by="" if is_open else UPGRADE,
+            end_reason="" if is_open else REPLACED,
+        )
+        for key in group.keys:
+            key.line_id = line.pk
+            key.save(update_fields=["line"])
+        through.objects.bulk_create(
+            through(issuedcertificate_id=each.pk, keyline_id=line.pk) for each in group.certificates
+        )
+        for each in group.certificates:
+            if not is_open and each.revoked_at is None and each.not_after > now:
+                each.revoked_at, each.revoked_by, each.revocation_reason = now, UPGRADE, REPLACED
+                each.save(update_fields=["revoked_at", "revoked_by", "revocation_reason"])
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('registration', '0006_policies'),
+        ('kubeapi', '0004_bulk_jobs'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='KeyLine',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cluster', ocmconsole.kubeapi.models.NameField(max_length=63)),
+                ('begun_at', models.DateTimeField()),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('ended_by', models.CharField(blank=True, default='', max_length=320)),
+                ('end_reason', models.TextField(blank=True, default='')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['cluster', 'ended_at'], name='registratio_cluster_790bff_idx')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('cluster',), name='registration_keyline_open_of_cluster')],
+            },
+        ),
+        migrations.AddField(
+            model_name='acceptedkey',
+            name='line',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='registration.keyline'),
+        ),
+        migrations.AddField(
+            model_name='issuedcertificate',
+            name='lines',
+            field=models.ManyToManyField(related_name='certificates', to='registration.keyline'),
+        ),
+        migrations.RunPython(put_into_lines, migrations.RunPython.noop, elidable=True),
+    ]
