@@ -16,6 +16,7 @@ class ClustersConfig(AppConfig):
             addons,  # noqa: F401
             admission,  # noqa: F401
             bulk,  # noqa: F401
+            cleanup,  # noqa: F401
             controllers,  # noqa: F401
             grants,  # noqa: F401
             health,  # noqa: F401

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import hand, roles
+from clusters import cleanup, hand, roles
 from clusters.hand import CONTROLLER
 from clusters.kinds import (
     API_RESOURCE_CLEANUP,
@@ -164,16 +164,22 @@ def _expel(cluster: ManagedCluster) -> timedelta | None:
 
 
 def _withdraw_bindings(name: str) -> timedelta | None:
-    """The binding for works lingers until the agent has undone them."""
+    """The binding for works lingers until the agent has undone them, or the time for that is over (D20)."""
     hand.delete(ROLE_BINDING, Key(name, roles.registration_binding_name(name)))
     work = Key(name, roles.work_binding_name(name))
     hand.delete(ROLE_BINDING, work)
     if verbs.find(ROLE_BINDING, work) is None:
         return None
-    if _has_works(name):
+    left = cleanup.left_at(name, timezone.now())
+    if _has_works(name) and (left is None or left > timedelta()):
         return LOOK_AGAIN
     hand.drop_finalizer(ROLE_BINDING, work, roles.WORK_FINALIZER)
     return None
+
+
+def _is_held(name: str) -> bool:
+    row = ManagedCluster.objects.at(Key("", name)).first()
+    return row is not None and API_RESOURCE_CLEANUP in finalizers_of(row.doc)
 
 
 def _has_works(name: str) -> bool:
@@ -188,6 +194,8 @@ def _remove(name: str, *, present: bool) -> timedelta | None:
     hand.delete(CLUSTER_ROLE, Key("", roles.role_name(name)))
     hand.delete(CLUSTER_ROLE_BINDING, Key("", roles.role_name(name)))
     again = _withdraw_bindings(name)
+    if again is None and present and _has_works(name) and _is_held(name):
+        return LOOK_AGAIN  # its agent may not undo them any more; whoever deletes them, or detaches it, ends this
     if again is None and present:
         hand.drop_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP)
     return again

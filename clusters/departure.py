@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import removal, roles
+from clusters import cleanup, removal, roles
 from clusters.kinds import OWN_FINALIZERS, finalizers_of
+from clusters.status import span
 from ocmconsole.corekinds.models import ClusterRole
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """``certificates`` are those that are neither expired nor revoked. ``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone."""
+    """``certificates`` are those that are neither expired nor revoked, ``cleanup_left`` as in ``cleanup.left_at``. ``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone."""
 
     has_begun: bool
     since: datetime | None
@@ -97,6 +98,20 @@ class Departure:
     held_by: Blocker | None
     certificates: int
     certificates_end: datetime | None
+    cleanup_left: timedelta | None
+
+    @property
+    def cleanup(self) -> str:
+        """What its agent may do with works after its rights are withdrawn, and for how long (D20)."""
+        limit = settings.OCMCONSOLE_CLEANUP_RIGHTS
+        if limit is None:
+            return "read and change all works in its namespace, as long as there are any"
+        return f"read and clean up works that are being deleted, for {span(limit)} at most"
+
+    @property
+    def may_clean_up(self) -> bool:
+        """Whether that goes on now."""
+        return self.has_begun and (self.cleanup_left is None or self.cleanup_left > timedelta())
 
     @property
     def left(self) -> int:
@@ -122,6 +137,7 @@ def of(cluster: ManagedCluster, now: datetime) -> Departure:
         held_by=_held_by(cluster, rows, foreign),
         certificates=count,
         certificates_end=ends,
+        cleanup_left=cleanup.left_at(cluster.name, now),
     )
 
 

@@ -134,10 +134,14 @@ def _metadata(name: str, cluster: str, labels: Mapping[str, str]) -> Doc:
     return {"name": name, "labels": {**labels, CLUSTER_LABEL: cluster}}  # K25: a new map for each object
 
 
+def groups_of(cluster: str) -> tuple[str, ...]:
+    """Whose members are the cluster's agents."""
+    return f"system:open-cluster-management:{cluster}", f"open-cluster-management:{cluster}"
+
+
 def _binding(name: str, role: str, cluster: str, labels: Mapping[str, str]) -> Doc:
-    groups = (f"system:open-cluster-management:{cluster}", f"open-cluster-management:{cluster}")
     return {
         "metadata": _metadata(name, cluster, labels),
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group} for group in groups],
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group} for group in groups_of(cluster)],
     }

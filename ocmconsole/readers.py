@@ -91,6 +91,11 @@ def size(name: str, default: str, *, least: int) -> int:
     return size
 
 
+def cleanup_rights(name: str, default: str) -> timedelta | None:
+    """A duration; ``unlimited`` is None."""
+    return None if text(name, default) == "unlimited" else duration(name, default)
+
+
 def listed(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 

@@ -19,6 +19,7 @@ from ocmconsole import intake, logs
 from ocmconsole.readers import (
     address,
     choice,
+    cleanup_rights,
     derived,
     duration,
     flag,
@@ -59,6 +60,8 @@ OCMCONSOLE_CONTROLLERS = choice(
 )
 OCMCONSOLE_SECRET_KEY = text("OCMCONSOLE_SECRET_KEY") or kept_secret(OCMCONSOLE_HOME, "secret-key")
 OCMCONSOLE_ADMIN_PASSWORD = text("OCMCONSOLE_ADMIN_PASSWORD")
+# D20: for how long the agent of a cluster that was sent away or deleted may clean up; None is without limits.
+OCMCONSOLE_CLEANUP_RIGHTS = cleanup_rights("OCMCONSOLE_CLEANUP_RIGHTS", "1h")
 OCMCONSOLE_CERT_LIFETIME = duration("OCMCONSOLE_CERT_LIFETIME", "365d")
 OCMCONSOLE_CLIENT_CA_FILE = text("OCMCONSOLE_CLIENT_CA_FILE")
 OCMCONSOLE_CSR_SIGNER = choice("OCMCONSOLE_CSR_SIGNER", "internal", {"internal", "external"})

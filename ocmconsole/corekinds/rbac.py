@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -42,6 +43,15 @@ MODELS = {
 
 # Namespace ("" for the whole hub) and name.
 Place = tuple[str, str]
+
+Suspends = Callable[["Doc"], bool]
+_suspending: list[Suspends] = []
+
+
+def suspends(rule: Suspends) -> Suspends:
+    """A binding for whose document the rule holds grants nothing; another authorizer may grant a part of it."""
+    _suspending.append(rule)
+    return rule
 
 
 class Subject(NamedTuple):
@@ -125,7 +135,7 @@ class Tables:
         try:
             if resource.startswith(("roles.", "clusterroles.")):
                 self._rules[place] = tuple(PolicyRule.read(rule) for rule in doc.get("rules") or ())
-            else:
+            elif not any(suspended(doc) for suspended in _suspending):
                 self._bind(Binding.read(place, doc))
         except (TypeError, KeyError, AttributeError):
             log.exception("%s %s cannot be read and grants nothing", resource, "/".join(place))

@@ -55,7 +55,9 @@ def listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
 def scope(call: Call, options: ListOptions) -> watch.Scope:
     """What a list or watch sees. Raises BadRequest for a field selector that the kind does not support."""
     include = call.request.query_params.get("includeObject", "Metadata")
-    seen = watch.Scope(call.served, call.info.namespace, options, call.answer.shape, include)
+    seen = watch.Scope(
+        call.served, call.info.namespace, options, call.answer.shape, include, deleting=call.decision.deleting
+    )
     options.fields.check_supported(seen.labels())
     return seen
 
@@ -67,9 +69,10 @@ def stream(call: Call, seen: watch.Scope, state: watch.State = watch.stored) -> 
     def may_go_on() -> bool:
         """Asked of the credential again: it may have ended, or its holder been deactivated."""
         try:
-            return authz.authorize(authentication.actor_of(environ), attributes).allowed
+            decision = authz.authorize(authentication.actor_of(environ), attributes)
         except (errors.Unauthorized, errors.Forbidden):
             return False
+        return decision.allowed and decision.deleting == seen.deleting
 
     return HandOff(
         watch.events(seen, may_go_on, state),

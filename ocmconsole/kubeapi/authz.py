@@ -17,6 +17,7 @@ from ocmconsole.kubeapi import audit, errors, once
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,23 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``fields`` limits a permitted write to these document paths; None is no limit."""
+    """``fields`` limits a permitted write to these document paths; None is no limit.
+
+    ``deleting`` limits a permitted read or write to objects that are being deleted.
+    """
 
     allowed: bool
     reason: str = ""
     fields: frozenset[str] | None = None
+    deleting: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        return self.fields is not None or self.deleting
+
+    def covers(self, doc: Doc) -> bool:
+        """Whether an object, as it is stored now, is among those that the decision is about."""
+        return not self.deleting or bool(doc["metadata"].get("deletionTimestamp"))
 
 
 Authorizer = Callable[["Actor", Attributes], "Decision | None"]
@@ -83,7 +96,7 @@ def authorize(actor: Actor, attributes: Attributes) -> Decision:
     for ask in _authorizers:
         decision = ask(actor, attributes)
         if decision is not None and decision.allowed:
-            if decision.fields is None:
+            if not decision.is_limited:
                 return decision
             limited = limited or decision
     return limited or DENIED

@@ -45,9 +45,14 @@ class Page:
 
 
 def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
-         after: Key | None = None, limit: int = 0) -> Page:  # fmt: skip
-    """Rows of a kind by namespace and name, as of one revision: a watch from there repeats and misses nothing."""
+         after: Key | None = None, limit: int = 0, deleting: bool = False) -> Page:  # fmt: skip
+    """Rows of a kind by namespace and name, as of one revision: a watch from there repeats and misses nothing.
+
+    ``deleting`` leaves out all that are not being deleted.
+    """
     rows = _narrowed(kind, namespace=namespace, selector=selector, name=name)
+    if deleting:
+        rows = rows.filter(deleted_at__isnull=False)
     if after is not None:
         rows = rows.filter(Q(namespace__gt=after.namespace) | Q(namespace=after.namespace, name__gt=after.name))
     limit = min(limit, LARGEST_PAGE)

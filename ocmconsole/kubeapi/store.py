@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _PLACEHOLDER = f"rv-{secrets.token_hex(16)}"
 _sqlite_writes = threading.RLock()
 QUEUE_LOOK_SECONDS = 0.25  # between two looks of who queues at whether the file is locked by another program
+# What in metadata decides whether a watch sees an object, apart from its name.
+SELECTING = ("labels", "deletionTimestamp")
 
 # Makes one row of the hub's own, or several in the order in which they are saved.
 Record = Callable[[], "models.Model | Iterable[models.Model]"]
@@ -191,10 +193,10 @@ def _prepare(write: Write, now: datetime) -> None:
 
 
 def _selection_moved(write: Write) -> bool:
-    """Whether a selector may have seen the old document and not the new one."""
+    """Whether a selector, or a right that reaches only some objects, may have seen only one of the two documents."""
     if write.new is None or write.old is None:
         return False
-    if write.old["metadata"].get("labels") != write.new["metadata"].get("labels"):
+    if any(write.old["metadata"].get(each) != write.new["metadata"].get(each) for each in SELECTING):
         return True
     return any(
         value(version.from_storage(write.old)) != value(version.from_storage(write.new))

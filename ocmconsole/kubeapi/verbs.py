@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # the counter free where two writers meet by chance; fewer than five waste less where many meet all the time.
 OPTIMISTIC_TRIES = 2
 NAME_TRIES = 5  # for generated names, as upstream
+ONLY_DELETING = "only objects that are being deleted are permitted"
 # By propagation policy, the finalizer that the garbage collector takes off again (wire.md 3.5).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -73,8 +74,14 @@ DEFAULT = Options()
 
 def get(actor: Actor, kind: Kind, key: Key) -> Doc:
     """One object. Raises Forbidden, NotFound."""
-    authz.require(actor, attributes(kind, "get", key))
+    return covered(actor, kind, key, authz.require(actor, attributes(kind, "get", key)))
+
+
+def covered(actor: Actor, kind: Kind, key: Key, decision: Decision) -> Doc:
+    """One object, as far as the decision covers it. Raises Forbidden, NotFound."""
     doc: Doc = existing(kind, key).doc
+    if not decision.covers(doc):
+        authz.refuse(actor, attributes(kind, "get", key), ONLY_DELETING)
     return doc
 
 
@@ -338,7 +345,12 @@ def _is_change(write: Write) -> bool:
 
 def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, decision: Decision,
             old: Doc | None, new: Doc) -> None:  # fmt: skip
-    """A right that is limited to some fields allows no other change; what rules add to ``new`` is the hub's."""
+    """A right that is limited to some fields, or to objects that are being deleted, allows no other change.
+
+    What rules add to ``new`` is the hub's.
+    """
+    if not decision.covers(old or new):
+        raise authz.forbidden(actor, attributes(kind, verb, key, subresource), ONLY_DELETING)
     if decision.fields is None:
         return
     for path in steps.changed_paths("", old or {}, new):

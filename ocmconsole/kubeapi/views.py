@@ -145,7 +145,7 @@ def _unsupported(call: Call) -> errors.BadRequest | errors.MethodNotAllowed:
 def _get(call: Call) -> HttpResponseBase:
     kind = call.served.kind
     paging.require_reached(requestinfo.resource_version(call.request.query_params))
-    return answers.object_(call, verbs.existing(kind, call.key).doc)
+    return answers.object_(call, verbs.covered(call.actor, kind, call.key, call.decision))
 
 
 def _list(call: Call) -> HttpResponseBase:
@@ -161,13 +161,14 @@ def _list(call: Call) -> HttpResponseBase:
         name=options.fields.pinned("metadata.name"),
         after=after,
         limit=options.limit,
+        deleting=scope.deleting,
     )
     metadata: Doc = {"resourceVersion": str(revision or page.revision)}
     if page.last is not None:
         metadata["continue"] = paging.token(page.last, revision or page.revision)
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
-    everything = options.labels.is_empty and not options.fields.terms
+    everything = options.labels.is_empty and not options.fields.terms and not scope.deleting
     if everything and not call.answer.shape and call.answer.media == "json" and call.served.version is kind.storage:
         return _list_of_texts(call, metadata, page.texts)
     docs = [orjson.loads(text) for text in page.texts]

@@ -43,11 +43,15 @@ class Scope:
     options: ListOptions
     shape: str = ""
     include_object: str = "Metadata"
+    # The right to read reaches only what is being deleted (authz.Decision).
+    deleting: bool = False
 
     def sees(self, doc: Doc) -> bool:
         """``doc`` is in the stored version."""
         metadata = doc["metadata"]
         if self.namespace and metadata.get("namespace") != self.namespace:
+            return False
+        if self.deleting and not metadata.get("deletionTimestamp"):
             return False
         if not self.options.labels.matches(metadata.get("labels") or {}):
             return False
@@ -73,7 +77,13 @@ State = Callable[[Scope], tuple[int, list[str]]]
 def stored(scope: Scope) -> tuple[int, list[str]]:
     """The present state of a stored kind: its revision, and the texts that may be seen."""
     name = scope.options.fields.pinned("metadata.name")
-    page = rows.page(scope.served.kind, namespace=scope.namespace, selector=scope.options.labels, name=name)
+    page = rows.page(
+        scope.served.kind,
+        namespace=scope.namespace,
+        selector=scope.options.labels,
+        name=name,
+        deleting=scope.deleting,
+    )
     return page.revision, page.texts
 
 

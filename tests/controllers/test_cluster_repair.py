@@ -164,15 +164,15 @@ def test_a_condition_that_somebody_rewrites_is_put_right(c1: str) -> None:
 # ---------------------------------------------------------------- sent away
 
 
-@pytest.mark.contract("H7", "K8")
+@pytest.mark.contract("H7", "K8", "D20")
 def test_works_that_linger_keep_their_right_and_nothing_else(c1: str) -> None:
-    make.work(c1)
+    make.work(c1, finalizers=["example.com/hold"])
     make.accept(c1, accepts=False)
     make.settle()
     said = make.condition(make.stored(c1).doc, "HubAcceptedManagedCluster")
     assert said == ("False", "HubClusterAdminDenied", "Denied by hub cluster admin")
     assert found(kinds.ROLE_BINDING, c1, WORK)["metadata"]["deletionTimestamp"]
-    assert may_work()
+    assert not may_work()
     assert not may_beat()
     assert not may("update", "managedclusters", GROUP)
     assert not may("patch", "managedclusters/status", GROUP)
@@ -180,6 +180,8 @@ def test_works_that_linger_keep_their_right_and_nothing_else(c1: str) -> None:
     assert may("get", "managedclusters", GROUP)
     assert found(MANIFEST_WORK, c1, "work")
     verbs.delete(make.ADMIN, MANIFEST_WORK, Key(c1, "work"))
+    assert may_work()
+    make.let_go(MANIFEST_WORK, "work", namespace=c1)
     make.settle()
     assert verbs.find(kinds.ROLE_BINDING, Key(c1, WORK)) is None
     assert not may_work()

@@ -281,14 +281,13 @@ def burden() -> None:
 
 
 @every_availability
-@pytest.mark.contract("H29", "H41", "H40")
+@pytest.mark.contract("H29", "H41", "H40", "D20")
 def test_accepted_with_works_and_addons_that_must_finish(before: set[str], available: str) -> None:
     left = joined(available)
     burden()
     remove()
     assert status_of("Deleting") == "False"
-    rights = agent_may()
-    assert rights == [False, False, False, False, False, False, False, True, True]
+    assert not any(agent_may())  # no work is being deleted yet, and nothing else is left to the agent
     held = {f"{kind.resource} c1/{name}" for kind, names in _waiting() for name in names}
     role_binding = {f"rolebindings.{roles.RBAC} c1/{WORKS}"}
     cluster = {f"managedclusters.{GROUP} c1"}

@@ -39,7 +39,9 @@ OF_THE_DOOR = {"door", "credential", "address", "user_agent", "request_id", "tim
 # Bookkeeping of each write: who wrote which field with which tool, and as which revision.
 OF_THE_WRITE = {"managedFields", "resourceVersion", "resource_version"}
 # Random by nature; that there is one must be equal.
-RANDOM = {"certificate_fingerprint", "key_fingerprint", "fingerprint", "serial", "renew_time", "skew", "request"}
+RANDOM = {
+    "certificate_fingerprint", "key_fingerprint", "fingerprint", "serial", "renew_time", "skew", "request", "line", "lines",
+}  # fmt: skip
 # What a person had before his eyes when he decided. A page and a command look at it; kubectl shows none.
 EVIDENCE = "managedcluster:evidence"
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
