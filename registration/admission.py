@@ -11,7 +11,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
 from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi import admission, authz, errors, rows, times
-from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.kubeapi.actor import MASTERS, OWN_PREFIX
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
@@ -81,12 +81,12 @@ def request_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 
 def _request_causes(spec: Doc) -> list[Cause]:
+    """RSA keys have 2,048 to 8,192 bits: another is not even stored."""
     try:
-        pem = request_pem({"spec": spec})
-        ca.parse_request(pem)
+        flaw = ca.parse_request(request_pem({"spec": spec})).size_flaw
     except ValueError as error:
-        return [errors.invalid("spec.request", f'"{spec.get("request") or ""}"'[:200], str(error))]
-    return []
+        flaw = str(error)
+    return [errors.invalid("spec.request", f'"{spec.get("request") or ""}"'[:200], flaw)] if flaw else []
 
 
 def _usage_causes(spec: Doc) -> list[Cause]:
@@ -128,6 +128,17 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
         name = new["metadata"]["name"]
         text = f"use of {identity.SIGNER} signer with {MASTERS} group is not allowed"
         raise forbidden(name, text)
+
+
+@admission.checks(CSR)
+def names_of_the_hub_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """D24: nobody gets a certificate for a name of the hub's own parts."""
+    if old is not None or new["spec"]["signerName"] != identity.SIGNER:
+        return
+    request = ca.parse_request(request_pem(new))
+    if own := [each for each in (request.common_name, *request.organizations) if each.startswith(OWN_PREFIX)]:
+        text = f"use of {identity.SIGNER} signer with {own[0]}, a name of the hub itself, is not allowed"
+        raise forbidden(new["metadata"]["name"], text)
 
 
 @admission.checks(CSR)

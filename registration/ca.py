@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.types import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ocmconsole.corekinds import home as files
+from ocmconsole.kubeapi.actor import OWN_PREFIX
 from registration import certificates
 from registration.certificates import Certificate, Request, Roots, parse_certificate, parse_request, trusted_client
 
@@ -83,10 +84,11 @@ class Authority:
             raise ValueError("the request is not signed by the key it carries")
         if not request.common_name:
             raise ValueError("the request has no common name")
+        _check_names(request.common_name, *request.organizations)
         if MASTERS in request.organizations:  # W24
             raise ValueError(f"the group {MASTERS} is not given to a certificate request")
         if not request.key_is_strong:
-            raise ValueError(f"a key of type {request.key_text} is not signed")
+            raise ValueError(request.size_flaw or f"a key of type {request.key_text} is not signed")
         with certificates.readable("certificate request"):
             leaf = self._issue(csr.subject, csr.public_key(), _client_extensions(usages), lifetime, now)
         if leaf.subject.public_bytes() != csr.subject.public_bytes():
@@ -101,6 +103,7 @@ class Authority:
             raise ValueError(f"a common name has 1 to {LONGEST_COMMON_NAME} bytes")
         if any(not name or certificates.CONTROL.search(name) for name in (common_name, *organizations)):
             raise ValueError("a name is empty or holds control characters")
+        _check_names(common_name, *organizations)
         groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
         subject = x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
         key = ec.generate_private_key(ec.SECP256R1())
@@ -167,6 +170,9 @@ def _check_authority(chain: tuple[x509.Certificate, ...], key: CertificateIssuer
     issuing = chain[0]
     if issuing.public_key() != key.public_key():
         raise AuthorityError("ca.key is not the key of the first certificate in ca.crt")
+    for item in chain:
+        if flaw := certificates.size_flaw(item.public_key()):
+            raise AuthorityError(f"a key in ca.crt, of {item.subject.rfc4514_string()}, is refused: {flaw}")
     if not certificates.may_issue(issuing):
         raise AuthorityError("the first certificate in ca.crt is not a CA that may sign certificates")
     if not certificates.lives(issuing, now):
@@ -258,6 +264,12 @@ def _check_usages(usages: Sequence[str]) -> None:
         raise ValueError(f"the usages do not include {CLIENT_AUTH}")
     if extra := sorted(set(usages) - {CLIENT_AUTH, *KEY_USAGES}):
         raise ValueError(f"a client certificate is not signed for {', '.join(extra)}")
+
+
+def _check_names(*names: str) -> None:
+    """D24: the names of the hub's own parts are no client's."""
+    if own := [name for name in names if name.startswith(OWN_PREFIX)]:
+        raise ValueError(f"{own[0]} is a name of the hub itself; nothing is signed for it")
 
 
 def _client_extensions(usages: Sequence[str]) -> list[tuple[x509.ExtensionType, bool]]:

@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LARGEST_REQUEST = 64 * 1024
-SMALLEST_RSA = 2048
+# Bits of an RSA modulus: smaller ones can be factored, larger ones cost each check of a signature too much (Go's own limit).
+SMALLEST_RSA, LARGEST_RSA = 2048, 8192
 CURVES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 PEM_START = re.compile(rb"-----BEGIN ([^\r\n-]*)-----")
@@ -54,6 +55,8 @@ class Request:
     key_fingerprint: str
     key_is_strong: bool
     signature_valid: bool
+    # Why the size of the key is refused, or "".
+    size_flaw: str = ""
 
     @property
     def alternative_names(self) -> tuple[str, ...]:
@@ -78,7 +81,8 @@ def parse_request(pem: bytes) -> Request:
             key_text=key_text(key),
             key_fingerprint=_key_fingerprint(key),
             key_is_strong=is_strong(key),
-            signature_valid=csr.is_signature_valid,
+            signature_valid=not size_flaw(key) and csr.is_signature_valid,
+            size_flaw=size_flaw(key),
         )
 
 
@@ -195,6 +199,8 @@ def _anchors(roots: Roots) -> tuple[tuple[Literal["hub", "other"], x509.Certific
         for anchor in (*hub, *others):
             if not may_issue(anchor):
                 raise ValueError(f"{anchor.subject.rfc4514_string()} is not a CA")
+            if flaw := size_flaw(anchor.public_key()):
+                raise ValueError(f"the key of {anchor.subject.rfc4514_string()} is refused: {flaw}")
     return (*(("hub", anchor) for anchor in hub), *(("other", anchor) for anchor in others))
 
 
@@ -215,6 +221,8 @@ def trusted_client(
         raise ValueError("the certificate is not for client authentication")
     if any(item.critical and isinstance(item.value, x509.UnrecognizedExtension) for item in leaf.extensions):
         raise ValueError("the certificate has a critical extension that the hub does not know")
+    if flaw := size_flaw(leaf.public_key()):
+        raise ValueError(flaw)
     for issuer, anchor in roots.anchors:
         if lives(anchor, now) and is_issued_by(leaf, anchor):
             return certificate, issuer
@@ -301,12 +309,19 @@ def _key_fingerprint(key: CertificatePublicKeyTypes) -> str:
 
 
 def is_strong(key: CertificatePublicKeyTypes) -> bool:
-    """K12: RSA from 2048 bits on, the curves of NIST, Ed25519; nothing else gets a certificate."""
+    """K12: RSA of 2,048 to 8,192 bits, the curves of NIST, Ed25519; nothing else gets a certificate."""
     if isinstance(key, rsa.RSAPublicKey):
-        return key.key_size >= SMALLEST_RSA
+        return not size_flaw(key)
     if isinstance(key, ec.EllipticCurvePublicKey):
         return key.curve.name in CURVES
     return isinstance(key, ed25519.Ed25519PublicKey)
+
+
+def size_flaw(key: CertificatePublicKeyTypes) -> str:
+    """Why an RSA key of this size is neither signed nor trusted, or ""."""
+    if isinstance(key, rsa.RSAPublicKey) and not SMALLEST_RSA <= key.key_size <= LARGEST_RSA:
+        return f"a key of type {key_text(key)} is neither signed nor trusted: RSA keys have {SMALLEST_RSA} to {LARGEST_RSA} bits"
+    return ""
 
 
 def key_text(key: CertificatePublicKeyTypes) -> str:

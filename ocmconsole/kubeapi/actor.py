@@ -10,6 +10,8 @@ MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = "system:anonymous"
+# The hub's own parts, which act without a credential (D24).
+OWN_PREFIX = "system:ocmconsole:"
 
 
 class Door(StrEnum):
@@ -61,7 +63,7 @@ class Actor:
     @classmethod
     def controller(cls, name: str) -> Actor:
         """The hub's own hand: ``system:ocmconsole:<name>``."""
-        return cls(user=f"system:ocmconsole:{name}", groups=(MASTERS, AUTHENTICATED), door=Door.CONTROLLER)
+        return cls(user=f"{OWN_PREFIX}{name}", groups=(MASTERS, AUTHENTICATED), door=Door.CONTROLLER)
 
     @classmethod
     def anonymous(cls) -> Actor:
