@@ -80,6 +80,8 @@ class Authority:
         csr = certificates.load_request(csr_pem)
         request = parse_request(csr_pem)
         _check_usages(usages)
+        if request.size_flaw:
+            raise ValueError(request.size_flaw)
         if not request.signature_valid:
             raise ValueError("the request is not signed by the key it carries")
         if not request.common_name:
@@ -88,7 +90,7 @@ class Authority:
         if MASTERS in request.organizations:  # W24
             raise ValueError(f"the group {MASTERS} is not given to a certificate request")
         if not request.key_is_strong:
-            raise ValueError(request.size_flaw or f"a key of type {request.key_text} is not signed")
+            raise ValueError(f"a key of type {request.key_text} is not signed")
         with certificates.readable("certificate request"):
             leaf = self._issue(csr.subject, csr.public_key(), _client_extensions(usages), lifetime, now)
         if leaf.subject.public_bytes() != csr.subject.public_bytes():

@@ -255,6 +255,8 @@ def _unsignable(doc: Doc) -> str:
     if "client auth" not in usages or not usages <= identity.AGENT_USAGES:
         return f"invalid usage for client certificate: {', '.join(sorted(usages))}"
     request = ca.parse_request(request_pem(doc))
+    if request.size_flaw:  # from before such sizes were refused
+        return request.size_flaw
     if not request.signature_valid:
         return "the request is not signed by the key it carries"
     if get_user_model().objects.filter(username=request.common_name).exists():

@@ -242,7 +242,7 @@ def test_the_name_of_a_namespace_with_a_binding_is_not_given() -> None:
 @pytest.mark.contract("K12", "H35", "H37")
 @pytest.mark.parametrize("what", ["server auth", "alternative names", "units", "weak", "repeated"])
 def test_an_unusual_request_waits_for_a_person(what: str) -> None:
-    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.asymmetric import ec
 
     group = "system:open-cluster-management:c1"
     plain = (f"{group}:agent", [group])
@@ -250,7 +250,7 @@ def test_an_unusual_request_waits_for_a_person(what: str) -> None:
         "server auth": lambda: requests.pem(*plain),
         "alternative names": lambda: requests.pem(*plain, dns=["hub.example.com"]),
         "units": lambda: requests.pem(*plain, units=["ops"]),
-        "weak": lambda: requests.pem(*plain, key=rsa.generate_private_key(65537, 1024)),  # noqa: S505 - that is the point
+        "weak": lambda: requests.pem(*plain, key=ec.generate_private_key(ec.SECP256K1())),
         "repeated": lambda: requests.pem(plain[0], [group, group]),
     }[what]()
     make.cluster("c1", by=OTHER)

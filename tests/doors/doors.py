@@ -127,7 +127,7 @@ class AdminAction:
         row = next((row for row in shown.response.context["cl"].result_list if row.name == waiting.name), None)
         if row is None:
             raise Refused("the list does not show the cluster")
-        form = next(form for form in shown.forms if "_selected_action" in form.fields)
+        form = next(form for form in shown.forms if "select_across" in form.fields)
         browser.send(form, action=action, _selected_action=row.pk)
 
 
