@@ -60,6 +60,7 @@ def ensure() -> None:
     """Bring home and database to where a hub can serve."""
     home = settings.OCMCONSOLE_HOME
     ca.ensure(home, serving_names())
+    client_cas()
     defaults.ensure(CONTROLLER)
     _ensure_registration_objects()
     for name in SELECTORS:
@@ -75,8 +76,15 @@ def serving_names() -> list[str]:
 
 
 def client_cas() -> bytes:
-    """Further CAs, as PEM, whose client certificates the TLS listener lets through."""
-    return Path(settings.OCMCONSOLE_CLIENT_CA_FILE).read_bytes() if settings.OCMCONSOLE_CLIENT_CA_FILE else b""
+    """Further CAs, as PEM, whose client certificates the TLS listener lets through. Raises AuthorityError."""
+    if not (path := settings.OCMCONSOLE_CLIENT_CA_FILE):
+        return b""
+    try:
+        others = Path(path).read_bytes()
+        _ = ca.Roots(hub=(settings.OCMCONSOLE_HOME / "ca.crt").read_bytes(), others=others).anchors
+    except (OSError, ValueError) as error:
+        raise ca.AuthorityError(f"OCMCONSOLE_CLIENT_CA_FILE={path}: {error}") from error
+    return others
 
 
 def shown_home() -> str:

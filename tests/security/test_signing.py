@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 from django.conf import settings
 
-from registration import ca, certificates, identity
+from registration import ca, certificates, foundation, identity
 from tests import requests
 from tests.security.callers import REQUESTS, holder
 
@@ -95,6 +95,16 @@ def test_a_bundle_of_client_cas_with_such_a_key_is_refused() -> None:
     hub = authority(ec.generate_private_key(ec.SECP256R1()))
     with pytest.raises(ValueError, match="the key of CN=brought is refused: a key of type RSA 1024"):
         _ = ca.Roots(hub=hub, others=authority(SMALL)).anchors
+
+
+def test_serve_says_so_in_one_sentence_and_does_not_start(tmp_path: Path, settings: Any) -> None:
+    bundle = tmp_path / "others.pem"
+    bundle.write_bytes(authority(SMALL))
+    settings.OCMCONSOLE_CLIENT_CA_FILE = str(bundle)
+    with pytest.raises(
+        ca.AuthorityError, match=f"OCMCONSOLE_CLIENT_CA_FILE={bundle}: .* is neither signed nor trusted"
+    ):
+        foundation.ensure()
 
 
 # ---------------------------------------------------------------- names of the hub itself

@@ -7,11 +7,11 @@ from typing import Any
 import uvloop
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole import embedded, serving
 from ocmconsole.kubeapi import probes
-from registration import foundation
+from registration import ca, foundation
 
 
 class Command(BaseCommand):
@@ -20,7 +20,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0)
-        foundation.ensure()
+        try:
+            foundation.ensure()
+        except ca.AuthorityError as error:
+            raise CommandError(str(error)) from error
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
             workers.start()
