@@ -112,7 +112,7 @@ def _prepared(writes: Sequence[Write]) -> _Prepared:
     return _Prepared(writes, controllers.caused_by(writes), now)
 
 
-def _write(prepared: _Prepared, records: Iterable[Callable[[], models.Model]]) -> int:
+def _write(prepared: _Prepared, records: Iterable[Record]) -> int:
     writes, work, now = prepared
     last = _take(len(writes))
     with writing():

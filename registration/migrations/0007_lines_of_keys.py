@@ -125,6 +125,22 @@ def _store(apps: Any, cluster: str, groups: list[Group]) -> None:
             if not is_open and each.revoked_at is None and each.not_after > now:
                 each.revoked_at, each.revoked_by, each.revocation_reason = now, UPGRADE, REPLACED
                 each.save(update_fields=["revoked_at", "revoked_by", "revocation_reason"])
+    _show(apps, cluster, now)
+
+
+def _show(apps: Any, cluster: str, now: Any) -> None:
+    """What clusters show of a certificate is the newest that is valid, as ``IssuedCertificate.save`` keeps it."""
+    rows = apps.get_model("registration", "IssuedCertificate").objects.filter(cluster=cluster)
+    newest = rows.filter(revoked_at=None, not_after__gt=now).order_by("-not_before", "-not_after", "pk").first()
+    if newest is not None:
+        apps.get_model("clusters", "ClusterFacts").objects.filter(cluster=cluster).update(
+            certificate_fingerprint=newest.pk,
+            certificate_not_before=newest.not_before,
+            certificate_not_after=newest.not_after,
+            certificate_revoked_at=None,
+            certificate_revoked_by="",
+            certificate_revocation_reason="",
+        )
 
 
 class Migration(migrations.Migration):
@@ -132,6 +148,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('registration', '0006_policies'),
         ('kubeapi', '0004_bulk_jobs'),
+        ('clusters', '0006_revoked_certificates'),
     ]
 
     operations = [
