@@ -84,7 +84,10 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """``certificates`` are those that are neither expired nor revoked, ``cleanup_left`` as in ``cleanup.left_at``. ``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone."""
+    """``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone.
+
+    ``certificates`` are those that are neither expired nor revoked, ``cleanup_left`` as in ``cleanup.left_at``.
+    """
 
     has_begun: bool
     since: datetime | None

@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LARGEST_REQUEST = 64 * 1024
-# Bits of an RSA modulus: smaller ones can be factored, larger ones cost each check of a signature too much (Go's own limit).
+# Bits of an RSA modulus: smaller ones can be factored, larger ones cost too much at each check of a signature (Go's
+# own limit).
 SMALLEST_RSA, LARGEST_RSA = 2048, 8192
 CURVES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -320,7 +321,8 @@ def is_strong(key: CertificatePublicKeyTypes) -> bool:
 def size_flaw(key: CertificatePublicKeyTypes) -> str:
     """Why an RSA key of this size is neither signed nor trusted, or ""."""
     if isinstance(key, rsa.RSAPublicKey) and not SMALLEST_RSA <= key.key_size <= LARGEST_RSA:
-        return f"a key of type {key_text(key)} is neither signed nor trusted: RSA keys have {SMALLEST_RSA} to {LARGEST_RSA} bits"
+        sizes = f"RSA keys have {SMALLEST_RSA} to {LARGEST_RSA} bits"
+        return f"a key of type {key_text(key)} is neither signed nor trusted: {sizes}"
     return ""
 
 

@@ -1,7 +1,7 @@
 """Sending a cluster away with all that its agents hold, and whether somebody may end a certificate.
 
-Called by pages, and by the services of clusters through ``clusters.departure``; each part is an act of ``services`` with
-its own audit entry.
+Called by pages, and by the services of clusters through ``clusters.departure``; each part is an act of ``services``
+with its own audit entry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which client certificates the hub honours: those in the register of issued certificates that nobody has revoked.
 
-Invariant: the register is read for each request, by primary key, so a revocation counts in every process from the end of
-its transaction on. Called by ``credentials``.
+Invariant: the register is read for each request, by primary key, so a revocation counts in every process from the end
+of its transaction on. Called by ``credentials``.
 """
 
 from __future__ import annotations

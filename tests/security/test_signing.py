@@ -87,7 +87,7 @@ def test_a_ca_that_is_brought_along_with_such_a_key_is_refused(tmp_path: Path) -
     (tmp_path / "ca.key").write_bytes(
         SMALL.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
-    with pytest.raises(ca.AuthorityError, match="a key in ca.crt, of CN=brought, is refused: a key of type RSA 1024"):
+    with pytest.raises(ca.AuthorityError, match=r"a key in ca\.crt, of CN=brought, is refused: a key of type RSA 1024"):
         ca.load(tmp_path)
 
 
