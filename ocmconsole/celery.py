@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from celery import Celery
+from celery.signals import worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
 
@@ -30,6 +31,8 @@ def configure(sender: Celery, **_: object) -> None:
     sender.conf.update(
         broker_url=settings.OCMCONSOLE_REDIS_URL or "memory://",
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,  # as long as Redis is away; embedded.Standby works meanwhile
+        broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 5, "socket_keepalive": True},
         task_ignore_result=True,
         task_acks_late=False,
         worker_prefetch_multiplier=1,
@@ -37,6 +40,14 @@ def configure(sender: Celery, **_: object) -> None:
         beat_schedule=BEAT,
         timezone="UTC",
     )
+
+
+@worker_init.connect
+def stand_by(**_: object) -> None:
+    """Before the worker connects to its broker, which may be away already."""
+    from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
+
+    Standby().start()
 
 
 app.autodiscover_tasks()

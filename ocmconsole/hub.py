@@ -22,7 +22,7 @@ from django.views.decorators.http import require_GET
 from clusters import health
 from clusters.models import FleetMinute, Serving
 from ocmconsole import checkup
-from ocmconsole.kubeapi import changes, metrics, workqueue
+from ocmconsole.kubeapi import broker, changes, metrics, workqueue
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
 from ocmconsole.kubeapi.session import actor_of
@@ -69,13 +69,12 @@ def _reconcilers(now: datetime) -> Iterator[str]:
 
 
 def _made_of() -> list[tuple[str, str]]:
-    redis = settings.OCMCONSOLE_REDIS_URL
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB
     return [
         ("API", settings.OCMCONSOLE_API_URL),
         ("Console", settings.OCMCONSOLE_CONSOLE_URL),
         ("Database", {"postgresql": "PostgreSQL", "sqlite": "SQLite"}.get(connection.vendor, connection.vendor)),
-        ("Redis", "in use" if redis else "none: one process does it all"),
+        ("Redis", _redis()),
         ("Reconcilers", settings.OCMCONSOLE_CONTROLLERS),
         (
             "Certificates",
@@ -84,6 +83,12 @@ def _made_of() -> list[tuple[str, str]]:
         ("Memory", f"{memory:,} MiB at most, in this process"),
         ("Python", f"{platform.python_version()}, Django {django.get_version()}"),
     ]
+
+
+def _redis() -> str:
+    if not settings.OCMCONSOLE_REDIS_URL:
+        return "none: one process does it all"
+    return "away: the hub goes on without it" if broker.breaker.is_open else "in use"
 
 
 def _log() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from ocmconsole import intake, logs
+from ocmconsole.kubeapi import broker
 from ocmconsole.readers import (
     address,
     choice,
@@ -199,7 +200,11 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
 
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": OCMCONSOLE_REDIS_URL}
+    "default": {
+        "BACKEND": "ocmconsole.caching.SteadyCache",
+        "LOCATION": OCMCONSOLE_REDIS_URL,
+        "OPTIONS": broker.OPTIONS,
+    }
     if OCMCONSOLE_REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }

@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import orjson
-import redis
 import redis.asyncio
 from django.conf import settings
 from django.db import Error as DatabaseFailure
@@ -27,7 +26,7 @@ from django.db import close_old_connections, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import broker, kinds
 from ocmconsole.kubeapi.models import Change, Compaction, Revision
 from ocmconsole.kubeapi.notifier import Notifier
 
@@ -118,12 +117,7 @@ def wake(resources: set[str]) -> None:
         _others.ask()
 
 
-@cache
-def _redis() -> redis.Redis:
-    return redis.Redis.from_url(settings.OCMCONSOLE_REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
-
-
-_others = Notifier("wake", lambda: _redis().publish(CHANNEL, b""))
+_others = Notifier("wake", lambda: broker.publish(CHANNEL))
 
 
 # ---------------------------------------------------------------- fan-out
@@ -209,7 +203,7 @@ class Tail:
             while True:
                 await self._catch_up()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), POLL_SECONDS)
+                    await asyncio.wait_for(self._woken.wait(), POLL_SECONDS / 2 if _is_deaf() else POLL_SECONDS)
                 self._woken.clear()
         finally:
             _wakers.discard(self._wake)
@@ -268,7 +262,9 @@ class Tail:
 
     async def _follow_redis(self) -> None:
         """Other processes' commits; when Redis is away the poll is the floor."""
-        client = redis.asyncio.Redis.from_url(settings.OCMCONSOLE_REDIS_URL)
+        client = redis.asyncio.Redis.from_url(
+            settings.OCMCONSOLE_REDIS_URL, socket_connect_timeout=broker.SECONDS, socket_keepalive=True
+        )
         while True:
             try:
                 async with client.pubsub() as channel:
@@ -277,6 +273,11 @@ class Tail:
                         self._woken.set()
             except redis.RedisError:
                 await asyncio.sleep(POLL_SECONDS)
+
+
+def _is_deaf() -> bool:
+    """Redis is there to tell of other processes' commits, and is away: a poll must find them within a second."""
+    return bool(settings.OCMCONSOLE_REDIS_URL) and broker.breaker.is_open
 
 
 _tails: WeakKeyDictionary[asyncio.AbstractEventLoop, Tail] = WeakKeyDictionary()

@@ -277,6 +277,16 @@ class WorkItem(models.Model):
         return Key(self.namespace, self.name)
 
 
+class Pulse(models.Model):
+    """When a process of the hub last said that it is alive; one row for each role that others need."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    seen = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.seen:%Y-%m-%d %H:%M:%S}"
+
+
 class BulkJob(models.Model):
     """An act on many objects that a person asked for, with what his request told of him (console 4.12)."""
 

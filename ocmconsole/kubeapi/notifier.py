@@ -12,9 +12,11 @@ import os
 import threading
 from collections.abc import Callable
 
+from ocmconsole.kubeapi import broker
+
 log = logging.getLogger(__name__)
 
-LAST_SECONDS = 1.0  # what a command that is done may still wait for its own tidings to leave
+LAST_SECONDS = 0.2  # what a command that is done may still wait for its own tidings to leave
 
 
 class Notifier:
@@ -43,6 +45,8 @@ class Notifier:
             self._wanted.clear()
             try:
                 self.tell()
+            except broker.AwayError:
+                pass  # said when it was found
             except Exception:
                 log.warning("%s told nobody; others follow by polling", self.name, exc_info=True)
             if not self._wanted.is_set():

@@ -21,7 +21,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from ocmconsole.kubeapi import changes, outages, space
+from ocmconsole.kubeapi import broker, changes, outages, space
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,8 @@ class Answer(NamedTuple):
 
 
 _checks: list[Check] = [Check("disk", space.trouble, needs_database=False, has_grace=False)]
+if settings.OCMCONSOLE_REDIS_URL:
+    _checks.append(Check("redis", broker.trouble, needs_database=False, has_grace=False))
 
 
 def register(name: str, look: Look, *, needs_database: bool = True, has_grace: bool = False) -> None:

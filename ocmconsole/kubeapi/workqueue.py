@@ -18,9 +18,9 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
 
-from ocmconsole.kubeapi import controllers, errors, probes
+from ocmconsole.kubeapi import broker, controllers, errors, probes
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import WorkItem
+from ocmconsole.kubeapi.models import Pulse, WorkItem
 from ocmconsole.kubeapi.notifier import Notifier
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ QUIET_TRIES = 5  # lost races of one item that are nothing to speak of
 FIRST_RETRY = timedelta(milliseconds=50)
 LONGEST_RETRY = timedelta(minutes=5)
 LONGEST_PAUSE = 1.0  # seconds
+PULSE = timedelta(seconds=5)  # how often a worker says that it is alive
+WORKER = "worker"
 LONGEST_DELAY = timedelta(seconds=30)  # of work that is due: then nobody works
 
 # Another writer was first, or what the reconciler was about to write has gone or come: it looks again.
@@ -66,7 +68,12 @@ def poke() -> None:
         _workers.ask()
 
 
-_workers = Notifier("poke", lambda: current_app.send_task(DRAIN, retry=False, ignore_result=True))
+def _poke_celery() -> None:
+    broker.require()
+    current_app.send_task(DRAIN, retry=False, ignore_result=True)
+
+
+_workers = Notifier("poke", _poke_celery)
 
 
 def drain(limit: int = 0, *, only: Collection[str] = ()) -> int:
@@ -108,8 +115,19 @@ def next_due() -> datetime | None:
     return free.order_by("due").values_list("due", flat=True).first()
 
 
+def say_alive() -> None:
+    """By a Celery worker, each second; a row is written when it is needed."""
+    now = timezone.now()
+    if not Pulse.objects.filter(name=WORKER, seen__gt=now - PULSE).exists():
+        Pulse.objects.update_or_create(name=WORKER, defaults={"seen": now})
+
+
 def trouble(now: datetime) -> str:
     """Why work is not done, in words; empty when what is due is done in time."""
+    if settings.OCMCONSOLE_CONTROLLERS == "celery":
+        seen = Pulse.objects.filter(name=WORKER).values_list("seen", flat=True).first()
+        if seen is None or now - seen > LONGEST_DELAY:
+            return "no worker is alive" if seen is None else f"no worker is alive since {seen:%d %b, %H:%M:%S} UTC"
     late = WorkItem.objects.filter(due__lt=now - LONGEST_DELAY).count()
     return f"{late:,} pieces of work are overdue by more than {LONGEST_DELAY.seconds} s" if late else ""
 

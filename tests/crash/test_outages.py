@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+import redis
 
 from tests import hub as hubs
 from tests import servers
@@ -222,8 +224,10 @@ def test_a_frozen_postgresql_is_seen_and_said_and_over_when_it_is_over(
         pytest.skip("PostgreSQL's")
     with ExitStack() as stack:
         url = stack.enter_context(servers.postgres())  # of its own: others use the one of the run
-        redis = stack.enter_context(servers.redis_server())
-        hub = stack.enter_context(hubs.serve(tmp_path_factory.mktemp("hub"), database_url=url, redis_url=f"{redis}/0"))
+        redis_url = stack.enter_context(servers.redis_server())
+        hub = stack.enter_context(
+            hubs.serve(tmp_path_factory.mktemp("hub"), database_url=url, redis_url=f"{redis_url}/0")
+        )
         admin = stack.enter_context(admin_of(hub))
         assert admin.get(SPACES).status_code == 200
         with frozen(url):
@@ -241,3 +245,96 @@ def test_a_frozen_postgresql_is_seen_and_said_and_over_when_it_is_over(
             assert (page.status_code, "The database does not answer" in page.text) == (503, True)
         until(lambda: admin.get("/readyz").text == "ok", "it is over")
         assert admin.post(SPACES, json=space("after")).status_code == 201
+
+
+# ---------------------------------------------------------------- Redis
+
+
+@contextmanager
+def second_server(hub: Hub) -> Iterator[Hub]:
+    """Of the same hub: home, database and Redis are shared."""
+    api, console = f"127.0.0.1:{servers.free_port()}", f"127.0.0.1:{servers.free_port()}"
+    environment = {**hub.environment, "OCMCONSOLE_API_ADDRESS": api, "OCMCONSOLE_CONSOLE_ADDRESS": console}
+    environment["OCMCONSOLE_API_URL"] = hub.api_url  # the name in the certificate that both serve
+    other = hubs.Hub(hub.home, f"https://{api}", f"http://{console}", environment)
+    other.start("server")
+    try:
+        yield other
+    finally:
+        other.stop("server")
+
+
+@contextmanager
+def frozen_redis(url: str) -> Iterator[None]:
+    with redis.Redis.from_url(url) as client:
+        number = client.info()["process_id"]
+    os.kill(number, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(number, signal.SIGCONT)
+
+
+def test_without_redis_people_sign_in_reconcilers_run_and_other_servers_watches_hear(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    if "TEST_DATABASE_URL" not in os.environ:
+        pytest.skip("there is no Redis beside SQLite")
+    with ExitStack() as stack:
+        database = servers.create_database(os.environ["TEST_DATABASE_URL"], "hub_without_redis")
+        first = stack.enter_context(ExitStack())
+        url = first.enter_context(servers.redis_server())
+        home = tmp_path_factory.mktemp("hub")
+        hub = stack.enter_context(hubs.serve(home, database_url=database, redis_url=f"{url}/0"))
+        other = stack.enter_context(second_server(hub))
+        admin = stack.enter_context(admin_of(hub))
+        watch = Watch(stack.enter_context(admin_of(other)))
+        until(lambda: admin.get("/readyz?verbose").text.count("[+]") >= 7, "everything is there")
+        _goes_on(hub, admin, watch, "there")
+
+        with frozen_redis(url):
+            until(lambda: "[-]redis failed: it does not answer" in admin.get("/readyz").text, "it is seen")
+            _goes_on(hub, admin, watch, "frozen")
+        first.close()
+        until(lambda: admin.get("/readyz/redis").status_code == 500, "it is seen")
+        _goes_on(hub, admin, watch, "dead")
+        # Nothing is left over that waits for Celery: the worker's own clock looks at leases too.
+        assert admin.get("/readyz/clock").text == "ok"
+        assert admin.get("/readyz/worker").text == "ok"
+
+        stack.enter_context(servers.redis_server(url))
+        until(lambda: admin.get("/readyz").text == "ok", "it is back")
+        _goes_on(hub, admin, watch, "back")
+
+
+class Watch:
+    """Names of namespaces as another server tells of them, from now on."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.heard: dict[str, float] = {}
+        since = client.get(SPACES).json()["metadata"]["resourceVersion"]
+        self._opened = threading.Event()
+        threading.Thread(target=self._follow, args=(client, since), daemon=True).start()
+        assert self._opened.wait(LEAST_WAIT)
+
+    def _follow(self, client: httpx.Client, since: str) -> None:
+        query = {"watch": "true", "resourceVersion": since}
+        with suppress(httpx.HTTPError), client.stream("GET", SPACES, params=query, timeout=None) as answer:
+            self._opened.set()
+            for line in answer.iter_lines():
+                event = json.loads(line)
+                self.heard[f"{event['type']} {event['object']['metadata']['name']}"] = time.monotonic()
+
+
+def _goes_on(hub: Hub, admin: httpx.Client, watch: Watch, name: str) -> None:
+    """A write, what other servers hear of it, what a reconciler does, and somebody who signs in."""
+    began = time.monotonic()
+    assert admin.post(SPACES, json=space(name)).status_code == 201
+    written = time.monotonic()
+    until(lambda: f"ADDED {name}" in watch.heard, "another server's watch hears of it")
+    print(f"{name}: written in {written - began:.3f} s, heard after {watch.heard[f'ADDED {name}'] - written:.3f} s")  # noqa: T201
+    assert admin.delete(f"{SPACES}/{name}").status_code == 200
+    took = until(lambda: f"DELETED {name}" in watch.heard, "a reconciler empties it")
+    began = time.monotonic()
+    assert signs_in(hub)
+    print(f"{name}: reconciled after {took:.3f} s, signed in within {time.monotonic() - began:.3f} s")  # noqa: T201

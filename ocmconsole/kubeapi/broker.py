@@ -1,0 +1,87 @@
+"""Redis, which may be away: no call waits longer than ``SECONDS``, and for a while after a failure none is made.
+
+Redis carries wake-ups, pokes and counters of attempts; what matters is in the database too. Used by ``changes``,
+``workqueue``, ``probes``, ``ocmconsole.caching`` and the worker's own clock (``ocmconsole.embedded``).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from time import monotonic
+from typing import Any
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+SECONDS = 0.2  # for a command, with opening the connection
+OPEN_SECONDS = 5.0  # how long nobody tries after a failure, unless a probe finds it well again
+# One half for opening the connection, one for the answer; the library would try three more times.
+OPTIONS: dict[str, Any] = {
+    "socket_connect_timeout": SECONDS / 2,
+    "socket_timeout": SECONDS / 2,
+    "retry": Retry(NoBackoff(), 0),
+}
+
+
+class AwayError(redis.RedisError):
+    """Known to be away: not tried."""
+
+
+class Breaker:
+    """Whether Redis is tried at all in this process."""
+
+    def __init__(self) -> None:
+        self._failed: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        failed = self._failed
+        return failed is not None and monotonic() - failed < OPEN_SECONDS
+
+    def failed(self) -> None:
+        self._failed = monotonic()
+
+    def worked(self) -> None:
+        self._failed = None
+
+
+breaker = Breaker()
+
+
+def require() -> None:
+    """Raises AwayError at once while Redis is known to be away."""
+    if breaker.is_open:
+        raise AwayError
+
+
+def answers() -> bool:
+    """Ask it, whatever is known; closes or opens the breaker."""
+    try:
+        _client(settings.OCMCONSOLE_REDIS_URL).ping()
+    except redis.RedisError:
+        breaker.failed()
+        return False
+    breaker.worked()
+    return True
+
+
+def publish(channel: str) -> None:
+    """An empty message. Raises RedisError."""
+    require()
+    try:
+        _client(settings.OCMCONSOLE_REDIS_URL).publish(channel, b"")
+    except redis.RedisError:
+        breaker.failed()
+        raise
+
+
+def trouble() -> str:
+    """The check ``redis``."""
+    return "" if answers() else "it does not answer"
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url, **OPTIONS)
