@@ -92,10 +92,11 @@ def _removing(cluster: ManagedCluster, status: Status, last_heard: datetime | No
         left = f" {found.left} object{'s' if found.left != 1 else ''} left in its namespace." if found.left else ""
         return replace(status, sentence=f"{since}{left}", why="The hub is at work; nothing holds it up.")
     for_ = f" for {span(now - held.since)}" if held.since else ""
-    finalizers = " and ".join(held.finalizers)
+    finalizers = f"finalizer{'s' if len(held.finalizers) > 1 else ''} {' and '.join(held.finalizers)}"
+    sentence = f"{since} It waits for {held.what}, held by the {finalizers}{for_}."
     return replace(
         status,
-        sentence=f"{since} It waits for {held.what}, which {finalizers} holds{for_}.",
+        sentence=sentence if held.is_inside else f"{since} The {finalizers} on the cluster itself holds it.",
         why=_why_held(cluster, held, last_heard, now),
         next=_step(cluster, held),
     )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
 
 SHOWN = 15
-WEEK = timedelta(days=7)
 # G25: an agent renews when between a fifth and a quarter of the life is left.
 WINDOW, LATEST = 0.25, 0.2
 WIDTH = 1000
@@ -134,7 +133,7 @@ def of_clusters() -> QuerySet[Any]:
 
 
 class Lane(StrEnum):
-    """``IN_USE``, ``REPLACED``, ``REMOVED``, ``OVER`` and ``REVOKED`` part all certificates; the others narrow them."""
+    """Each certificate is in exactly one lane; ``WEEK`` and ``MONTH`` narrow those in use."""
 
     IN_USE = ""
     ENDED = "ended"
@@ -149,16 +148,17 @@ class Lane(StrEnum):
 def lanes(now: datetime) -> dict[Lane, Q]:
     """Of rows of ``of_clusters``. Every page that counts certificates counts these."""
     standing, honoured = Q(revoked_at=None), Q(revoked_at=None, not_after__gt=now)
-    used = standing & Q(in_use=True, is_present=True)
+    counting = Q(in_use=True, is_present=True)
+    used = honoured & counting
     return {
         Lane.IN_USE: used,
-        Lane.ENDED: used & Q(not_after__lte=now),
-        Lane.WEEK: used & Q(not_after__gt=now, not_after__lte=now + WEEK),
-        Lane.MONTH: used & Q(not_after__gt=now, not_after__lte=now + credentials.SOON),
+        Lane.ENDED: standing & counting & Q(not_after__lte=now),
+        Lane.WEEK: used & Q(not_after__lte=now + credentials.WEEK),
+        Lane.MONTH: used & Q(not_after__lte=now + credentials.SOON),
         Lane.REPLACED: honoured & Q(in_use=False, is_present=True),
         Lane.REMOVED: honoured & Q(is_present=False),
         Lane.REVOKED: ~standing,
-        Lane.OVER: standing & Q(not_after__lte=now) & ~Q(in_use=True, is_present=True),
+        Lane.OVER: standing & Q(not_after__lte=now) & ~counting,
     }
 
 
@@ -171,7 +171,7 @@ def counts(rows: QuerySet[Any], now: datetime) -> dict[Lane, int]:
 
 def honoured(found: dict[Lane, int]) -> int:
     """How many of them open something now."""
-    return found[Lane.IN_USE] - found[Lane.ENDED] + found[Lane.REPLACED] + found[Lane.REMOVED]
+    return found[Lane.IN_USE] + found[Lane.REPLACED] + found[Lane.REMOVED]
 
 
 # ---------------------------------------------------------------- of one cluster

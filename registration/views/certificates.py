@@ -188,7 +188,7 @@ def authority(request: HttpRequest) -> HttpResponse:
         "lifetime": settings.OCMCONSOLE_CERT_LIFETIME.days,
         "is_external": settings.OCMCONSOLE_CSR_SIGNER == "external",
         "alive": issued.honoured(counts),
-        "in_use": counts[Lane.IN_USE] - counts[Lane.ENDED],
+        "in_use": counts[Lane.IN_USE],
         "replaced": counts[Lane.REPLACED],
         "removed": counts[Lane.REMOVED],
         "people": alive.filter(cluster="").order_by("not_after")[:REVOKED_SHOWN],

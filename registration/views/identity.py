@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 IDENTITY = "identity"
 
 
-@tab(IDENTITY, "Identity", "registration/identity.html")
+def _pending(cluster: Opened) -> int:
+    return len(issued.pending_of(cluster.name))
+
+
+@tab(IDENTITY, "Identity", "registration/identity.html", count=_pending)
 def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     lives = issued.of(cluster.name, cluster.now)
     wizard = opened.link("registration:add")
