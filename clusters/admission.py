@@ -21,7 +21,7 @@ from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.corekinds import rights, tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
 from ocmconsole.corekinds.models import Namespace
-from ocmconsole.kubeapi import admission, authz, errors, names, times
+from ocmconsole.kubeapi import admission, authz, callers, errors, names, times
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.values import shown
 
@@ -152,6 +152,17 @@ def _time(value: Any) -> datetime | None:
 
 
 # ---------------------------------------------------------------- shape
+
+
+@admission.checks(MANAGED_CLUSTER, subresource="status")
+def claims_are_so_many(actor: Actor, old: Doc | None, new: Doc) -> None:
+    """D23: claims are rows of their own, which each change of one writes again; pages and filters read them all."""
+    claims, before = (((doc or {}).get("status") or {}).get("clusterClaims") or [] for doc in (new, old))
+    most = settings.OCMCONSOLE_LIMIT_CLAIMS
+    if most and len(claims) > most and not actor.is_controller and claims != before and len(claims) >= len(before):
+        name = new["metadata"]["name"]
+        text = f'{MANAGED_CLUSTER.resource} "{name}": too many claims: {len(claims)}, limit is {most}'
+        raise callers.OverSizeError("OCMCONSOLE_LIMIT_CLAIMS", text)
 
 
 @admission.checks(MANAGED_CLUSTER)

@@ -17,6 +17,7 @@ BEAT = {
     "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
     "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
     "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},
+    "bound-log": {"task": "ocmconsole.kubeapi.tasks.bound_log", "schedule": 10.0},
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 

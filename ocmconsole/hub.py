@@ -14,7 +14,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, Sum
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -24,7 +24,7 @@ from clusters.models import FleetMinute, Serving
 from ocmconsole import checkup
 from ocmconsole.kubeapi import broker, changes, metrics, workqueue
 from ocmconsole.kubeapi.actor import MASTERS
-from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
+from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, HeldBack, WorkItem
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,18 @@ if TYPE_CHECKING:
 
 STUCK_ATTEMPTS = 3
 SHOWN = 10
+LIMITS = {
+    "OCMCONSOLE_LIMIT_REQUESTS": "requests a second",
+    "OCMCONSOLE_LIMIT_IN_FLIGHT": "requests in flight",
+    "OCMCONSOLE_LIMIT_WATCHES": "open watches",
+    "OCMCONSOLE_LIMIT_STRANGERS": "requests a second without a valid credential",
+    "OCMCONSOLE_LIMIT_BODIES": "bytes of bodies in flight",
+    "OCMCONSOLE_LIMIT_STRANGER_BODIES": "bytes of bodies in flight without a valid credential",
+    "OCMCONSOLE_LIMIT_CPU": "share of CPU time: delayed, not refused",
+    "OCMCONSOLE_LIMIT_STATUS_SIZE": "size of a status",
+    "OCMCONSOLE_LIMIT_CLAIMS": "claims of a cluster",
+    "OCMCONSOLE_LIMIT_TOKEN_OBJECTS": "clusters and certificate requests of one credential",
+}
 KIB = 1024
 
 
@@ -56,6 +68,7 @@ def hub_health(request: HttpRequest) -> HttpResponse:
         "audit": _audit(),
         "minutes": FleetMinute.objects.count(),
         "unauthorized": metrics.unauthorized(),
+        "held_back": _held_back(),
     }
     return render(request, "hub.html", context)
 
@@ -92,8 +105,8 @@ def _redis() -> str:
 
 
 def _log() -> dict[str, Any]:
-    found = Change.objects.aggregate(count=Count("pk"), oldest=Min("time"))
-    return {"head": changes.head(), "count": found["count"], "oldest": found["oldest"]}
+    found = Change.objects.aggregate(count=Count("pk"), oldest=Min("time"), size=Sum("size"))
+    return {"head": changes.head(), **found, "most": settings.OCMCONSOLE_LIMIT_CHANGE_LOG}
 
 
 def _work(now: datetime) -> dict[str, Any]:
@@ -104,6 +117,18 @@ def _work(now: datetime) -> dict[str, Any]:
         "count": WorkItem.objects.count(),
         "failing": failing[:SHOWN],
     }
+
+
+def _held_back() -> list[dict[str, Any]]:
+    """Who met a limit in the last week, the latest first (D23)."""
+    return [
+        {
+            "row": row,
+            "who": row.user or f"Callers without a valid credential from {row.address}",
+            "words": LIMITS.get(row.limit, row.limit),
+        }
+        for row in HeldBack.objects.order_by("-last", "pk")[:SHOWN]
+    ]
 
 
 def _audit() -> dict[str, Any]:

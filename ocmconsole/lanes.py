@@ -29,7 +29,7 @@ from django.db import close_old_connections
 from django.urls import set_script_prefix
 
 from ocmconsole import intake
-from ocmconsole.kubeapi import errors, metrics, outages, probes
+from ocmconsole.kubeapi import callers, errors, heldback, metrics, outages, probes
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.listeners import API
 from ocmconsole.proxy import Client
@@ -47,6 +47,8 @@ T = TypeVar("T")
 Headers = list[tuple[bytes, bytes]]
 
 BODY_TOO_LARGE = "ocmconsole.body_too_large"  # in the environ: the limit in bytes that was passed, or 0
+SPENT = "ocmconsole.spent"  # in the environ: the CPU time that ``callers.metering`` found
+SHARE_OF_THREADS = 4  # one identity may occupy this part of the API's threads, and two at least
 WHOLE_FILE = 1024 * 1024
 RETRY_SECONDS = 1  # how long a client should wait that came while the budget of bodies was used up
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -70,6 +72,10 @@ class Lane:
         self.intake = intake.Intake(limits or intake.Limits())
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"django-{listener}")
         self.writers = asyncio.Semaphore(max(1, threads - THREADS_FOR_READS))
+        # People's requests are told apart only by Django: on the console one person may have all threads.
+        share = min(threads, max(2, threads // SHARE_OF_THREADS)) if listener == API else threads
+        self.callers = callers.Callers(share)
+        self.held_back = heldback.Tally()
         self.streams: set[asyncio.Task[None]] = set()
         self.is_stopping = False
 
@@ -128,11 +134,27 @@ class _Exchange:
 
     async def answer(self, environ: Environ) -> None:
         """Raises ClientGoneError."""
+        visit = callers.Visit.of(self.lane.callers, environ)
+        try:
+            if self.lane.listener == API:
+                visit.enter(has_certificate=environ["ocmconsole.peer_certificate"] is not None)
+            await self._answer(environ, visit)
+        except callers.HeldBackError as error:
+            self._note(visit, error.limit)
+            await self._hold_back(error)
+        finally:
+            visit.leave()
+
+    def _note(self, visit: callers.Visit, limit: str) -> None:
+        self.lane.held_back.add(visit.payer.name, visit.address, limit)
+
+    async def _answer(self, environ: Environ, visit: callers.Visit) -> None:
         held: intake.Holding | None = None
         try:
             body, held = await self.lane.intake.read(self.scope, environ, self.receive, self._judged)
             _put_body(environ, body)
         except intake.BusyError:
+            self._note(visit, callers.BODIES if visit.account.name else callers.STRANGER_BODIES)
             await self._refuse(BUSY)
             return
         except DatabaseFailure as error:
@@ -144,19 +166,31 @@ class _Exchange:
                 return
             environ[BODY_TOO_LARGE] = error.limit  # the API answers first whether this caller may do this at all
         try:
-            async with nullcontext() if self.scope["method"] in READS else self.lane.writers:
-                left = await self._on_a_thread(self._in_thread, environ)
+            left = await self._in_turn(environ, visit)
         finally:
             if held:
                 held.close()
         if isinstance(left, HandOff):
-            await self._drain(left)
+            visit.leave()
+            with visit.watching():
+                await self._drain(left)
         elif left is not None and environ[BODY_TOO_LARGE]:
             await self._answer_and_close(*left)
         elif left is not None:
             status, headers, content = left
             await self._start(status, headers)
             await self._send(content, more=False)
+
+    async def _in_turn(self, environ: Environ, visit: callers.Visit) -> HandOff | tuple[int, Headers, bytes] | None:
+        async with visit.turn() as delay:
+            if delay >= callers.NOTED_DELAY:
+                self._note(visit, callers.CPU)
+            async with nullcontext() if self.scope["method"] in READS else self.lane.writers:
+                left = await self._on_a_thread(self._in_thread, environ)
+        status = left[0] if isinstance(left, tuple) else HTTPStatus.OK
+        actor = environ.get(callers.AUTHENTICATED_AS)
+        visit.settle(actor, environ[SPENT][0], is_refused=status == HTTPStatus.UNAUTHORIZED)
+        return left
 
     async def _judged(self, environ: Environ) -> bool:
         return await self._on_a_thread(_with_database, self.lane.judge, environ)
@@ -166,16 +200,17 @@ class _Exchange:
 
     def _in_thread(self, environ: Environ) -> HandOff | tuple[int, Headers, bytes] | None:
         """Everything that Django does for a request; what is left for the event loop is returned."""
-        response = self.lane.handle(environ)
-        try:
-            if isinstance(response, HandOff):
-                return response
-            if response.streaming and not _is_small(response):
-                self._pump(cast("StreamingHttpResponse", response))
-                return None
-            return self._whole(response)
-        finally:
-            response.close()
+        with callers.metering() as environ[SPENT]:
+            response = self.lane.handle(environ)
+            try:
+                if isinstance(response, HandOff):
+                    return response
+                if response.streaming and not _is_small(response):
+                    self._pump(cast("StreamingHttpResponse", response))
+                    return None
+                return self._whole(response)
+            finally:
+                response.close()
 
     def _whole(self, response: HttpResponseBase) -> tuple[int, Headers, bytes]:
         body = b"".join(cast("Iterable[bytes]", response))
@@ -211,6 +246,23 @@ class _Exchange:
 
     def _wait(self, sending: Coroutine[None, None, None]) -> None:
         asyncio.run_coroutine_threadsafe(sending, self.loop).result()
+
+    async def _hold_back(self, error: callers.HeldBackError) -> None:
+        """As ``_refuse``, on a connection that goes on: a new handshake costs more. The body is dropped as it comes."""
+        body = orjson.dumps(error.status())
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"retry-after", str(error.retry_after).encode()),
+            (b"cache-control", b"no-cache, private"),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        declared = int(intake.header(self.scope, b"content-length") or 0)
+        if intake.header(self.scope, b"expect") or declared > intake.LARGEST_DISCARD:
+            headers.append((b"connection", b"close"))
+        await self._start(error.code, headers)
+        await self._send(b"" if self.scope["method"] == "HEAD" else body, more=False)
+        metrics.observe(API, self.scope["method"], error.code, 0.0)
 
     # ------------------------------------------------------------ streams
 

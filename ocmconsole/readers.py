@@ -25,6 +25,7 @@ SHORTEST_RETENTION = timedelta(days=30)
 UNIX = "unix:"
 SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
 UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes
+LARGEST_NUMBER = 1_000_000_000
 
 RESOURCE = re.compile(r"([a-z0-9-]+(\.[a-z0-9-]+)*)?/v[a-z0-9]+/[a-z0-9]+")
 UPSTREAM_GATES = {
@@ -94,6 +95,15 @@ def size(name: str, default: str, *, least: int) -> int:
 def cleanup_rights(name: str, default: str) -> timedelta | None:
     """A duration; ``unlimited`` is None."""
     return None if text(name, default) == "unlimited" else duration(name, default)
+
+
+def number(name: str, default: int) -> int:
+    """A whole number, not below zero."""
+    value = text(name, str(default))
+    if not value.isascii() or not value.isdecimal() or int(value) > LARGEST_NUMBER:
+        msg = f"{name} must be a whole number from 0 to {LARGEST_NUMBER:,}, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return int(value)
 
 
 def listed(name: str, default: str = "") -> list[str]:

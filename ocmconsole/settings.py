@@ -28,6 +28,7 @@ from ocmconsole.readers import (
     issuer,
     kept_secret,
     listed,
+    number,
     pairs,
     proxies,
     resources,
@@ -95,6 +96,17 @@ OCMCONSOLE_LIMIT_STRANGER_BODIES = size(
 )
 OCMCONSOLE_LIMIT_BODIES = size("OCMCONSOLE_LIMIT_BODIES", "64Mi", least=intake.SHARE * intake.LARGEST_BODY)
 OCMCONSOLE_AUDIT_RETENTION = retention("OCMCONSOLE_AUDIT_RETENTION")
+# Limits of decision D23; 0 is none. What an agent or kubectl sends by itself stays far below (docs/settings.md).
+OCMCONSOLE_LIMIT_REQUESTS = number("OCMCONSOLE_LIMIT_REQUESTS", 25)
+OCMCONSOLE_LIMIT_BURST = number("OCMCONSOLE_LIMIT_BURST", 500)
+OCMCONSOLE_LIMIT_IN_FLIGHT = number("OCMCONSOLE_LIMIT_IN_FLIGHT", 64)
+OCMCONSOLE_LIMIT_WATCHES = number("OCMCONSOLE_LIMIT_WATCHES", 100)
+OCMCONSOLE_LIMIT_STRANGERS = number("OCMCONSOLE_LIMIT_STRANGERS", 10)
+OCMCONSOLE_LIMIT_CPU = number("OCMCONSOLE_LIMIT_CPU", 5)
+OCMCONSOLE_LIMIT_STATUS_SIZE = size("OCMCONSOLE_LIMIT_STATUS_SIZE", "256Ki", least=0)
+OCMCONSOLE_LIMIT_CLAIMS = number("OCMCONSOLE_LIMIT_CLAIMS", 1_000)
+OCMCONSOLE_LIMIT_TOKEN_OBJECTS = number("OCMCONSOLE_LIMIT_TOKEN_OBJECTS", 1_000)
+OCMCONSOLE_LIMIT_CHANGE_LOG = size("OCMCONSOLE_LIMIT_CHANGE_LOG", "256Mi", least=0)
 AUDIT_KEY = kept_secret(OCMCONSOLE_HOME, "audit-key")
 
 # ---------------------------------------------------------------- Django

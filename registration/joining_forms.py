@@ -213,8 +213,8 @@ class MintForm(forms.Form):
     )  # fmt: skip
     lifetime = forms.ChoiceField(choices=LIFETIMES, initial="1h")
     uses = forms.IntegerField(
-        required=False, min_value=1, max_value=bootstrap.MOST_USES, label="Clusters",
-        help_text="How many clusters may come with it. Empty is any number.",
+        required=False, min_value=1, max_value=bootstrap.MOST_USES, initial=1, label="Clusters",
+        help_text="How many clusters may come with it. Empty is as many as the hub lets one token bring.",
     )  # fmt: skip
     cluster = forms.CharField(
         required=False, max_length=63, label="Name", help_text="The one cluster that may join with it. Empty is any."

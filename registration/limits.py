@@ -3,19 +3,27 @@
 A use is a cluster name that was registered or asked for with the token, however many requests that took. The rules
 refuse early and say so to the agent; the records ask once more under the counter's lock, where nobody overtakes.
 ``corekinds.bootstrap`` counts.
+
+What a credential brings that many may hold is bounded too (D23): clusters, and certificate requests that exist at once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from django.conf import settings
+from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.corekinds import bootstrap
-from ocmconsole.kubeapi import admission, authz
+from ocmconsole.kubeapi import admission, authz, callers
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.verbs import attributes
 from registration.decisions import concerned
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +33,11 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
 
+TOKEN_OBJECTS = bootstrap.TOKEN_OBJECTS
+RECONCILING = 0.050  # seconds of CPU time that reconcilers spend on a registration or a request
+RETRY_SECONDS = 60
+DAY = timedelta(days=1)
+
 
 @admission.checks(MANAGED_CLUSTER)
 def token_registers_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
@@ -33,11 +46,45 @@ def token_registers_no_more_than_its_clusters(actor: Actor, old: Doc | None, new
         _require_left(actor, MANAGED_CLUSTER, new, [new["metadata"]["name"]])
 
 
+@admission.checks(MANAGED_CLUSTER)
+def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """D23: a credential that counts no uses, as that of a Secret or service account, registers so many in a day."""
+    if old is not None or not actor.credential.startswith(callers.SHARED):
+        return
+    callers.charge(RECONCILING)
+    most = settings.OCMCONSOLE_LIMIT_TOKEN_OBJECTS
+    if not most or bootstrap.token_of(actor) is not None:
+        return
+    found = AuditEvent.objects.filter(
+        user=actor.user, verb="create", resource=MANAGED_CLUSTER.resource, outcome=AuditEvent.Outcome.ALLOWED,
+        time__gte=timezone.now() - DAY,
+    )  # fmt: skip
+    if found.count() >= most:
+        _too_many(f"{actor.user} registered {most} clusters within a day")
+
+
 @admission.checks(CSR)
 def token_asks_for_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
     """K4: an exhausted token asks for certificates of the clusters that it brought, and for no other."""
     if old is None:
         _require_left(actor, CSR, new, concerned(new))
+
+
+@admission.checks(CSR)
+def identity_has_so_many_requests(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """D23: certificate requests of one user that the hub keeps at one time, decided ones included."""
+    if old is not None or actor.is_master:
+        return
+    if actor.credential.startswith(callers.SHARED):
+        callers.charge(RECONCILING)
+    most = settings.OCMCONSOLE_LIMIT_TOKEN_OBJECTS
+    if most and CertificateSigningRequest.objects.filter(username=actor.user).count() >= most:
+        _too_many(f"{actor.user} has {most} certificate requests on the hub")
+
+
+def _too_many(text: str) -> NoReturn:
+    message = f"{text}, which is the limit: try again later"
+    raise callers.HeldBackError(TOKEN_OBJECTS, text, RETRY_SECONDS, message)
 
 
 @admission.records(MANAGED_CLUSTER)

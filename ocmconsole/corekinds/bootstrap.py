@@ -12,6 +12,7 @@ from datetime import timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
@@ -31,6 +32,7 @@ PREFIX = "bootstrap:"
 LONGEST_LIFE = timedelta(days=365)
 LONGEST_NAME = 120
 MOST_USES = 10_000
+TOKEN_OBJECTS = "OCMCONSOLE_LIMIT_TOKEN_OBJECTS"  # noqa: S105 - the name of a setting
 MOST_NETWORKS = 32
 # The group is the hub's own: tokens are no resource of the API.
 GROUP, PLURAL = "ocmconsole.io", "bootstraptokens"
@@ -40,7 +42,7 @@ REVOKE_ALL = "corekinds.delete_bootstraptoken"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a token is minted for. ``max_uses`` None is any number of clusters, no ``addresses`` is everywhere."""
+    """What a token is minted for. No ``addresses`` is everywhere, ``max_uses`` None any number up to the limit."""
 
     ttl: timedelta
     name: str = ""
@@ -119,15 +121,22 @@ def token_of(actor: Actor) -> BootstrapToken | None:
 
 def refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
     """Why the token opens nothing for these clusters, or ""."""
-    if token is None or token.max_uses is None:
+    if token is None or not (uses := most_uses(token)):
         return ""
     wanted, brought = set(names), set(token.brought.values_list("cluster", flat=True))
-    if len(brought | wanted) <= token.max_uses and (wanted or len(brought) < token.max_uses):
+    if len(brought | wanted) <= uses and (wanted or len(brought) < uses):
         return ""
     if wanted and wanted <= brought:  # it is joining
         return ""
-    most = f"{token.max_uses} cluster{'' if token.max_uses == 1 else 's'}"
+    most = f"{uses} cluster{'' if uses == 1 else 's'}"
+    if token.max_uses is None:
+        return f"the bootstrap token {token.pk} has brought {len(brought)} clusters, and {TOKEN_OBJECTS} is {uses}"
     return f"the bootstrap token {token.pk} was minted for {most} and has brought {len(brought)}"
+
+
+def most_uses(token: BootstrapToken) -> int:
+    """How many clusters may come with it; one that was minted for any number is bounded too (D23). 0 is no bound."""
+    return int(token.max_uses or settings.OCMCONSOLE_LIMIT_TOKEN_OBJECTS)
 
 
 def new_uses(token: BootstrapToken | None, names: Iterable[str]) -> list[BootstrapTokenUse]:

@@ -164,6 +164,7 @@ def bootstrap_actor(token: str, address: str = "") -> Actor | None:
     if row is not None:
         _require_address(replace(actor, address=address), row)
         _note_use(row)
+        actor = replace(actor, bearers=row.max_uses or 1)
     return actor
 
 

@@ -43,6 +43,7 @@ class Actor:
     user_agent: str = ""
     request_id: str = ""
     impersonator: str = ""
+    bearers: int = 1  # clients that are expected to share the credential, as a token for 20 clusters; for limits (D23)
 
     @property
     def is_master(self) -> bool:

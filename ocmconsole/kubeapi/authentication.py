@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db import DatabaseError
 from rest_framework.authentication import BaseAuthentication
 
-from ocmconsole.kubeapi import authz, errors
+from ocmconsole.kubeapi import authz, callers, errors
 from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Actor
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def actor_of(environ: dict[str, object]) -> Actor:
         user_agent=str(environ.get("HTTP_USER_AGENT", ""))[:256],
         request_id=str(uuid.uuid4()),
     )
+    environ[callers.AUTHENTICATED_AS] = actor
     return _impersonated(actor, environ)
 
 

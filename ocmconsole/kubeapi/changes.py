@@ -23,7 +23,7 @@ import redis.asyncio
 from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.db import close_old_connections, transaction
-from django.db.models import Max
+from django.db.models import Max, Sum
 from django.utils import timezone
 
 from ocmconsole.kubeapi import broker, kinds
@@ -40,6 +40,8 @@ POLL_SECONDS = 1.0
 BATCH = 1_000
 QUEUE_LENGTH = 1_000
 KEEP_CHANGES = 10_000
+SPARE_PART = 8  # of the bound in bytes: how much more is cut than needed
+STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
 
 @dataclass(frozen=True)
@@ -337,7 +339,43 @@ def compact(now: datetime | None = None, *, keep: int = KEEP_CHANGES, age: timed
         if floor is None or newest is None:
             continue
         cut = min(floor, newest)
-        with transaction.atomic():
-            Compaction.objects.update_or_create(resource=kind.resource, defaults={"revision": cut})
-            removed += Change.objects.filter(resource=kind.resource, revision__lte=cut).delete()[0]
+        removed += _cut(kind.resource, cut)
+    return removed
+
+
+def bound(most: int | None = None) -> int:
+    """Cut the log to ``most`` bytes of documents, else to its setting (D23); returns the number of changes removed.
+
+    The resource that takes the most room is cut first, so that a flood of one kind costs the watchers of another
+    nothing; and by an eighth of the bound more than needed, so that it is not cut at each run. Watches from before get
+    410 and list again, however young the changes were.
+    """
+    most = settings.OCMCONSOLE_LIMIT_CHANGE_LOG if most is None else most
+    by_resource = Change.objects.order_by().values_list("resource").annotate(bytes=Sum("size"))
+    sizes = {resource: size or 0 for resource, size in by_resource}
+    removed, excess = 0, sum(sizes.values()) - most
+    for resource, size in sorted(sizes.items(), key=lambda item: -item[1]):
+        if not most or excess <= 0:
+            break
+        goal, freed, cut = min(size, excess + most // SPARE_PART), 0, 0
+        rows = Change.objects.filter(resource=resource).order_by("revision").values_list("revision", "size")
+        for revision, length in rows.iterator():
+            if freed >= goal:
+                break
+            freed, cut = freed + length, revision
+        removed += _cut(resource, cut)
+        excess -= freed
+    if removed:
+        log.warning("the change log was larger than %d bytes: %d changes cut", most, removed)
+    return removed
+
+
+def _cut(resource: str, upto: int) -> int:
+    """Remove the changes of a resource up to a revision, in steps, so that writers get in between."""
+    removed = 0
+    with transaction.atomic():
+        Compaction.objects.update_or_create(resource=resource, defaults={"revision": upto})
+    found = Change.objects.filter(resource=resource, revision__lte=upto).order_by("revision")
+    while batch := list(found.values_list("revision", flat=True)[:STEP]):
+        removed += Change.objects.filter(resource=resource, revision__lte=batch[-1]).delete()[0]
     return removed

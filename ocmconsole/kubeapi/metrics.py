@@ -44,6 +44,9 @@ _seconds = Histogram(
 _unauthorized = Counter(
     "ocmconsole_unauthorized", "Requests whose credential was not accepted (D11).", registry=_registry
 )
+_held_back = Counter(
+    "ocmconsole_held_back", "Requests that a limit for each identity refused (D23).", ("limit",), registry=_registry
+)
 ProcessCollector(registry=_registry)
 
 
@@ -53,6 +56,10 @@ def observe(listener: str, method: str, code: int, seconds: float) -> None:
     _seconds.labels(listener).observe(seconds)
     if code == UNAUTHORIZED:
         _unauthorized.inc()
+
+
+def held_back(limit: str, count: int) -> None:
+    _held_back.labels(limit).inc(count)
 
 
 def unauthorized() -> int:

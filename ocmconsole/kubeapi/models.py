@@ -141,9 +141,13 @@ class Change(models.Model):
     wire = models.TextField()
     # The document before, kept only when labels or selectable fields moved (wire.md 5.5).
     before = models.TextField(blank=True, default="")
+    size = models.PositiveIntegerField(default=0)  # bytes of both documents
 
     class Meta:
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["resource", "revision"])]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["resource", "revision"]),
+            models.Index(fields=["resource", "size"]),  # summed without reading the documents
+        ]
 
     def __str__(self) -> str:
         return f"{self.revision} {self.verb} {self.resource} {Key(self.namespace, self.name)}"
@@ -157,6 +161,26 @@ class Compaction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.resource} up to {self.revision}"
+
+
+class HeldBack(models.Model):
+    """Requests of one identity that a limit refused (D23). ``user`` is "" for a caller without a valid credential.
+
+    ``since`` is the first of the refusals that ``count`` counts, which lie less than an hour apart.
+    """
+
+    user = models.CharField(max_length=320, blank=True, default="")
+    address = models.CharField(max_length=64, blank=True, default="")
+    limit = models.CharField(max_length=60)
+    count = models.BigIntegerField()
+    since = models.DateTimeField()
+    last = models.DateTimeField(db_index=True)
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["user", "limit"])]
+
+    def __str__(self) -> str:
+        return f"{self.user or self.address}: {self.limit}, {self.count} times"
 
 
 class Owner(models.Model):

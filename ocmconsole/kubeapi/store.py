@@ -301,6 +301,7 @@ def _append(writes: Sequence[Write], now: datetime) -> None:
             time=now,
             wire=write.text,
             before=write.before,
+            size=len(write.text.encode()) + len(write.before.encode()),
         )
         for write in writes
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.utils import timezone
 
-from ocmconsole.kubeapi import bulkjobs, changes, seals, workqueue
+from ocmconsole.kubeapi import bulkjobs, changes, heldback, seals, workqueue
 
 
 @shared_task(ignore_result=True)
@@ -15,9 +16,16 @@ def drain() -> None:
 
 @shared_task(ignore_result=True)
 def compact() -> None:
-    """Cut to their retention the change log (W12) and the results of bulk jobs."""
+    """Cut to their retention the change log (W12), the results of bulk jobs, and who was held back."""
     changes.compact()
     bulkjobs.forget()
+    heldback.cut(timezone.now())
+
+
+@shared_task(ignore_result=True)
+def bound_log() -> None:
+    """D23: the change log has at most so many bytes; between two runs it grows by what is written meanwhile."""
+    changes.bound()
 
 
 @shared_task(ignore_result=True)

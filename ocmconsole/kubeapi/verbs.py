@@ -13,9 +13,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
+from django.conf import settings
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, authz, errors, rows, steps, store, times
+from ocmconsole.kubeapi import admission, audit, authz, callers, errors, heldback, rows, steps, store, times
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.store import Write
 
@@ -272,12 +274,15 @@ class _Denial(Exception):
 
 @contextmanager
 def _denial_is_recorded(actor: Actor) -> Iterator[None]:
-    """D11: after a turn has ended, because the refusal rolls its transaction back."""
+    """D11, and limits (D23): after a turn has ended, because the refusal rolls its transaction back."""
     try:
         yield
     except _Denial as denial:
         audit.denied(actor, denial.asked, denial.error.message)
         raise denial.error from None
+    except (callers.OverSizeError, callers.HeldBackError) as error:
+        heldback.record(actor, error.limit)
+        raise
 
 
 def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: Decision, options: Options,
@@ -305,6 +310,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)
     try:
+        _check_size(actor, kind, key, old, new)
         admission.check(actor, kind, old, new, subresource)
         _within(actor, kind, key, verb, subresource, decision, old, asked)
     except errors.Forbidden as error:
@@ -315,6 +321,16 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     gone = bool(new["metadata"].get("deletionTimestamp")) and not steps.is_held(kind, new)
     act = admission.act(kind, verb, old, new)
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason)
+
+
+def _check_size(actor: Actor, kind: Kind, key: Key, old: Doc | None, new: Doc) -> None:
+    """D23: a status is read by every list and watch of its kind. Raises OverSizeError."""
+    status, most = new.get("status"), settings.OCMCONSOLE_LIMIT_STATUS_SIZE
+    if not status or not most or actor.is_controller or (old is not None and old.get("status") == status):
+        return
+    if (size := len(orjson.dumps(status))) > most:
+        text = f'{kind.resource} "{key.name}": status is too large: {size} bytes, limit is {most}'
+        raise callers.OverSizeError(callers.STATUS_SIZE, text)
 
 
 def _finish(

@@ -107,7 +107,7 @@ class Agent:
 
 def measure(hub: Hub, scale: Scale) -> Iterator[Row]:
     """All rows for one hub, as they come."""
-    printed = hub.manage("bootstrap_token", "create", "--name", TOKEN_NAME)
+    printed = hub.manage("bootstrap_token", "create", "--name", TOKEN_NAME, "--uses", "1000")
     bench = Bench(hub, scale, printed.partition("token=")[2].split()[0], hub.admin_pair())
     for part in (intake, leases, growth, lists, fanout, many_watches):
         yield from part(bench)

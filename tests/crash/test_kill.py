@@ -50,7 +50,7 @@ class Aftermath:
 @pytest.fixture(scope="module")
 def aftermath(start_hub: StartHub) -> Iterator[Aftermath]:
     with start_hub() as hub, ExitStack() as stack:
-        token = hub.manage("bootstrap_token", "create").partition("token=")[2].split()[0]
+        token = hub.manage("bootstrap_token", "create", "--uses", "1000").partition("token=")[2].split()[0]
         ledger = Ledger()
         admin = Caller(stack.enter_context(hub.client(pair=hub.admin_pair())), ledger)
         agents = []

@@ -13,6 +13,8 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.urls import path
 
+from ocmconsole.kubeapi import callers
+from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.handoff import HandOff
 
 CHUNK = b"x" * 65536
@@ -78,6 +80,22 @@ def echo(request: HttpRequest, rest: str = "") -> HttpResponse:
             "certificate": None if certificate is None else base64.b64encode(certificate).decode(),
         }
     )
+
+
+def known(request: HttpRequest) -> HttpResponseBase:
+    """As the API: the bearer token is a user name, "bad" is refused; ``?hold=`` waits for the test."""
+    token = request.META.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ")
+    if token == "bad":
+        return HttpResponse(status=401)
+    groups = ("system:masters",) if token == "root" else ()
+    actor = Actor(token, groups, address=request.META["REMOTE_ADDR"]) if token else Actor.anonymous()
+    request.META[callers.AUTHENTICATED_AS] = actor
+    if name := request.GET.get("hold"):
+        return held(request, name)
+    if name := request.GET.get("stream"):
+        return stream(request, name)
+    callers.charge(float(request.GET.get("spent", "0")))
+    return HttpResponse(str(len(request.body)))
 
 
 def status(request: HttpRequest, code: int) -> HttpResponse:
@@ -156,6 +174,7 @@ def stream(request: HttpRequest, name: str) -> HttpResponseBase:
 
 urlpatterns = [
     path("echo/<path:rest>", echo),
+    path("known", known),
     path("status/<int:code>", status),
     path("large/<int:size>", large),
     path("slow", slow),

@@ -354,7 +354,10 @@ class TestStreams:
                 connection.recv(65536)
         assert feed.closed.wait(5)
 
-    def test_five_hundred_idle_streams_cost_no_thread(self, serve: Serve, client: httpx.Client, loop: str) -> None:
+    def test_five_hundred_idle_streams_cost_no_thread(
+        self, serve: Serve, client: httpx.Client, loop: str, settings: Any
+    ) -> None:
+        settings.OCMCONSOLE_LIMIT_STRANGERS = 0  # this site authenticates nobody
         serving._allow_many_connections()
         site = serve("api", threads=2, loop=loop)
         client.get(site.url("/status/200"))

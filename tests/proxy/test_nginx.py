@@ -78,7 +78,7 @@ def test_without_a_certificate_a_caller_is_anonymous(site: Site) -> None:
 
 def test_a_token_goes_through(site: Site) -> None:
     path = site.hub.home / "bootstrap.kubeconfig"
-    site.hub.manage("bootstrap_token", "create", "--kubeconfig", str(path))
+    site.hub.manage("bootstrap_token", "create", "--uses", "1000", "--kubeconfig", str(path))
     token = yaml.safe_load(path.read_text())["users"][0]["user"]["token"]
     with site.client(Authorization=f"Bearer {token}") as client:
         assert who(client).startswith("system:bootstrap:")

@@ -26,7 +26,7 @@ PREFIX = "system:open-cluster-management:"
 @pytest.fixture(scope="module")
 def bootstrap_kubeconfig(desk: Desk) -> Path:
     path = desk.hub.home / "statements.kubeconfig"
-    desk.hub.manage("bootstrap_token", "create", "--name", "statements", "--kubeconfig", str(path))
+    desk.hub.manage("bootstrap_token", "create", "--name", "statements", "--uses", "1000", "--kubeconfig", str(path))
     return path
 
 

@@ -19,6 +19,8 @@ from registration import kubeconfigs, people
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+ANY = "any"  # of --uses: as many clusters as the hub's limit for one token allows
+
 
 class Command(BaseCommand):
     help = "Mints, lists and revokes bootstrap tokens."
@@ -29,7 +31,7 @@ class Command(BaseCommand):
         create.add_argument("--name", default="", help="what it is for")
         create.add_argument("--ttl", default="1h", help="how long it works, such as 15m, 1h or 7d")
         create.add_argument("--cluster", default="", help="the one cluster that may join with it")
-        create.add_argument("--uses", type=int, help="how many clusters may come with it; any number unless given")
+        create.add_argument("--uses", default="1", help="how many clusters may come with it (1), or any")
         create.add_argument("--from", dest="networks", action="append", default=[], metavar="CIDR",
                             help="a network from which it works, such as 10.3.0.0/16; may be given again")  # fmt: skip
         create.add_argument("--set", dest="clusterset", default="", help="the set that its clusters are to join")
@@ -51,13 +53,15 @@ class Command(BaseCommand):
             ttl = parse_duration(options["ttl"])
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
+        if options["uses"] != ANY and not (options["uses"].isascii() and options["uses"].isdecimal()):
+            raise CommandError(f"--uses must be a number of clusters or {ANY}, not {options['uses']!r}")
         actor = people.actor_named(options["user"])
         token = tokens.issue_bootstrap_token(
             actor,
             name=options["name"],
             ttl=ttl,
             cluster=options["cluster"],
-            max_uses=options["uses"],
+            max_uses=None if options["uses"] == ANY else int(options["uses"]),
             addresses=options["networks"],
             clusterset=options["clusterset"],
         )

@@ -45,7 +45,7 @@ def custom(admin_client: Api) -> Api:
 def bootstrap(hub: Hub) -> Iterator[Api]:
     """With the token in the kubeconfig that an agent starts with."""
     path = hub.home / "python.kubeconfig"
-    hub.manage("bootstrap_token", "create", "--name", "python", "--kubeconfig", str(path))
+    hub.manage("bootstrap_token", "create", "--name", "python", "--uses", "1000", "--kubeconfig", str(path))
     with of_file(path) as api:
         yield api
 

@@ -1,0 +1,197 @@
+"""Limits for each identity (D23) over real sockets: who is held back, and who is not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from ocmconsole.kubeapi import callers
+from tests.lanes.conftest import Serve
+from tests.lanes.listening import Site
+from tests.lanes.site import Feed, feeds
+
+pytestmark = pytest.mark.contract("D23")
+
+Ask = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def limit(settings: Any) -> Any:
+    """The settings, with limits that a test can reach even on a slow machine: one a second, and 20 at once."""
+    settings.OCMCONSOLE_LIMIT_REQUESTS = 1
+    settings.OCMCONSOLE_LIMIT_BURST = 20
+    settings.OCMCONSOLE_LIMIT_STRANGERS = 1
+    settings.OCMCONSOLE_LIMIT_CPU = 0
+    return settings
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    with httpx.Client(timeout=10, trust_env=False) as client:
+        yield client
+
+
+def asking(client: httpx.Client, site: Site) -> Ask:
+    def ask(user: str = "", query: str = "", **options: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {user}"} if user else {}
+        return client.request(options.pop("method", "GET"), site.url(f"/known?{query}"), headers=headers, **options)
+
+    return ask
+
+
+def flooded(ask: Ask, user: str, **options: Any) -> httpx.Response:
+    """The first answer that is not a success."""
+    for _ in range(1_000):
+        if (answer := ask(user, **options)).status_code != 200:
+            return answer
+    raise AssertionError("nothing was refused")
+
+
+def test_a_flood_gets_429_and_the_others_go_on(serve: Serve, client: httpx.Client, limit: Any) -> None:
+    ask = asking(client, serve("api"))
+    assert [ask("eve").status_code for _ in range(20)] == [200] * 20  # a burst
+    refused = flooded(ask, "eve")
+    assert refused.status_code == 429
+    assert refused.headers["Retry-After"] == "1"
+    status = refused.json()
+    assert (status["kind"], status["reason"], status["code"]) == ("Status", "TooManyRequests", 429)
+    assert status["details"]["retryAfterSeconds"] == 1
+    cause = {"reason": callers.REQUESTS, "message": "eve sent more than 1 requests a second"}
+    assert status["details"]["causes"] == [cause]
+    assert [ask(user).status_code for user in ("ana", "root", "")] == [200, 200, 200]
+
+
+def test_superusers_are_not_held_back(serve: Serve, client: httpx.Client, limit: Any) -> None:
+    ask = asking(client, serve("api"))
+    assert [ask("root").status_code for _ in range(60)] == [200] * 60
+
+
+def test_a_refused_body_is_not_read_and_the_connection_goes_on(serve: Serve, client: httpx.Client, limit: Any) -> None:
+    ask = asking(client, serve("api", largest_body=10**7))
+    assert flooded(ask, "eve", method="POST", content=b"x" * 500_000).status_code == 429
+    assert ask("ana", method="POST", content=b"x" * 1000).text == "1000"
+
+
+def test_an_identity_that_costs_much_waits_without_a_thread(serve: Serve, limit: Any) -> None:
+    """Its share of CPU time is used up, so its next request waits; nobody else does."""
+    limit.OCMCONSOLE_LIMIT_CPU = 1
+    with httpx.Client(timeout=30, trust_env=False) as client, ThreadPoolExecutor(1) as pool:
+        ask = asking(client, serve("api"))
+        assert ask("eve", "spent=1.02").status_code == 200  # the credit, and two seconds more
+        late = pool.submit(ask, "eve")
+        assert [ask("ana").status_code for _ in range(10)] == [200] * 10
+        assert not late.done()
+        assert late.result().status_code == 200
+
+
+def test_one_identity_has_so_many_requests_in_flight(serve: Serve, limit: Any) -> None:
+    limit.OCMCONSOLE_LIMIT_IN_FLIGHT = 3
+    feeds["held"] = Feed()
+    site = serve("api", threads=8)
+    with httpx.Client(timeout=10, trust_env=False) as client, ThreadPoolExecutor(3) as pool:
+        ask = asking(client, site)
+        ask("eve")  # from now on it is known who that is
+        waiting = [pool.submit(ask, "eve", "hold=held") for _ in range(3)]
+        lane = site.listener.app
+        assert _eventually(lambda: _in_flight(lane) == 3)
+        assert ask("eve").json()["details"]["causes"][0]["reason"] == callers.IN_FLIGHT
+        assert ask("ana").status_code == 200
+        feeds["held"].closed.set()
+        assert [each.result().status_code for each in waiting] == [200] * 3
+        assert ask("eve").status_code == 200
+    feeds.clear()
+
+
+def test_one_identity_does_not_take_all_threads(serve: Serve, limit: Any) -> None:
+    """Its further requests wait for their turn, without a thread."""
+    feeds["held"] = Feed()
+    site = serve("api", threads=8)
+    with httpx.Client(timeout=10, trust_env=False) as client, ThreadPoolExecutor(20) as pool:
+        ask = asking(client, site)
+        ask("eve")
+        waiting = [pool.submit(ask, "eve", "hold=held") for _ in range(20)]
+        assert _eventually(lambda: _in_flight(site.listener.app) == 20)
+        assert len(_busy()) == 2
+        assert ask("ana").status_code == 200
+        feeds["held"].closed.set()
+        assert [each.result().status_code for each in waiting] == [200] * 20
+    feeds.clear()
+
+
+def test_one_identity_has_so_many_open_watches(serve: Serve, client: httpx.Client, limit: Any, feed: Feed) -> None:
+    limit.OCMCONSOLE_LIMIT_WATCHES = 2
+    ask = asking(client, serve("api"))
+    headers = {"Authorization": "Bearer eve"}
+    with httpx.Client(timeout=10, trust_env=False) as other:
+        url = str(ask("ana").url.copy_with(query=b"stream=feed"))
+        with other.stream("GET", url, headers=headers) as one:
+            with other.stream("GET", url, headers=headers) as two:
+                assert (one.status_code, two.status_code) == (200, 200)
+                refused = ask("eve", "stream=feed")
+                assert refused.status_code == 429
+                assert refused.json()["details"]["causes"][0]["reason"] == callers.WATCHES
+                assert ask("eve").status_code == 200  # anything else goes on
+            assert _eventually(lambda: _opens(other, url, headers))
+
+
+def test_an_address_may_be_wrong_only_so_often(serve: Serve, client: httpx.Client, limit: Any) -> None:
+    """Then it is refused before any thread looks at it; credentials that are known there go on."""
+    ask = asking(client, serve("api"))
+    assert ask("ana").status_code == 200
+    assert ask("bad").status_code == 401
+    while ask("bad").status_code == 401:
+        pass
+    refused = flooded(ask, "")
+    assert refused.status_code == 429
+    assert refused.json()["details"]["causes"][0]["reason"] == callers.STRANGERS
+    assert ask("ana").status_code == 200
+
+
+def test_health_is_answered_whatever_else_an_address_does(serve: Serve, client: httpx.Client, limit: Any) -> None:
+    site = serve("api")
+    ask = asking(client, site)
+    while ask("bad").status_code == 401:
+        pass
+    assert client.get(site.url("/livez")).status_code == 200
+
+
+def test_pages_know_no_limits_of_identities(serve: Serve, client: httpx.Client, limit: Any) -> None:
+    ask = asking(client, serve("console"))
+    assert [ask("eve").status_code for _ in range(60)] == [200] * 60
+
+
+def _opens(client: httpx.Client, url: str, headers: dict[str, str]) -> bool:
+    with client.stream("GET", url, headers=headers) as answer:
+        return answer.status_code == 200
+
+
+def _in_flight(lane: Any) -> int:
+    return sum(account.in_flight for account in lane.callers._named.values())
+
+
+def _busy() -> list[str]:
+    """Threads of the lane that are in the view which waits."""
+    import sys
+
+    frames = sys._current_frames()
+    found = []
+    for thread in threading.enumerate():
+        frame = frames.get(thread.ident or 0)
+        while frame is not None and frame.f_code.co_name != "held":
+            frame = frame.f_back
+        if frame is not None:
+            found.append(thread.name)
+    return found
+
+
+def _eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
