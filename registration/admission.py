@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ACCEPT = "clusters.accept_managedcluster"
 GROUP = "certificates.k8s.io"
 SHORTEST_SECONDS = 600
+LEGACY_UNKNOWN = "kubernetes.io/legacy-unknown"
 FINAL = (*DECISIONS, "Failed")
 USAGES = frozenset(
     {
@@ -112,6 +113,12 @@ def _usage_causes(spec: Doc) -> list[Cause]:
 def _signer_causes(spec: Doc) -> list[Cause]:
     signer = spec.get("signerName") or ""
     domain, _, path = signer.partition("/")
+    if signer == LEGACY_UNKNOWN:
+        return [
+            errors.invalid(
+                "spec.signerName", f'"{signer}"', "the legacy signerName is not allowed via this API version"
+            )
+        ]
     if len(signer) <= 571 and DOMAIN.fullmatch(domain) and SIGNER_PATH.fullmatch(path):  # noqa: PLR2004 - Kubernetes' limit
         return []
     text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
@@ -213,6 +220,19 @@ def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
     """W23, W154: decisions are True, exclude each other, and stay."""
     assert old is not None
     causes = [*_condition_causes(new), *_kept_causes(old, new)]
+    if causes:
+        raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
+
+
+@admission.checks(CSR, subresource="status")
+def status_takes_no_decision(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+    """W154: requests are approved and denied at their own endpoint, which asks for another right."""
+    assert old is not None
+    causes = [
+        errors.forbidden("status.conditions", f'updates may not add a condition of type "{decision}"')
+        for decision in DECISIONS
+        if adds(decision, old, new)
+    ]
     if causes:
         raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
 

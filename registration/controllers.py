@@ -44,8 +44,6 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = Actor.controller("registration")
 State = CertificateSigningRequest.State
-# G25: an agent looks at its certificate every five minutes, and renews at the last fifth of its life.
-SHORTEST_AGENT_LIFETIME = timedelta(minutes=30)
 VERDICTS = frozenset({"Approved", "Denied"})  # at most one of them
 DECIDED_KEPT = timedelta(hours=1)
 PENDING_KEPT = timedelta(hours=24)
@@ -267,11 +265,15 @@ def _unsignable(doc: Doc) -> str:
 
 
 def lifetime(doc: Doc) -> timedelta:
-    """For how long the hub's own signer would sign."""
+    """For how long the hub's own signer would sign.
+
+    G25: an agent looks at its certificate every five minutes and renews in the last fifth of its life, so one that
+    lasts less than half an hour may end before it is renewed.
+    """
     longest: timedelta = settings.OCMCONSOLE_CERT_LIFETIME
     asked = doc["spec"].get("expirationSeconds")
     wanted = min(timedelta(seconds=asked), longest) if asked else longest
-    return max(wanted, SHORTEST_AGENT_LIFETIME) if cluster_of(doc) else wanted
+    return max(wanted, settings.OCMCONSOLE_CERT_SHORTEST_LIFETIME) if cluster_of(doc) else wanted
 
 
 # ---------------------------------------------------------------- collection

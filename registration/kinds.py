@@ -25,23 +25,31 @@ def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
     """Spec is written once; /approval takes decisions and metadata, /status the certificate and other conditions."""
     if old is None:
         return {**new, "status": {}}
-    if subresource and not isinstance(new.get("status"), dict | None):
+    status = new.get("status")
+    if subresource and not (
+        isinstance(status, dict | None) and isinstance((status or {}).get("conditions"), list | None)
+    ):
         return new  # for the schema to refuse
     if subresource == "status":
         merged = deepcopy(old)
-        merged["status"] = {**(new.get("status") or {}), "conditions": _mixed(old, new, decisions_of=old)}
+        merged["status"] = {**(new.get("status") or {}), "conditions": _with_old_decisions(old, new)}
         return merged
     merged = {**deepcopy(old), "metadata": new["metadata"]}
     if subresource == "approval":
-        merged["status"] = {**old.get("status", {}), "conditions": _mixed(old, new, decisions_of=new)}
+        merged["status"] = {**old.get("status", {}), "conditions": _mixed(old, new)}
     return merged
 
 
-def _mixed(old: Doc, new: Doc, *, decisions_of: Doc) -> list[Doc]:
-    """Decisions from one side, all other conditions from the other, in the order of the new document."""
-    others_of = new if decisions_of is old else old
-    wanted = [condition for condition in conditions(decisions_of) if condition.get("type") in DECISIONS]
-    rest = [condition for condition in conditions(others_of) if condition.get("type") not in DECISIONS]
+def _with_old_decisions(old: Doc, new: Doc) -> list[Doc]:
+    """The new conditions; a decision in them stays as it was. One left out or added is for the rules to refuse."""
+    decided = {condition.get("type"): condition for condition in conditions(old) if condition.get("type") in DECISIONS}
+    return [decided.get(condition.get("type"), condition) for condition in conditions(new)]
+
+
+def _mixed(old: Doc, new: Doc) -> list[Doc]:
+    """Decisions from the new document, all other conditions from the old one, in the order of the new."""
+    wanted = [condition for condition in conditions(new) if condition.get("type") in DECISIONS]
+    rest = [condition for condition in conditions(old) if condition.get("type") not in DECISIONS]
     order = [condition.get("type") for condition in (*conditions(new), *conditions(old))]
     return sorted((*wanted, *rest), key=lambda condition: order.index(condition.get("type")))
 

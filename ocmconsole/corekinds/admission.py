@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+import orjson
 
 from ocmconsole.corekinds import kinds, tokens
 from ocmconsole.corekinds.models import Namespace, ServiceAccount
 from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi.names import key_flaws
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
@@ -89,7 +93,7 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
         return
     metadata = new["metadata"]
-    account = ServiceAccount.objects.filter(namespace=metadata["namespace"], name=_account(metadata)).first()
+    account = ServiceAccount.objects.filter(namespace=metadata["namespace"], name=account_of(metadata)).first()
     if account is None:
         return
     metadata["annotations"][ACCOUNT_UID] = account.uid
@@ -103,11 +107,11 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 
 @admission.checks(kinds.SECRET)
-def token_secret_names_its_account(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W21: such a secret is of an account that exists."""
     if new["type"] != TOKEN_SECRET:
         return
-    field, name = f"metadata.annotations[{ACCOUNT_NAME}]", _account(new["metadata"])
+    field, name = f"metadata.annotations[{ACCOUNT_NAME}]", account_of(new["metadata"])
     if not name:
         raise _invalid(new, [errors.required(field)])
     if old is None and ACCOUNT_UID not in new["metadata"]["annotations"]:
@@ -119,6 +123,41 @@ def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa:
     """W20: what a secret is for does not change under those who use it."""
     if old is not None and old["type"] != new["type"]:
         raise _invalid(new, [errors.invalid("type", shown(new["type"]), "field is immutable")])
+
+
+@admission.checks(kinds.SECRET)
+def secret_has_what_its_type_needs(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
+    """W20: programs that read a secret of a known type find there what they look for."""
+    data = new.get("data") or {}
+    causes: list[Cause] = []
+    match new["type"]:
+        case "kubernetes.io/dockercfg":
+            causes = _registry_causes(data, ".dockercfg")
+        case "kubernetes.io/dockerconfigjson":
+            causes = _registry_causes(data, ".dockerconfigjson")
+        case "kubernetes.io/basic-auth" if not data.keys() & {"username", "password"}:
+            causes = _missing("username", "password")
+        case "kubernetes.io/ssh-auth" if not data.get("ssh-privatekey"):
+            causes = _missing("ssh-privatekey")
+        case "kubernetes.io/tls":
+            causes = _missing(*(key for key in ("tls.crt", "tls.key") if key not in data))
+    if causes:
+        raise _invalid(new, causes)
+
+
+def _missing(*keys: str) -> list[Cause]:
+    return [errors.required(f"data[{key}]") for key in keys]
+
+
+def _registry_causes(data: Doc, key: str) -> list[Cause]:
+    """The passwords of registries, as JSON. What was sent is not shown."""
+    if key not in data:
+        return _missing(key)
+    try:
+        orjson.loads(base64.b64decode(data[key]))
+    except ValueError as error:
+        return [errors.invalid(f"data[{key}]", '"<secret contents redacted>"', str(error))]
+    return []
 
 
 @admission.checks(kinds.SECRET)
@@ -161,15 +200,43 @@ def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 
 @admission.checks(kinds.EVENT)
 def event_is_beside_its_object(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W28: both views of an event find it in one namespace."""
-    namespace = new["involvedObject"].get("namespace")
-    if old is None and namespace and namespace != new["metadata"]["namespace"]:
-        raise _invalid(
-            new, [errors.invalid("involvedObject.namespace", shown(namespace), "does not match event.namespace")]
-        )
+    """W28: an event is found beside its object, or in one of the namespaces for what has none.
+
+    One with an eventTime, as newer programs write it, says who reports it; it may be about an object elsewhere.
+    """
+    causes = [*_event_causes(new)]
+    if causes and (old is None or causes != [*_event_causes(old)]):
+        raise _invalid(new, causes)
 
 
-def _account(metadata: Doc) -> str:
+def _event_causes(event: Doc) -> Iterator[Cause]:
+    place, about = event["metadata"]["namespace"], event["involvedObject"].get("namespace") or ""
+    is_new = event.get("eventTime") is not None
+    allowed = {"default", "kube-system"} if is_new else {"default"}
+    if (place not in allowed) if not about else (not is_new and place != about):
+        yield errors.invalid("involvedObject.namespace", shown(about), "does not match event.namespace")
+    if is_new:
+        yield from _reporter_causes(event)
+
+
+def _reporter_causes(event: Doc) -> Iterator[Cause]:
+    """In the words of the reference, which names the fields as the newer form does."""
+    reporter = event.get("reportingComponent") or ""
+    if not reporter:
+        yield errors.required("reportingController")
+    yield from (errors.invalid("reportingController", shown(reporter), flaw) for flaw in key_flaws(reporter))
+    for field in ("reportingInstance", "action", "reason"):
+        said = event.get(field) or ""
+        if not said:
+            yield errors.required(field)
+        elif len(said) > kinds.LONGEST_EVENT_WORD:
+            yield errors.invalid(field, '""', f"can have at most {kinds.LONGEST_EVENT_WORD} characters")
+    if len(event.get("message") or "") > kinds.LONGEST_EVENT_NOTE:
+        yield errors.invalid("message", '""', f"can have at most {kinds.LONGEST_EVENT_NOTE} characters")
+
+
+def account_of(metadata: Doc) -> str:
+    """The service account whose token a secret is for; empty when its annotation cannot name one."""
     annotations = metadata.get("annotations")
     name = annotations.get(ACCOUNT_NAME) if isinstance(annotations, dict) else None
     return name if isinstance(name, str) and _is_encodable(name) and "\0" not in name else ""

@@ -1,4 +1,7 @@
-"""Reconcilers of namespaces and aggregated roles, and the expiry of events. Garbage collection is in ``garbage``."""
+"""Reconcilers of namespaces, token secrets and aggregated roles, and the expiry of events.
+
+Garbage collection is in ``garbage``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.corekinds import kinds, tokens
-from ocmconsole.corekinds.models import ClusterRole, Event, Namespace
+from ocmconsole.corekinds import admission, kinds, tokens
+from ocmconsole.corekinds.models import ClusterRole, Event, Namespace, Secret
 from ocmconsole.kubeapi import controllers, errors, verbs
 from ocmconsole.kubeapi import kinds as registry
 from ocmconsole.kubeapi.actor import Actor
@@ -112,6 +115,33 @@ def _delete(kind: Kind, key: Key) -> None:
 
 def _let_go(doc: Doc) -> None:
     doc["spec"]["finalizers"] = [name for name in doc["spec"].get("finalizers") or [] if name != KUBERNETES]
+
+
+# ---------------------------------------------------------------- tokens of accounts
+
+
+def account_that_went(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return (key,) if new is None else ()
+
+
+def account_of_token_secret(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """Of a new one: its account may have gone while it was written."""
+    if old is not None or new is None or new["type"] != admission.TOKEN_SECRET:
+        return ()
+    return (Key(key.namespace, admission.account_of(new["metadata"])),)
+
+
+@controllers.reconciler(kinds.SERVICE_ACCOUNT, keys=account_that_went, also={kinds.SECRET: account_of_token_secret})
+def reconcile_token_secrets(key: Key) -> None:
+    """W21: secrets that hold a token of an account go with it, also when another of its name has come."""
+    account = verbs.find(kinds.SERVICE_ACCOUNT, key)
+    uid = account["metadata"]["uid"] if account else ""
+    for secret in Secret.objects.filter(namespace=key.namespace, type=admission.TOKEN_SECRET, deleted_at=None):
+        metadata = secret.doc["metadata"]
+        is_ours = admission.account_of(metadata) == key.name
+        if is_ours and metadata["annotations"].get(admission.ACCOUNT_UID) != uid:
+            with suppress(errors.NotFound, errors.Conflict):
+                verbs.delete(expiry, kinds.SECRET, secret.key, options=verbs.Options(uid=secret.uid))
 
 
 # ---------------------------------------------------------------- aggregated roles

@@ -97,7 +97,8 @@ NAMESPACE = kinds.register(
 
 EVENT_SAYS = ("reportingController", "reportingInstance", "action", "reason")
 EVENT_TYPES = ("Normal", "Warning")
-LONGEST_EVENT_WORD = 128
+LONGEST_EVENT_WORD = 128  # characters, as in the reference
+LONGEST_EVENT_NOTE = 1024
 _EVENT_VERSION = Schema(schemas.EVENT, name="io.k8s.api.events.v1.Event")
 
 

@@ -31,7 +31,8 @@ def answer(call: Call, collection: Collection) -> HttpResponseBase:
             options = requestinfo.list_options(call.request.query_params, watch=False)
             paging.require_reached(options.resource_version)
             revision, docs = _state(collection, answers.scope(call, options))
-            return answers.listed(call, docs, {"resourceVersion": str(revision)})
+            exact = options.resource_version if options.match == "Exact" else ""
+            return answers.listed(call, docs, {"resourceVersion": exact or str(revision)})
         case "watch":
             options = requestinfo.list_options(call.request.query_params, watch=True)
             return answers.stream(call, answers.scope(call, options), lambda scope: _texts(collection, scope))

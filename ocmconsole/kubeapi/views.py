@@ -151,21 +151,24 @@ def _get(call: Call) -> HttpResponseBase:
 def _list(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=False)
     scope = answers.scope(call, options)
-    after, revision = paging.position(options, call.served.kind)
-    paging.require_reached(options.resource_version)
     kind = call.served.kind
+    paging.require_reached(options.resource_version)
+    at = paging.position(options, kind)
+    if at.exact:
+        return answers.listed(call, *paging.exact_page(kind, at, scope, options.limit))
     page = rows.page(
         kind,
         namespace=call.info.namespace,
         selector=options.labels,
         name=options.fields.pinned("metadata.name"),
-        after=after,
+        after=at.after,
         limit=options.limit,
         deleting=scope.deleting,
     )
-    metadata: Doc = {"resourceVersion": str(revision or page.revision)}
+    revision = at.revision or page.revision
+    metadata: Doc = {"resourceVersion": str(revision)}
     if page.last is not None:
-        metadata["continue"] = paging.token(page.last, revision or page.revision)
+        metadata["continue"] = paging.token(page.last, revision)
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     everything = options.labels.is_empty and not options.fields.terms and not scope.deleting

@@ -316,6 +316,14 @@ def test_an_agents_certificate_never_lasts_less_than_half_an_hour() -> None:
     assert certificate("c1-j").not_after - datetime.now(UTC) > timedelta(minutes=29)
 
 
+@pytest.mark.contract("G25", "W24")
+def test_a_setting_lets_an_agents_certificate_last_as_short_as_it_asks_for(settings: Any) -> None:
+    settings.OCMCONSOLE_CERT_SHORTEST_LIFETIME = timedelta(minutes=10)
+    requests.ask("c1-j", requests.agent_pem("c1"), cluster="c1", expirationSeconds=600)
+    approve("c1-j")
+    assert certificate("c1-j").not_after - datetime.now(UTC) <= timedelta(minutes=10)
+
+
 @pytest.mark.contract("W24")
 def test_a_request_cannot_outlive_the_hubs_longest_lifetime(settings: Any) -> None:
     settings.OCMCONSOLE_CERT_LIFETIME = timedelta(days=30)

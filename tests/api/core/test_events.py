@@ -103,12 +103,53 @@ def test_a_series_patch_through_the_newer_group_reaches_the_store() -> None:
 
 @pytest.mark.contract("W28")
 def test_an_event_lies_in_the_namespace_of_its_object() -> None:
-    with pytest.raises(errors.Invalid, match=r"does not match event.namespace"):
-        create(newer(regarding={"kind": "ManagedCluster", "name": "c1", "namespace": "elsewhere"}))
+    """As in Kubernetes: one with an eventTime only has to be in some namespace of its own."""
+    old = {"metadata": {"name": "a"}, "type": "Normal"}
+    said = {
+        "reportingComponent": "agent",
+        "reportingInstance": "a",
+        "action": "Did",
+        "reason": "Done",
+        "eventTime": NOW,
+    }
+    cases: list[tuple[dict[str, Any], str, bool]] = [
+        ({}, "c1", True),
+        ({}, "elsewhere", False),
+        ({}, "", False),
+        (said, "c1", True),
+        (said, "elsewhere", True),
+        (said, "", False),
+    ]
+    for number, (more, place, is_taken) in enumerate(cases):
+        about = {"kind": "ManagedCluster", "name": "c1", "namespace": place}
+        doc = {**old, **more, "metadata": {"name": f"e{number}"}, "involvedObject": about}
+        if is_taken:
+            assert verbs.create(ROOT, kinds.EVENT, doc, namespace="c1").doc
+            continue
+        with pytest.raises(errors.Invalid, match=r"involvedObject.namespace: .* does not match event.namespace"):
+            verbs.create(ROOT, kinds.EVENT, doc, namespace="c1")
+    with pytest.raises(errors.Invalid, match=r"involvedObject.namespace: .* does not match event.namespace"):
+        create(newer(regarding={"kind": "ManagedCluster", "name": "c1"}))
+    namespace("default")
+    free = {**old, "involvedObject": {"kind": "ManagedCluster", "name": "c1"}}
+    assert verbs.create(ROOT, kinds.EVENT, free, namespace="default").doc
+
+
+@pytest.mark.contract("W28")
+@pytest.mark.parametrize("field", ["reportingComponent", "reportingInstance", "action", "reason"])
+@pytest.mark.parametrize("value", ["", "x" * 129])
+def test_a_core_event_with_an_event_time_says_who_did_what(field: str, value: str) -> None:
+    said = {"reportingComponent": "agent", "reportingInstance": "a", "action": "Did", "reason": "Done", field: value}
+    about = {"kind": "ManagedCluster", "name": "c1", "namespace": "c1"}
+    doc = {"metadata": {"name": "a"}, "involvedObject": about, "eventTime": NOW, **said}
+    named = "reportingController" if field == "reportingComponent" else field
+    with pytest.raises(errors.Invalid, match=f"{named}: "):
+        verbs.create(ROOT, kinds.EVENT, doc, namespace="c1")
+    assert verbs.create(ROOT, kinds.EVENT, {**doc, "eventTime": None}, namespace="c1").doc
 
 
 def test_a_put_creates_a_missing_event() -> None:
-    doc = {"metadata": {"name": "a"}, "involvedObject": {"kind": "X", "name": "y"}}
+    doc = {"metadata": {"name": "a"}, "involvedObject": {"kind": "X", "name": "y", "namespace": "c1"}}
     assert verbs.update(ROOT, kinds.EVENT, Key("c1", "a"), doc).created
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from ocmconsole.corekinds import controllers as corecontrollers
 from ocmconsole.corekinds import kinds, tokens
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import changes, errors, verbs, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests.actors import ROOT, namespace, refused_at_worst
@@ -87,6 +88,72 @@ def test_a_key_is_in_one_of_both_maps() -> None:
     doc = {"metadata": {"name": "c"}, "data": {"a": "x"}, "binaryData": {"a": "eA=="}}
     with pytest.raises(errors.Invalid, match="duplicate of key present in binaryData"):
         verbs.create(ROOT, kinds.CONFIG_MAP, doc, namespace="here")
+
+
+@pytest.mark.contract("W20")
+@pytest.mark.parametrize(
+    ("kind", "data", "text"),
+    [
+        ("kubernetes.io/dockercfg", {}, r"data\[.dockercfg\]: Required value"),
+        ("kubernetes.io/dockercfg", {".dockercfg": b"no json"}, r"data\[.dockercfg\]: Invalid value: .*redacted"),
+        ("kubernetes.io/dockerconfigjson", {".dockercfg": b"{}"}, r"data\[.dockerconfigjson\]: Required value"),
+        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b"\xff"}, r"data\[.dockerconfigjson\]: Invalid value"),
+        ("kubernetes.io/basic-auth", {"other": b""}, r"data\[username\]: Required value, data\[password\]: Required"),
+        ("kubernetes.io/ssh-auth", {"ssh-privatekey": b""}, r"data\[ssh-privatekey\]: Required value"),
+        ("kubernetes.io/tls", {}, r"data\[tls.crt\]: Required value, data\[tls.key\]: Required value"),
+        ("kubernetes.io/tls", {"tls.crt": b""}, r"data\[tls.key\]: Required value"),
+    ],
+    ids=str,
+)
+def test_a_secret_has_what_its_type_needs(kind: str, data: dict[str, bytes], text: str) -> None:
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    with pytest.raises(errors.Invalid, match=text) as refused:
+        secret(type=kind, data=encoded)
+    assert "no json" not in refused.value.message
+
+
+@pytest.mark.contract("W20")
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("kubernetes.io/dockercfg", {".dockercfg": "{}"}),
+        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": '{"auths": {}}'}),
+        ("kubernetes.io/basic-auth", {"password": ""}),
+        ("kubernetes.io/ssh-auth", {"ssh-privatekey": "a key"}),
+        ("kubernetes.io/tls", {"tls.crt": "", "tls.key": "", "ca.crt": "more"}),
+        ("example.com/anything", {}),
+    ],
+    ids=str,
+)
+def test_a_secret_of_a_known_type_is_stored_with_what_it_needs(kind: str, data: dict[str, str]) -> None:
+    made = secret(type=kind, stringData=data)
+    assert made["type"] == kind
+    if data:
+        with pytest.raises(errors.Invalid):
+            verbs.edit(ROOT, kinds.SECRET, Key("here", "s"), lambda doc: doc.update(data={}))
+
+
+@pytest.mark.contract("W21")
+def test_token_secrets_go_with_their_account(settings: Any, tmp_path: Path) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path
+    annotations = {"kubernetes.io/service-account.name": "bot"}
+    for account in ("bot", "other"):
+        verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": account}}, namespace="here")
+    secret(metadata={"annotations": annotations}, type="kubernetes.io/service-account-token")
+    secret(metadata={"name": "mere", "annotations": annotations})
+    verbs.delete(ROOT, kinds.SERVICE_ACCOUNT, Key("here", "other"))
+    workqueue.drain()
+    assert verbs.find(kinds.SECRET, Key("here", "s"))
+    verbs.delete(ROOT, kinds.SERVICE_ACCOUNT, Key("here", "bot"))
+    verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": "bot"}}, namespace="here")
+    secret(metadata={"name": "new", "annotations": annotations}, type="kubernetes.io/service-account-token")
+    workqueue.drain()
+    assert verbs.find(kinds.SECRET, Key("here", "s")) is None
+    assert verbs.find(kinds.SECRET, Key("here", "mere"))
+    assert verbs.find(kinds.SECRET, Key("here", "new"))
+    revision = changes.head()
+    corecontrollers.reconcile_token_secrets(Key("here", "bot"))
+    assert changes.head() == revision
 
 
 @pytest.mark.contract("W21")

@@ -83,6 +83,10 @@ def test_the_caller_is_the_requester_whatever_the_body_says() -> None:
             {"expirationSeconds": 599},
             "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than",
         ),
+        (
+            {"signerName": "kubernetes.io/legacy-unknown"},
+            "spec.signerName: Invalid value: .*: the legacy signerName is not allowed via this API version",
+        ),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -130,6 +134,26 @@ def test_any_other_condition_has_one_of_three_values() -> None:
     noted = {"type": "Noted", "status": "Perhaps"}
     with pytest.raises(errors.Invalid, match='Unsupported value: "Perhaps"'):
         write("status", lambda doc: doc.setdefault("status", {}).update(conditions=[noted]))
+
+
+@pytest.mark.contract("W154", "W23")
+def test_the_status_takes_and_drops_no_decision() -> None:
+    ask()
+    noted = {"type": "Noted", "status": "True"}
+
+    def say(*said: Doc) -> Doc:
+        return write("status", lambda doc: doc.setdefault("status", {}).update(conditions=[*said]))
+
+    for decision in ("Approved", "Denied"):
+        with pytest.raises(errors.Invalid, match=f'updates may not add a condition of type "{decision}"'):
+            say(noted, {"type": decision, "status": "True"})
+    (approved,) = decide(("Approved", "True"))["status"]["conditions"]
+    for kept in ([], [noted]):
+        with pytest.raises(errors.Invalid, match='updates may not remove a condition of type "Approved"'):
+            say(*kept)
+    stored = say(noted, approved | {"reason": "Another", "message": "changed"})["status"]["conditions"]
+    assert [each["type"] for each in stored] == ["Noted", "Approved"]
+    assert stored[1] == approved
 
 
 def test_deciding_needs_the_verb_approve_on_the_signer() -> None:

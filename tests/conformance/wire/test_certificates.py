@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -56,6 +57,7 @@ def test_requester_is_whoever_asked(admin: Api, bearer: Callable[[str], Api], na
         ({"usages": ["flying"]}, "spec.usages"),
         ({"signerName": ""}, "spec.signerName"),
         ({"signerName": "x"}, "must be a fully qualified domain and path of the form 'example.com/signer-name'"),
+        ({"signerName": "kubernetes.io/legacy-unknown"}, "the legacy signerName is not allowed via this API version"),
         ({"expirationSeconds": 10}, "spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 600 seconds (10 minutes)"),
     ],
     ids=lambda value: str(value)[:40],
@@ -135,6 +137,30 @@ def test_decision_stands(admin: Api, name: str, made: Made) -> None:
 
     assert "Approved and Denied conditions are mutually exclusive" in refusal({"status": {"conditions": both}})
     assert 'updates may not remove a condition of type "Approved"' in refusal({"status": {"conditions": []}})
+
+
+@pytest.mark.contract("W154", "W23")
+@pytest.mark.parametrize("method", ["PUT", "merge", "strategic"])
+def test_status_takes_and_drops_no_decision(admin: Api, name: str, method: str) -> None:
+    """Of a signer that the server does not know, so that nobody else writes."""
+    admin.create(REQUESTS, request(name, signerName="example.com/mine"))
+    path = f"{REQUESTS}/{name}/status"
+
+    def write(*conditions: Doc) -> httpx.Response:
+        body: Doc = {"status": {"conditions": [*conditions]}}
+        if method == "PUT":
+            return admin.put(path, {**admin.read(f"{REQUESTS}/{name}"), **body})
+        return admin.patch(path, method, body)
+
+    (denied,) = decision("Denied")["status"]["conditions"]
+    refused(write(denied), 422, "Invalid", 'updates may not add a condition of type "Denied"')
+    (approved,) = approve(admin, name)["status"]["conditions"]
+    other = {"type": "Other", "status": "True", "reason": "Tested", "message": ""}
+    refused(write(), 422, "Invalid", 'updates may not remove a condition of type "Approved"')
+    refused(write(other), 422, "Invalid", 'updates may not remove a condition of type "Approved"')
+    told = worked(write({**approved, "message": "another"}, other))["status"]["conditions"]
+    assert [each["type"] for each in told] == ["Approved", "Other"]
+    assert told[0] == approved
 
 
 @pytest.mark.contract("W105", "W23")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.wire.api import PROTOBUF, Api, Doc, refused, version, worked
 from tests.conformance.wire.conftest import Made
-from tests.conformance.wire.documents import EVENT, LEASE, NEW_EVENT, NOW
+from tests.conformance.wire.documents import EVENT, LEASE, NEW_EVENT, NOW, Sample
 from tests.conformance.wire.protobufs import envelope, message, metadata, moment
 
 SECONDS = 1767366245  # 2026-01-02T15:04:05Z
@@ -112,16 +112,38 @@ def test_event_has_limits(admin: Api, ns: str, name: str, field: str, value: str
 
 
 @pytest.mark.contract("W28")
-def test_event_is_where_its_object_is(admin: Api, ns: str, name: str) -> None:
-    refused(
-        admin.post(
-            EVENT.path(ns),
-            EVENT.doc(name) | {"involvedObject": {"kind": "ConfigMap", "name": "a", "namespace": "elsewhere"}},
-        ),
-        422,
-        "Invalid",
-        "involvedObject.namespace",
-    )
+@pytest.mark.parametrize("place", ["elsewhere", ""])
+def test_event_is_where_its_object_is(admin: Api, ns: str, name: str, place: str) -> None:
+    """What has no namespace has its events in `default`."""
+    about = {"kind": "ConfigMap", "name": "a", "namespace": place}
+    text = f'involvedObject.namespace: Invalid value: "{place}": does not match event.namespace'
+    doc = EVENT.doc(name) | {"involvedObject": about}
+    refused(admin.post(f"{EVENT.root}/namespaces/{ns}/events", doc), 422, "Invalid", text)
+    answer = admin.post(f"{EVENT.root}/namespaces/default/events", doc)
+    if place:
+        refused(answer, 422, "Invalid", text)
+    else:
+        worked(answer, 201)
+
+
+@pytest.mark.contract("W28")
+@pytest.mark.parametrize("sample", [EVENT, NEW_EVENT], ids=str)
+def test_event_with_a_time_may_be_about_what_is_elsewhere(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    """Newer programs write so; one about what has no namespace is in `default` or `kube-system`."""
+    said = {"eventTime": NOW, "action": "Testing", "reason": "Tested", "type": "Normal", "reportingInstance": "test-0"}
+    reference = "involvedObject" if sample is EVENT else "regarding"
+    said["reportingComponent" if sample is EVENT else "reportingController"] = "example.com/test"
+    about = {"kind": "ConfigMap", "name": "a", "namespace": "elsewhere"}
+    here, system = (f"{sample.root}/namespaces/{place}/events" for place in (ns, "kube-system"))
+    worked(admin.post(here, {**sample.doc(name), **said, reference: about}), 201)
+    nowhere = {"kind": "ManagedCluster", "name": "a"}
+    doc = {**sample.doc(f"{name}-b"), **said, reference: nowhere}
+    refused(admin.post(here, doc), 422, "Invalid", "does not match event.namespace")
+    worked(admin.post(system, doc), 201)
+    if sample is EVENT:
+        del doc["reportingComponent"]
+        doc["metadata"]["name"] = f"{name}-c"
+        refused(admin.post(system, doc), 422, "Invalid", "reportingController: Required value")
 
 
 @pytest.mark.contract("W146", "W28")

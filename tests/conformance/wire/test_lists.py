@@ -277,6 +277,30 @@ def test_exact_version_is_the_one_of_the_list(admin: Api, six: str) -> None:
         assert worked(answer)["metadata"]["resourceVersion"] == now
 
 
+@pytest.mark.contract("W10")
+@pytest.mark.parametrize("sample", [CONFIG_MAP, WORK], ids=str)
+def test_exact_version_shows_what_was(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    """Whatever was changed, deleted or created since; a server that cannot tell says so (410)."""
+    names = [f"{name}-{letter}" for letter in "abc"]
+    for each in names:
+        admin.create(sample.path(ns), sample.doc(each, labels={"example.com/exact": name}))
+    selector = {"labelSelector": f"example.com/exact={name}"}
+    then = admin.read(sample.path(ns), **selector)
+    admin.merge(sample.path(ns, names[0]), {"metadata": {"labels": {"example.com/exact": None}}})
+    worked(admin.delete(sample.path(ns, names[1])))
+    admin.create(sample.path(ns), sample.doc(f"{name}-d", labels={"example.com/exact": name}))
+    wanted = {"resourceVersion": then["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact", **selector}
+    answer = admin.get(sample.path(ns), **wanted)
+    if answer.status_code == 410:
+        refused(answer, 410, "Expired", "The resourceVersion for the provided list is too old.")
+        return
+    assert worked(answer)["items"] == then["items"]
+    assert answer.json()["metadata"]["resourceVersion"] == then["metadata"]["resourceVersion"]
+    first = admin.read(sample.path(ns), **wanted, limit=2)
+    rest = admin.read(sample.path(ns), **selector, limit=2, **{"continue": first["metadata"]["continue"]})
+    assert [*first["items"], *rest["items"]] == then["items"]
+
+
 @pytest.mark.contract("W175")
 def test_version_of_the_future_is_waited_for_in_vain(admin: Api, six: str) -> None:
     said = refused(
