@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Protocol
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ocmconsole import tls
 from ocmconsole.intake import HAS_WHOLE_BODY
-from registration import ca
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -58,18 +58,9 @@ class Application(Protocol):
     def stop(self) -> None: ...
 
 
-def ssl_context(home: Path, client_cas: bytes = b"") -> ssl.SSLContext:
-    """Clients may show a certificate of the hub's CA or of ``client_cas`` (PEM); others fail in the handshake (W30)."""
-    roots = ca.Roots(hub=(home / "ca.crt").read_bytes(), others=client_cas)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(home / "serving.crt", home / "serving.key")
-    context.verify_mode = ssl.CERT_OPTIONAL
-    # An intermediate is trusted by itself: the root above it may sign for others whom the hub must not know.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.load_verify_locations(cadata=roots.pem.decode("ascii"))
-    return context
+def ssl_context(home: Path) -> ssl.SSLContext:
+    """The hub's serving certificate. Clients may show any certificate; what it is worth is decided later (``tls``)."""
+    return tls.Context(home / "serving.crt", home / "serving.key")
 
 
 class HeadTooLargeError(Exception):
@@ -92,8 +83,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
-        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-        self.peer_certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+        session: tls.Session | None = transport.get_extra_info("ssl_object")
+        self.peer_certificate = session.certificate if session is not None else None
         self.is_local = transport.get_extra_info("socket").family == socket.AF_UNIX
         self._await_head()
 
@@ -200,8 +191,8 @@ class Connection(HttpToolsProtocol):
 class Listener(uvicorn.Server):
     """One socket. Signals are the business of ``serve``, which has two of these."""
 
-    def __init__(self, app: Application, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-        factory: Callable[..., ssl.SSLContext] | None = None if tls is None else lambda *_: tls
+    def __init__(self, app: Application, listening: socket.socket, secure: ssl.SSLContext | None) -> None:
+        factory: Callable[..., ssl.SSLContext] | None = None if secure is None else lambda *_: secure
         super().__init__(
             uvicorn.Config(
                 app,
@@ -225,13 +216,13 @@ class Listener(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's signature
         """As uvicorn, which cannot be told how long a handshake may take."""
-        tls = self.config.ssl
+        secure = self.config.ssl
         server = await asyncio.get_running_loop().create_server(
             partial(Connection, config=self.config, server_state=self.server_state, app_state={}),
             sock=self.listening,
-            ssl=tls,
+            ssl=secure,
             backlog=BACKLOG,
-            ssl_handshake_timeout=None if tls is None else HEAD_SECONDS,
+            ssl_handshake_timeout=None if secure is None else HEAD_SECONDS,
         )
         self.servers = [server]
         self.started = True
@@ -252,7 +243,7 @@ async def serve(
     *,
     api_address: Address,
     console_address: Address,
-    tls: ssl.SSLContext,
+    secure: ssl.SSLContext,
     on_ready: Callable[[], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept. Raises OSError."""
@@ -263,8 +254,8 @@ async def serve(
     except OSError:
         api_socket.close()
         raise
-    api_tls = None if api_socket.family == socket.AF_UNIX else tls
-    listeners = [Listener(api_app, api_socket, api_tls), Listener(console_app, console_socket, None)]
+    api_secure = None if api_socket.family == socket.AF_UNIX else secure
+    listeners = [Listener(api_app, api_socket, api_secure), Listener(console_app, console_socket, None)]
 
     def stop() -> None:
         for listener in listeners:

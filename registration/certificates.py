@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from OpenSSL import crypto
 
 LARGEST_REQUEST = 64 * 1024
 # Bits of an RSA modulus: smaller ones can be factored, larger ones cost too much at each check of a signature (Go's
@@ -186,11 +187,6 @@ class Roots:
         """Raises ValueError for a file that holds something else than CAs."""
         return _anchors(self)
 
-    @property
-    def pem(self) -> bytes:
-        """The anchors as a TLS library wants them."""
-        return b"".join(as_pem(anchor) for _, anchor in self.anchors)
-
 
 @lru_cache(maxsize=8)
 def _anchors(roots: Roots) -> tuple[tuple[Literal["hub", "other"], x509.Certificate], ...]:
@@ -210,8 +206,12 @@ def trusted_client(
 ) -> tuple[Certificate, Literal["hub", "other"]]:
     """Check a client's certificate from end to end, and say who vouches for it. Raises ValueError.
 
+    TLS checks nothing of it but that the client holds its key, so this is all there is. The dates that are returned are
+    those at which certificate and anchor are both valid.
+
     cryptography's own verifier follows the rules of public web sites: it wants alternative names and refuses Ed25519,
-    which clients of Kubernetes need not have and may use. Without intermediates a path is one signature.
+    which clients of Kubernetes need not have and may use. OpenSSL's checks what an anchor forbids (name constraints),
+    and knows critical extensions. Without intermediates a path is one signature.
     """
     now = now or datetime.now(UTC)
     leaf = _load_certificate(der)
@@ -226,8 +226,23 @@ def trusted_client(
         raise ValueError(flaw)
     for issuer, anchor in roots.anchors:
         if lives(anchor, now) and is_issued_by(leaf, anchor):
-            return certificate, issuer
+            _check_path(leaf, anchor, now)
+            begin = max(certificate.not_before, anchor.not_valid_before_utc)
+            end = min(certificate.not_after, anchor.not_valid_after_utc)
+            return replace(certificate, not_before=begin, not_after=end), issuer
     raise ValueError("the certificate is not signed by a CA that the hub trusts")
+
+
+def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime) -> None:
+    """What RFC 5280 says of a path, by OpenSSL. An intermediate is an anchor by itself. Raises ValueError."""
+    store = crypto.X509Store()
+    store.add_cert(crypto.X509.from_cryptography(anchor))
+    store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
+    store.set_time(now)
+    try:
+        crypto.X509StoreContext(store, crypto.X509.from_cryptography(leaf)).verify_certificate()
+    except crypto.X509StoreContextError as error:
+        raise ValueError(f"the certificate is not acceptable: {error}") from error
 
 
 def is_issued_by(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:

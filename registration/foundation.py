@@ -60,7 +60,7 @@ def ensure() -> None:
     """Bring home and database to where a hub can serve."""
     home = settings.OCMCONSOLE_HOME
     ca.ensure(home, serving_names())
-    client_cas()
+    _check_client_cas()
     defaults.ensure(CONTROLLER)
     _ensure_registration_objects()
     for name in SELECTORS:
@@ -75,16 +75,14 @@ def serving_names() -> list[str]:
     return sorted({host for host in (*hosts, "localhost", "127.0.0.1", "::1") if host not in {"", "0.0.0.0", "::"}})  # noqa: S104 - compared, not bound
 
 
-def client_cas() -> bytes:
-    """Further CAs, as PEM, whose client certificates the TLS listener lets through. Raises AuthorityError."""
+def _check_client_cas() -> None:
+    """The file of further CAs can be read and holds CAs. Raises AuthorityError."""
     if not (path := settings.OCMCONSOLE_CLIENT_CA_FILE):
-        return b""
+        return
     try:
-        others = Path(path).read_bytes()
-        _ = ca.Roots(hub=(settings.OCMCONSOLE_HOME / "ca.crt").read_bytes(), others=others).anchors
+        _ = ca.Roots(hub=(settings.OCMCONSOLE_HOME / "ca.crt").read_bytes(), others=Path(path).read_bytes()).anchors
     except (OSError, ValueError) as error:
         raise ca.AuthorityError(f"OCMCONSOLE_CLIENT_CA_FILE={path}: {error}") from error
-    return others
 
 
 def shown_home() -> str:

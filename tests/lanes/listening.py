@@ -41,7 +41,7 @@ class Site:
 def listening(
     app: serving.Application,
     *,
-    tls: ssl.SSLContext | None = None,
+    secure: ssl.SSLContext | None = None,
     loop: str = "asyncio",
     bound: socket.socket | None = None,
 ) -> Iterator[Site]:
@@ -49,7 +49,7 @@ def listening(
     ready, sites = threading.Event(), list[Site]()
 
     async def run() -> None:
-        listener = serving.Listener(app, bound, tls)
+        listener = serving.Listener(app, bound, secure)
         port = 0 if bound.family == socket.AF_UNIX else bound.getsockname()[1]
         sites.append(Site(port, listener, asyncio.get_running_loop()))
         serving_task = asyncio.create_task(listener.serve(sockets=[bound]))

@@ -11,8 +11,9 @@ import signal
 import socket
 import ssl
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,6 +25,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ocmconsole import serving
 from registration import ca
@@ -56,6 +59,22 @@ class Peer:
 
     def stop(self) -> None:
         self.stopped.set()
+
+
+class Echo:
+    """Answers with the body of the request."""
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:  # noqa: ARG002 - ASGI's signature
+        body, more = b"", True
+        while more:
+            message = await receive()
+            assert message["type"] == "http.request"
+            body, more = body + message["body"], message["more_body"]
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": False})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    def stop(self) -> None: ...
 
 
 class Pair(NamedTuple):
@@ -101,9 +120,11 @@ class Issuer:
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def client(self, common_name: str = "raj") -> Pair:
+    def client(self, common_name: str = "raj", *, padding: int = 0) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+        names = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+        names += [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, "x" * 50)] * (padding // 50)
+        subject = x509.Name(names)
         return Pair(self.sign(subject, key).public_bytes(serialization.Encoding.PEM), key_pem(key))
 
 
@@ -125,8 +146,8 @@ def other() -> Issuer:
 
 
 @contextmanager
-def api(home: Path, *, client_cas: bytes = b"", loop: str = "asyncio") -> Iterator[Site]:
-    with listening(Peer(), tls=serving.ssl_context(home, client_cas), loop=loop) as site:
+def api(home: Path, *, loop: str = "asyncio") -> Iterator[Site]:
+    with listening(Peer(), secure=serving.ssl_context(home), loop=loop) as site:
         yield site
 
 
@@ -171,15 +192,42 @@ class TestHandshake:
         self, home: Path, tmp_path: Path, agent: Pair, other: Issuer, loop: str
     ) -> None:
         second = other.client()
-        with api(home, client_cas=other.pem, loop=loop) as site:
+        with api(home, loop=loop) as site:
             for pair in (agent, second, agent, second):
                 assert ask(site, client_context(home, tmp_path, pair)) == pair.der
 
-    def test_a_certificate_of_a_stranger_fails_in_the_handshake(
+    def test_a_certificate_that_nobody_vouches_for_is_for_the_application_to_judge(
         self, home: Path, tmp_path: Path, other: Issuer, loop: str
     ) -> None:
-        with api(home, loop=loop) as site, pytest.raises(httpx.TransportError):
-            ask(site, client_context(home, tmp_path, other.client()))
+        pair = other.client()
+        with api(home, loop=loop) as site:
+            assert ask(site, client_context(home, tmp_path, pair)) == pair.der
+
+    def test_a_resumed_session_has_the_certificate_it_began_with(
+        self, home: Path, tmp_path: Path, agent: Pair, loop: str
+    ) -> None:
+        context = client_context(home, tmp_path, agent)
+        with api(home, loop=loop) as site:
+            with context.wrap_socket(site.connect(), server_hostname="127.0.0.1") as first:
+                first.sendall(GET)
+                read_until(first, base64.b64encode(agent.der))
+                session = first.session
+            with context.wrap_socket(site.connect(), server_hostname="127.0.0.1", session=session) as second:
+                second.sendall(GET)
+                read_until(second, base64.b64encode(agent.der))
+                assert second.session_reused
+
+    def test_large_messages_arrive_whole_in_both_directions(self, home: Path, tmp_path: Path, loop: str) -> None:
+        """Several records at a time, and records in several segments."""
+        content = os.urandom(1_000_000)
+        with listening(Echo(), secure=serving.ssl_context(home), loop=loop) as site:
+            with httpx.Client(verify=client_context(home, tmp_path), trust_env=False, timeout=30) as client:
+                assert client.post(site.url("/", scheme="https"), content=content).content == content
+            with client_context(home, tmp_path).wrap_socket(site.connect(), server_hostname="127.0.0.1") as secure:
+                secure.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
+                for byte in content[:300]:
+                    secure.sendall(bytes([byte]))
+                read_until(secure, content[:300])
 
     def test_a_handshake_that_does_not_go_on_is_given_up(
         self, home: Path, tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch
@@ -193,20 +241,71 @@ class TestHandshake:
             with context.wrap_socket(site.connect(), server_hostname="127.0.0.1") as secure:
                 assert read_all(secure) == b""  # after the handshake nothing came
 
-    def test_plain_http_on_the_tls_port_gets_silence(
+    def test_plain_http_on_the_tls_port_gets_silence_and_a_line_in_the_log(
         self, home: Path, loop: str, caplog: pytest.LogCaptureFixture
     ) -> None:
+        caplog.set_level(logging.INFO, "ocmconsole.tls")
         with api(home, loop=loop) as site, site.connect() as connection:
             connection.sendall(GET)
-            assert b"HTTP" not in read_all(connection)
+            with suppress(ConnectionResetError):
+                assert b"HTTP" not in read_all(connection)
+        assert "a TLS handshake failed: http request" in caplog.text
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_an_expired_certificate_fails_in_the_handshake(home: Path, tmp_path: Path) -> None:
-    past = datetime.now(UTC) - 2 * DAY
-    expired = Pair(*ca.Authority.issue_client(ca.load(home), "ana", [], DAY, past))
+def test_nobody_shows_a_certificate_without_its_key(
+    home: Path, tmp_path: Path, agent: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The signature that proves it is changed on its way. In TLS 1.2 it travels in the clear."""
+    caplog.set_level(logging.INFO, "ocmconsole.tls")
+    context = client_context(home, tmp_path, agent)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    to_client, to_server = (ssl.MemoryBIO(), ssl.MemoryBIO()), (ssl.MemoryBIO(), ssl.MemoryBIO())
+    client = context.wrap_bio(*to_client, server_hostname="127.0.0.1")
+    server = serving.ssl_context(home).wrap_bio(*to_server)
+    for _ in range(2):
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        to_server[0].write(b"".join(forged(record) for record in records(to_client[1].read())))
+        with pytest.raises(ssl.SSLWantReadError):
+            server.do_handshake()
+        to_client[0].write(to_server[1].read())
+    with pytest.raises(ssl.SSLError, match="DECRYPT_ERROR"):
+        client.do_handshake()
+    with pytest.raises(ssl.SSLError, match="has failed"):  # whatever comes now
+        server.do_handshake()
+    serial = f"{x509.load_pem_x509_certificate(agent.certificate).serial_number:x}"
+    assert "CN=ana" in caplog.text
+    assert serial in caplog.text
+
+
+def records(content: bytes) -> Iterator[bytes]:
+    while content:
+        size = 5 + int.from_bytes(content[3:5])
+        yield content[:size]
+        content = content[size:]
+
+
+def forged(record: bytes) -> bytes:
+    """The last byte of a CertificateVerify is another one."""
+    is_proof = record[0] == 22 and record[5] == 15
+    return record[:-1] + bytes([record[-1] ^ 1]) if is_proof else record
+
+
+def test_certificates_of_unusual_size_are_not_kept(home: Path, tmp_path: Path) -> None:
+    pair = Issuer("Verbose CA").client("raj", padding=20_000)
     with api(home) as site, pytest.raises(httpx.TransportError):
-        ask(site, client_context(home, tmp_path, expired))
+        ask(site, client_context(home, tmp_path, pair))
+
+
+@given(st.lists(st.binary(min_size=1, max_size=200), max_size=5), st.booleans())
+def test_bytes_of_anybody_end_in_an_alert_or_in_waiting(home: Path, chunks: list[bytes], is_record: bool) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = serving.ssl_context(home).wrap_bio(incoming, outgoing)
+    for chunk in chunks:
+        incoming.write(b"\x16\x03\x01" + len(chunk).to_bytes(2, "big") + chunk if is_record else chunk)
+        with suppress(ssl.SSLError):  # of which SSLWantReadError is one
+            session.do_handshake()
 
 
 def test_the_root_above_the_hubs_intermediate_vouches_for_nobody(tmp_path: Path) -> None:
@@ -218,10 +317,10 @@ def test_the_root_above_the_hubs_intermediate_vouches_for_nobody(tmp_path: Path)
     (home / "ca.key").write_bytes(key_pem(middle.key))
     ca.ensure(home, ["127.0.0.1"])
     good, bad = middle.client("agent"), root.client("somebody of the organisation")
-    with api(home) as site:
-        assert ask(site, client_context(home, tmp_path, good)) == good.der
-        with pytest.raises(httpx.TransportError):
-            ask(site, client_context(home, tmp_path, bad))
+    roots = ca.Roots((home / "ca.crt").read_bytes())
+    assert ca.trusted_client(good.der, roots)[1] == "hub"
+    with pytest.raises(ValueError, match="not signed by a CA that the hub trusts"):
+        ca.trusted_client(bad.der, roots)
 
 
 def test_a_client_that_trusts_only_the_root_accepts_the_served_chain(tmp_path: Path) -> None:
@@ -244,12 +343,13 @@ def test_tls_is_12_at_least_and_http11_is_agreed(home: Path, tmp_path: Path) -> 
     ):
         assert connection.selected_alpn_protocol() == "http/1.1"
         assert connection.version() in {"TLSv1.2", "TLSv1.3"}
-    assert serving.ssl_context(home).minimum_version is ssl.TLSVersion.TLSv1_2
-
-
-def test_a_client_ca_file_that_holds_no_ca_is_refused_at_start(home: Path, agent: Pair) -> None:
-    with pytest.raises(ValueError, match="is not a CA"):
-        serving.ssl_context(home, agent.certificate)
+    old = client_context(home, tmp_path)
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    with api(home) as site, site.connect() as plain, pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+        old.wrap_socket(plain, server_hostname="localhost")
 
 
 def test_the_console_has_no_certificates() -> None:
@@ -270,7 +370,7 @@ def run_server(home: Path, ports: tuple[int, int], channel: Connection, loop: st
             console_app,
             api_address=("127.0.0.1", ports[0]),
             console_address=("127.0.0.1", ports[1]),
-            tls=serving.ssl_context(home),
+            secure=serving.ssl_context(home),
             on_ready=lambda: channel.send("ready"),
         )
 
@@ -333,7 +433,7 @@ def test_an_address_in_use_is_an_os_error_and_leaves_nothing_open(home: Path) ->
             Peer(),
             api_address=("127.0.0.1", ports[0]),
             console_address=("127.0.0.1", ports[1]),
-            tls=serving.ssl_context(home),
+            secure=serving.ssl_context(home),
             on_ready=lambda: None,
         )
 

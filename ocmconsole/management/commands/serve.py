@@ -43,7 +43,7 @@ class Command(BaseCommand):
             console_application,
             api_address=settings.OCMCONSOLE_API_ADDRESS,
             console_address=settings.OCMCONSOLE_CONSOLE_ADDRESS,
-            tls=serving.ssl_context(settings.OCMCONSOLE_HOME, foundation.client_cas()),
+            secure=serving.ssl_context(settings.OCMCONSOLE_HOME),
             on_ready=self._announce,
         )
 
