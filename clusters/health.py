@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import hand, status
+from clusters import hand, status, uptime
 from clusters.controllers import is_deleting
 from clusters.hand import CONTROLLER
 from clusters.kinds import (
@@ -28,8 +28,8 @@ from clusters.kinds import (
     SKIP_CLOCK_CHECK,
     ConditionType,
     conditions_of,
-    instant,
     label_of,
+    microseconds,
     spec_of,
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LONGEST_GAP = timedelta(seconds=15)
 LONGEST_PAUSE = timedelta(seconds=30)  # without a look at leases: then the clock counts as dead
 LOOK_AGAIN = timedelta(seconds=5)
 NO_SELECT = "NoSelect"
@@ -95,28 +94,7 @@ def grace(cluster: ManagedCluster) -> timedelta:
     return status.grace(cluster.lease_duration_seconds)
 
 
-# ---------------------------------------------------------------- since when the hub can hear
-
-
-def serving_since(now: datetime) -> datetime:
-    """Silence counts only while the hub was there to hear (D17). A hub that has not looked lately starts now."""
-    serving = Serving.objects.first()
-    return serving.since if serving is not None and _is_current(serving, now) else now
-
-
-def note_serving(now: datetime) -> datetime:
-    """Called by every sweep: a gap between two of them means that the hub was down, or that its clock jumped."""
-    serving = Serving.objects.first()
-    if serving is not None and _is_current(serving, now):
-        if now - serving.seen > LONGEST_GAP / 3:
-            Serving.objects.update(seen=now)
-        return serving.since
-    Serving.objects.update_or_create(pk=1, defaults={"since": now, "seen": now})
-    return now
-
-
-def _is_current(serving: Serving, now: datetime) -> bool:
-    return abs(now - serving.seen) <= LONGEST_GAP
+# ---------------------------------------------------------------- whether somebody looks
 
 
 def clock_trouble() -> str:
@@ -189,13 +167,12 @@ def _create_lease(cluster: ManagedCluster) -> timedelta | None:
 
 def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelta:
     """Until silence is certain; K46: a sign of life after it was called silent counts for as long as a heartbeat."""
-    heard = [serving_since(now)]
-    if lease.renew_time is not None:
-        heard.append(instant(lease.renew_time))
+    heard = lease.renew_time or 0
     silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
     if silence is not None:
-        heard.append(silence.at)
-    return max(heard) - now + grace(cluster)
+        heard = max(heard, microseconds(silence.at))
+    missed = uptime.missed(uptime.gaps(now), heard)
+    return grace(cluster) + timedelta(microseconds=heard + missed - microseconds(now))
 
 
 def _was_called_silent(cluster: ManagedCluster, lease: Lease) -> bool:

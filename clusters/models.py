@@ -190,11 +190,16 @@ class Silence(models.Model):
 
 
 class Serving(models.Model):
-    """One row: since when the hub has been up without a gap, and when it last looked (D17)."""
+    """One row: since when the hub has served without a gap, and the gaps before (D17)."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     since = models.DateTimeField()
+    # The last sweep for silence, by whatever process sweeps.
     seen = models.DateTimeField()
+    # The last note of a server.
+    served = models.DateTimeField(null=True)
+    # Pairs of microseconds since 1970, oldest first; none stands for one that ends with ``since``.
+    gaps = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return f"since {self.since:%Y-%m-%d %H:%M:%S}"

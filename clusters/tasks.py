@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celery import shared_task
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Value
-from django.db.models.functions import Abs, Coalesce
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Abs, Coalesce, Greatest
 from django.utils import timezone
 
-from clusters import health, heartbeats
+from clusters import heartbeats, uptime
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
 from clusters.status import GRACE_LEASES
@@ -23,39 +23,48 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 MOST_AT_ONCE = 2_000
+VERDICTS = ("lease_health", "clock")
 
 
 @shared_task(ignore_result=True)
 def sweep_leases() -> None:
-    """H16, H18: ask for work about clusters that fell silent or whose clock verdict flipped."""
+    """H16, H18: find clusters that fell silent or whose clock verdict flipped, and say so.
+
+    The verdicts are given here, so that they do not wait behind other work; other workers may help.
+    """
     now = timezone.now()
-    since = health.note_serving(now)
-    work = {("lease_health", Key("", name)) for name in fallen_silent(now, since)}
+    uptime.note_sweep(now)
+    work = {("lease_health", Key("", name)) for name in fallen_silent(now, uptime.gaps(now))}
     work |= {("clock", Key("", name)) for name in clock_flipped()}
     if work:
         workqueue.put(work, now)
         workqueue.poke()
+        workqueue.drain(only=VERDICTS)
 
 
 @shared_task(ignore_result=True)
 def note_heartbeats() -> None:
     """D17: each minute in which the hub served, how well each cluster is heard; no other time counts."""
     now = timezone.now()
-    heartbeats.look(now, health.serving_since(now))
+    heartbeats.look(now, uptime.serving_since(now))
     heartbeats.forget(now)
 
 
-def fallen_silent(now: datetime, since: datetime) -> list[str]:
-    """H16, D17: a full grace has passed since the renewal and since the hub began to serve. No lease counts too.
+def fallen_silent(now: datetime, gaps: list[uptime.Gap]) -> list[str]:
+    """H16, D17: a full grace has passed since the renewal, without the gaps in which the hub did not serve.
 
-    What already waits in the queue is left to its own time (K46).
+    No lease counts too. What already waits in the queue is left to its own time (K46).
     """
     watched = _watched("renew_time").exclude(available="Unknown").exclude(_queued("lease_health"))
-    patience = F("lease_duration_seconds") * (GRACE_LEASES * SECOND)
-    heard = Coalesce(F("last"), Value(0))
-    lapsed = watched.annotate(heard=heard + patience).filter(heard__lte=microseconds(now))
-    longest = int((now - since).total_seconds()) // GRACE_LEASES
-    return _names(lapsed.filter(lease_duration_seconds__lte=longest))
+    watched = watched.annotate(heard=Coalesce(F("last"), _number(0)))
+    until = F("heard") + F("lease_duration_seconds") * _number(GRACE_LEASES * SECOND)
+    for begin, end in gaps:
+        until += Greatest(_number(0), _number(end) - Greatest(F("heard"), _number(begin)))
+    return _names(watched.annotate(until=until).filter(until__lte=microseconds(now)))
+
+
+def _number(value: int) -> Value:
+    return Value(value, output_field=BigIntegerField())
 
 
 def clock_flipped() -> list[str]:

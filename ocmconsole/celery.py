@@ -6,6 +6,7 @@ import os
 
 from celery import Celery
 from celery.signals import worker_init
+from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
 
@@ -21,7 +22,19 @@ BEAT = {
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 
+# What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns.
+TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets"})
+CLOCK = "clock"
+WORK = "celery"  # Celery's own default
+# After so many seconds a poke or a tick is dropped, as there are newer ones. So far may the hosts' clocks be apart.
+EXPIRES = 15.0
+
 app = Celery("ocmconsole")
+
+
+def queue_of(name: str) -> str:
+    """Of an entry of ``BEAT``."""
+    return CLOCK if name in TIMELY else WORK
 
 
 @app.on_configure.connect
@@ -38,7 +51,12 @@ def configure(sender: Celery, **_: object) -> None:
         task_acks_late=False,
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
-        beat_schedule=BEAT,
+        task_default_queue=WORK,
+        task_queues=[Queue(WORK), Queue(CLOCK)],
+        beat_schedule={
+            name: entry | {"options": {"queue": queue_of(name), "expires": max(EXPIRES, float(str(entry["schedule"])))}}
+            for name, entry in BEAT.items()
+        },
         timezone="UTC",
     )
 

@@ -1,6 +1,7 @@
-"""Reconcilers and clock without a broker: always in the one-process hub, in a Celery worker while Redis is away.
+"""Threads beside a server or worker: the note that a server serves, and reconcilers and clock without a broker.
 
-A thread for reconcilers, which follow the outbox in the database, and a thread for the clock that Celery beat would be.
+Those run always in the one-process hub, and in a Celery worker while Redis is away: a thread for reconcilers, which
+follow the outbox in the database, and two for the clock that Celery beat would be.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import threading
 from time import monotonic
 
 from django.db import DatabaseError, close_old_connections
+from django.db import Error as DatabaseFailure
+from django.utils import timezone
 
-from ocmconsole.celery import BEAT, app
+from clusters import uptime
+from ocmconsole.celery import BEAT, CLOCK, WORK, app, queue_of
 from ocmconsole.kubeapi import broker, workqueue
 
 log = logging.getLogger(__name__)
@@ -22,18 +26,46 @@ MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
 HOLD_SECONDS = 45.0
 
 
+class Presence:
+    """D17: notes in every server that it serves. Started when it does; a database that is away is a gap."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """May be called before the server came to serve."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            close_old_connections()
+            try:
+                uptime.note(timezone.now())
+            except DatabaseFailure as error:
+                log.warning("the note that this server serves could not be stored: %s", error)
+            self._stopping.wait(uptime.NOTE_SECONDS)
+
+
 class Workers:
-    """Started by ``serve`` when no Redis is configured."""
+    """Started by ``serve`` when no Redis is configured. What must be on time has a thread of its own."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=workqueue.follow, args=(self._stopping,), name="reconcilers", daemon=True),
-            threading.Thread(target=self._beat, name="beat", daemon=True),
+            *(
+                threading.Thread(target=self._beat, args=(queue,), name=f"beat-{queue}", daemon=True)
+                for queue in (CLOCK, WORK)
+            ),
         ]
 
     def start(self, *, alone: bool = True) -> None:
         """``alone``: there is no other worker, so what a killed one had claimed is due now."""
+        app.loader.import_default_modules()  # tasks are found when the first worker starts, and this is one
         if alone:
             workqueue.release()
         for thread in self._threads:
@@ -46,16 +78,17 @@ class Workers:
         for thread in self._threads:
             thread.join(timeout=5)
 
-    def _beat(self) -> None:
-        """Run the same schedule as Celery beat, task by task, in this thread."""
-        app.loader.import_default_modules()  # tasks are found when the first worker starts, and this is one
-        due = dict.fromkeys(BEAT, monotonic())
+    def _beat(self, queue: str) -> None:
+        """Run the part of Celery beat's schedule that goes to a queue, task by task, in this thread.
+
+        A tick that comes while a task runs is dropped.
+        """
+        due = {name: monotonic() for name in BEAT if queue_of(name) == queue and name != "drain"}
         while not self._stopping.wait(0.5):
-            for name, entry in BEAT.items():
-                if entry["task"] == "ocmconsole.kubeapi.tasks.drain" or monotonic() < due[name]:
-                    continue
-                due[name] = monotonic() + float(str(entry["schedule"]))
-                self._run(str(entry["task"]))
+            for name, moment in tuple(due.items()):
+                if monotonic() >= moment:
+                    due[name] = monotonic() + float(str(BEAT[name]["schedule"]))
+                    self._run(str(BEAT[name]["task"]))
 
     @staticmethod
     def _run(task: str) -> None:

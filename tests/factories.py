@@ -127,7 +127,8 @@ def renew(name: str, at: datetime | None = None) -> Doc:
 def serve_since(ago: timedelta) -> None:
     """The hub has been up for so long."""
     now = timezone.now()
-    Serving.objects.update_or_create(pk=1, defaults={"since": now - ago, "seen": now})
+    up = {"since": now - ago, "seen": now, "served": now, "gaps": []}
+    Serving.objects.update_or_create(pk=1, defaults=up)
 
 
 def settle() -> int:

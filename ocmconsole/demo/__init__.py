@@ -47,7 +47,9 @@ def build(clusters: int, *, seed: int, password: str) -> int:
     populate(fleet, clusters)
     count = story.tell()
     past.write(fleet.agents, now, random)
-    Serving.objects.update_or_create(pk=1, defaults={"since": now - 9 * DAY, "seen": timezone.now()})
+    present = timezone.now()
+    up = {"since": now - 9 * DAY, "seen": present, "served": present, "gaps": []}
+    Serving.objects.update_or_create(pk=1, defaults=up)
     changes.compact()
     beat()  # telling took its time
     return count

@@ -60,7 +60,8 @@ def look_at(reconciler: str, cluster: str) -> Act:
 
     def look() -> None:
         now = timezone.now()
-        Serving.objects.update_or_create(pk=1, defaults={"since": now - timedelta(days=1), "seen": now})
+        up = {"since": now - timedelta(days=1), "seen": now, "served": now, "gaps": []}
+        Serving.objects.update_or_create(pk=1, defaults=up)
         workqueue.put({(reconciler, Key("", cluster))}, now)
 
     return look

@@ -7,11 +7,14 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi import bulkjobs, changes, heldback, seals, workqueue
 
+TURN_SECONDS = 1.0
+
 
 @shared_task(ignore_result=True)
 def drain() -> None:
-    """Run what reconcilers have due."""
-    workqueue.drain(limit=200)
+    """Run what reconcilers have due, for a second; what is left then is another task's, behind what waits already."""
+    if workqueue.drain(seconds=TURN_SECONDS) and workqueue.is_due():
+        workqueue.poke()
 
 
 @shared_task(ignore_result=True)

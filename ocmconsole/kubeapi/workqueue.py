@@ -11,6 +11,8 @@ import logging
 import threading
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
+from math import inf
+from time import monotonic
 
 from celery import current_app
 from django.conf import settings
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 
 DRAIN = "ocmconsole.kubeapi.tasks.drain"
 VISIBILITY = timedelta(seconds=30)  # for so long a claim holds: longer than a reconciler runs, a dead worker's wait
+POKE_EXPIRES = 15.0  # seconds; newer pokes and the clock's own follow
 AT_ONCE = 50  # items read at a time
 QUIET_TRIES = 5  # lost races of one item that are nothing to speak of
 FIRST_RETRY = timedelta(milliseconds=50)
@@ -70,22 +73,23 @@ def poke() -> None:
 
 def _poke_celery() -> None:
     broker.require()
-    current_app.send_task(DRAIN, retry=False, ignore_result=True)
+    current_app.send_task(DRAIN, retry=False, ignore_result=True, expires=POKE_EXPIRES)
 
 
 _workers = Notifier("poke", _poke_celery)
 
 
-def drain(limit: int = 0, *, only: Collection[str] = ()) -> int:
+def drain(limit: int = 0, *, only: Collection[str] = (), seconds: float = inf) -> int:
     """Work off what is due now, oldest first; returns how many items were run.
 
-    ``limit`` 0 is all. ``only`` are names of reconcilers, for a worker that is there for these.
+    ``limit`` 0 is all. ``only`` are names of reconcilers, for a worker that is there for these. After ``seconds`` no
+    other item is begun, so that a worker takes turns.
     """
-    done = 0
-    while not limit or done < limit:
+    done, until = 0, monotonic() + seconds
+    while (not limit or done < limit) and monotonic() < until:
         ran = 0
         for item in _due(only):
-            if _claim(item):
+            if monotonic() < until and _claim(item):
                 _run(item)
                 ran += 1
         if not ran:
@@ -120,6 +124,12 @@ def say_alive() -> None:
     now = timezone.now()
     if not Pulse.objects.filter(name=WORKER, seen__gt=now - PULSE).exists():
         Pulse.objects.update_or_create(name=WORKER, defaults={"seen": now})
+
+
+def is_due() -> bool:
+    """Whether something waits for a worker."""
+    due = next_due()
+    return due is not None and due <= timezone.now()
 
 
 def trouble(now: datetime) -> str:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from threading import Event as Signal
+from time import monotonic, sleep
 
 import pytest
 from django.utils import timezone
 
-from ocmconsole.celery import BEAT, app
+from clusters.models import Serving
+from ocmconsole.celery import BEAT, CLOCK, EXPIRES, TIMELY, WORK, app
 from ocmconsole.corekinds.kinds import EVENT
 from ocmconsole.corekinds.models import Event
-from ocmconsole.kubeapi import changes, times
-from ocmconsole.kubeapi.models import Change, Compaction, writing
+from ocmconsole.embedded import Workers
+from ocmconsole.kubeapi import changes, tasks, times, workqueue
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import Change, Compaction, WorkItem, writing
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import CertificateSigningRequest
 from tests import factories as make
 from tests import requests
 
 pytestmark = pytest.mark.django_db
+
+PATIENCE = 20.0  # seconds, for what takes two unless the test fails
 
 
 def tick(name: str) -> None:
@@ -59,3 +66,54 @@ def test_the_clock_cuts_what_every_watch_had_time_to_see() -> None:
     tick("compact")
     assert Change.objects.filter(resource=CSR.resource).count() == changes.KEEP_CHANGES
     assert Compaction.objects.get(resource=CSR.resource).revision == 10**9 + 2
+
+
+# ---------------------------------------------------------------- on time
+
+
+@pytest.mark.contract("H16")
+def test_what_must_be_on_time_has_a_queue_of_its_own_and_late_ticks_expire() -> None:
+    schedule = app.conf.beat_schedule
+    assert {name for name, entry in schedule.items() if entry["options"]["queue"] == CLOCK} == TIMELY
+    assert "sweep-leases" in TIMELY
+    assert all(EXPIRES <= entry["options"]["expires"] <= max(EXPIRES, entry["schedule"]) for entry in schedule.values())
+    assert {queue.name for queue in app.conf.task_queues} == {CLOCK, WORK}, "a worker that names no queue serves both"
+
+
+@pytest.mark.contract("H16")
+@pytest.mark.django_db(transaction=True)
+def test_leases_are_swept_while_other_tasks_of_the_clock_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = Signal(), Signal()
+
+    @app.task(name="tests.slow")
+    def slow() -> None:
+        begun.set()
+        may_end.wait(PATIENCE)
+
+    for name in BEAT.keys() - {"sweep-leases"}:
+        monkeypatch.delitem(BEAT, name)
+    monkeypatch.setitem(BEAT, "slow", {"task": slow.name, "schedule": 60.0})
+    workers = Workers()
+    workers.start()
+    try:
+        assert begun.wait(PATIENCE)
+        Serving.objects.all().delete()
+        until = monotonic() + PATIENCE
+        while not Serving.objects.exists():
+            assert monotonic() < until, "nobody looks for silence"
+            sleep(0.1)
+    finally:
+        may_end.set()
+        workers.stop()
+        app.tasks.unregister(slow.name)
+
+
+def test_a_worker_with_much_to_do_takes_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a task of the clock that shares the worker waits until all work is done."""
+    monkeypatch.setattr(tasks, "TURN_SECONDS", 0.0)
+    workqueue.put({("taints", Key("", f"c{number}")) for number in range(3)}, timezone.now())
+    tick("drain")
+    assert WorkItem.objects.count() == 3
+    monkeypatch.undo()
+    tick("drain")
+    assert not WorkItem.objects.exists()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
+from clusters import health, uptime
+from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
 from clusters.models import Lease, Serving, Silence
-from clusters.tasks import clock_flipped, fallen_silent
+from clusters.tasks import clock_flipped, fallen_silent, sweep_leases
 from ocmconsole.corekinds.kinds import EVENT
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import verbs, workqueue
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import WorkItem
+from ocmconsole.kubeapi.models import Change, WorkItem
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -167,29 +169,121 @@ def test_the_hub_never_says_available_again(c1: str) -> None:
     assert make.taints(c1) == []
 
 
+# ---------------------------------------------------------------- only while the hub served, D17
+
+
+def served(*spans: tuple[float, float]) -> None:
+    """A hub that began with the first of these spans, in seconds from now, and noted every five that it serves."""
+    Serving.objects.all().delete()
+    serve_on(*spans)
+
+
+def serve_on(*spans: tuple[float, float]) -> None:
+    now = timezone.now()
+    for begin, end in spans:
+        moments = [begin + 5 * number for number in range(int(end - begin) // 5 + 1)]
+        for moment in (*moments, end):
+            uptime.note(now + timedelta(seconds=moment))
+
+
+def silent_after(seconds: float) -> list[str]:
+    WorkItem.objects.all().delete()  # what waits in the queue already is not found again
+    now = timezone.now() + timedelta(seconds=seconds)
+    return fallen_silent(now, uptime.gaps(now))
+
+
 @pytest.mark.contract("D17")
-def test_silence_counts_only_while_the_hub_was_serving(c1: str) -> None:
-    make.renew(c1, ago(3600))
-    Serving.objects.update(since=ago(7200), seen=ago(60))
-    make.sweep()
-    assert available()[0] == "True"
-    make.serve_since(timedelta(seconds=290))
-    make.sweep()
-    assert available()[0] == "True"
-    make.serve_since(timedelta(seconds=310))
+def test_a_late_sweep_of_a_hub_that_serves_gives_nobody_a_new_grace(c1: str) -> None:
+    make.renew(c1, ago(301))
+    Serving.objects.update(seen=ago(60))
     make.sweep()
     assert available() == SILENT
 
 
 @pytest.mark.contract("D17")
-def test_sweeps_keep_count_of_how_long_the_hub_is_up() -> None:
-    make.sweep()
-    first = Serving.objects.get()
-    Serving.objects.update(seen=ago(10), since=ago(100))
-    make.sweep()
-    later = Serving.objects.get()
-    assert later.since < first.since
-    assert later.seen >= first.seen
+def test_a_gap_is_subtracted_from_every_silence_that_spans_it(c1: str) -> None:
+    """Heard 400 seconds ago, 300 of them without a hub, so that 200 of the grace are left."""
+    make.renew(c1, ago(400))
+    served((-900, -350), (-50, 195))
+    assert silent_after(195) == []
+    serve_on((200, 205))
+    assert silent_after(205) == [c1]
+
+
+@pytest.mark.contract("D17")
+def test_a_hub_that_does_not_serve_now_calls_nobody_silent(c1: str) -> None:
+    make.renew(c1, ago(100))
+    served((-900, 0))
+    assert silent_after(3_600) == []
+    assert silent_after(10) == []
+
+
+@pytest.mark.contract("D17")
+def test_a_hub_that_begins_to_serve_waits_for_a_full_grace(c1: str) -> None:
+    make.renew(c1, ago(10_000))
+    served((-290, 5))
+    assert silent_after(5) == []
+    serve_on((10, 15))
+    assert silent_after(15) == [c1]
+
+
+@pytest.mark.contract("D17")
+def test_heartbeats_that_arrived_prove_that_the_hub_served(c1: str) -> None:
+    """Nobody noted it for a minute, as on a machine that is too busy."""
+    beats = Change.objects.filter(resource=LEASE.resource)
+    for seconds in (50, 36, 22, 8):
+        make.renew(c1, ago(350))
+        beats.filter(revision=beats.latest("revision").revision).update(time=ago(seconds), verb="MODIFIED")
+    Serving.objects.update(served=ago(60))
+    assert uptime.gaps(timezone.now()) == uptime.gaps(timezone.now())[:1]
+    assert silent_after(0) == [c1]
+
+
+@pytest.mark.contract("D17")
+def test_a_clock_that_jumps_ahead_and_back_makes_nobody_silent(c1: str) -> None:
+    served((-900, 0), (400 * 86_400, 400 * 86_400 + 60))
+    assert silent_after(400 * 86_400 + 60) == []
+    uptime.note(timezone.now())
+    assert silent_after(0) == []
+    assert uptime.serving_since(timezone.now()) > ago(5)
+
+
+@pytest.mark.contract("D17")
+def test_a_hub_that_stutters_still_finds_silence(c1: str) -> None:
+    """Twenty seconds of every minute are lost: five minutes of service have passed in the eighth."""
+    served((-1_800, -1_760), *((60 * minute, 60 * minute + 40) for minute in range(-29, 0)))
+    assert len(Serving.objects.get().gaps) == uptime.MOST_GAPS
+    make.renew(c1)
+    found = []
+    for minute in range(9):
+        serve_on((60 * minute, 60 * minute + 40))
+        found.append(silent_after(60 * minute + 40))
+    assert found == [[]] * 7 + [[c1]] * 2
+    assert len(Serving.objects.get().gaps) == uptime.MOST_GAPS
+
+
+@pytest.mark.contract("D17", "H16")
+def test_the_query_and_the_reconciler_agree_about_every_gap(c1: str) -> None:
+    dice = random.Random(17)  # noqa: S311 - a repeatable choice
+    now = timezone.now()
+    at = microseconds(now)
+    for _ in range(40):
+        times = sorted(at - dice.randrange(1_000) * SECOND for _ in range(6))
+        gaps = [(uptime.BEGINNING, times[0]), (times[1], times[2]), (times[3], times[4])]
+        Serving.objects.update(gaps=gaps, served=now)
+        make.renew(c1, ago(dice.randrange(1_000)))
+        WorkItem.objects.all().delete()  # as above
+        lease = Lease.objects.get(namespace=c1, name=LEASE_NAME)
+        left = health._time_left(make.stored(c1), lease, now)
+        assert fallen_silent(now, uptime.gaps(now)) == ([c1] if left <= timedelta() else []), (gaps, left)
+
+
+@pytest.mark.contract("D17")
+def test_the_sweep_gives_its_verdicts_although_other_work_waits(c1: str) -> None:
+    make.renew(c1, ago(301))
+    workqueue.put({("taints", Key("", f"other-{number}")) for number in range(60)}, ago(100))
+    sweep_leases()
+    assert available() == SILENT
 
 
 @pytest.mark.contract("K46")
@@ -253,7 +347,7 @@ def test_a_clock_that_is_too_far_off_is_said_and_taken_back(c1: str, seconds: in
 @pytest.mark.contract("H18", "K47")
 def test_what_counts_is_the_time_of_the_heartbeat_not_of_looking_at_it(c1: str) -> None:
     """An hour later the cluster is silent, but its clock was right when it was heard."""
-    assert fallen_silent(timezone.now() + timedelta(hours=1), ago(7200)) == [c1]
+    assert fallen_silent(timezone.now() + timedelta(hours=1), [(uptime.BEGINNING, microseconds(ago(7200)))]) == [c1]
     assert clock_flipped() == []
     make.edit(MANAGED_CLUSTER, c1, lambda doc: doc["spec"].update(leaseDurationSeconds=59))
     make.settle()

@@ -24,6 +24,7 @@ class Command(BaseCommand):
             foundation.ensure()
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
+        self._presence = embedded.Presence()
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
             workers.start()
@@ -31,6 +32,7 @@ class Command(BaseCommand):
         try:
             uvloop.run(self._serve())
         finally:
+            self._presence.stop()
             probes.monitor.stop()
             if workers:
                 workers.stop()
@@ -48,6 +50,7 @@ class Command(BaseCommand):
         )
 
     def _announce(self) -> None:
+        self._presence.start()
         home = foundation.shown_home()
         self.stdout.write(f"console     {settings.OCMCONSOLE_CONSOLE_URL}/")
         self.stdout.write(f"api         {settings.OCMCONSOLE_API_URL}")
