@@ -120,3 +120,9 @@ def listed_differences() -> list[Doc]:
     """Those that are meant, each with its reason; differences.yaml says what its fields are."""
     listed: list[Doc] = yaml.safe_load((FOLDER / "differences.yaml").read_text())
     return listed
+
+
+def kept_answers() -> list[Doc]:
+    """Answers that are meant to be other than a kube-apiserver's, beyond the recordings; kept.yaml says what they are."""
+    listed: list[Doc] = yaml.safe_load((FOLDER / "kept.yaml").read_text())
+    return listed

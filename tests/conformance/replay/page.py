@@ -1,4 +1,4 @@
-"""Writes docs/guide/differences.md from differences.yaml: `python -m tests.conformance.replay.page`.
+"""Writes docs/guide/differences.md from differences.yaml and kept.yaml: `python -m tests.conformance.replay.page`.
 
 That the committed page is the one that this writes is looked after by test_replay, as is that each row is true.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.conformance.replay.comparing import FOLDER, Doc, listed_differences
+from tests.conformance.replay.comparing import FOLDER, Doc, kept_answers, listed_differences
 
 PAGE = FOLDER.parents[2] / "docs" / "guide" / "differences.md"
 HEAD = """# Where this hub answers otherwise than a real one
@@ -30,9 +30,24 @@ renewals of leases carry a time that is seconds old.
 |---|---|---|---|
 """
 
+KEPT = """
+## Beyond the recordings
 
-def render(differences: Iterable[Doc]) -> str:
-    return HEAD + "".join(map(_row, differences))
+Answers were compared with those of a kube-apiserver 1.36, request by request, and with its source. What this hub answers otherwise on purpose is in this table,
+with the reason and the test that shows it.
+
+| here | a kube-apiserver | why | shown by | rules |
+|---|---|---|---|---|
+"""
+
+
+def render(differences: Iterable[Doc], kept: Iterable[Doc]) -> str:
+    return HEAD + "".join(map(_row, differences)) + KEPT + "".join(map(_kept_row, kept))
+
+
+def _kept_row(kept: Doc) -> str:
+    why = " ".join(kept["why"].split())
+    return f"| {kept['here']} | {kept['there']} | {why} | `{kept['test']}` | {', '.join(kept.get('rules', []))} |\n"
 
 
 def _row(difference: Doc) -> str:
@@ -41,4 +56,4 @@ def _row(difference: Doc) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(listed_differences()))
+    PAGE.write_text(render(listed_differences(), kept_answers()))

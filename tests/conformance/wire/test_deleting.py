@@ -185,6 +185,15 @@ def test_options_that_make_no_sense_delete_nothing(
     assert admin.read(CONFIG_MAP.path(ns, name)) == doc
 
 
+@pytest.mark.contract("W18", "W142")
+def test_dry_run_in_the_query_counts_beside_a_body(admin: Api, ns: str, name: str, made: Made) -> None:
+    """A kube-apiserver reads the query only where there is no body, and deletes."""
+    doc = made(CONFIG_MAP)
+    worked(admin.delete(CONFIG_MAP.path(ns, name), {"propagationPolicy": "Background"}, dryRun="All"))
+    answer = admin.get(CONFIG_MAP.path(ns, name))
+    assert answer.status_code == 404 or answer.json() == doc
+
+
 @pytest.mark.contract("W18")
 def test_orphans_are_asked_for_in_either_way(admin: Api, ns: str, name: str, made: Made) -> None:
     owner = made(WORK)

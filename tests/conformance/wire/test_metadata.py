@@ -185,3 +185,12 @@ def test_owner_of_a_version_of_any_group_is_taken(admin: Api, ns: str, name: str
     owner = {**OWNER, "apiVersion": "events.k8s.io/v1", "kind": "Event"}
     worked(admin.post(sample.path(ns), sample.doc(name, ownerReferences=[owner]), dryRun="All"), 201)
     admin.made.clear()
+
+
+@pytest.mark.contract("W20")
+@both
+def test_two_owners_with_one_uid_are_refused(admin: Api, ns: str, name: str, sample: Sample) -> None:
+    """A kube-apiserver stores them, and merges them by uid with the next patch."""
+    answer = admin.post(sample.path(ns), sample.doc(name, ownerReferences=[OWNER, {**OWNER, "name": "b"}]))
+    if answer.status_code != 201:
+        refused(answer, 422, "Invalid", "metadata.ownerReferences", "Duplicate value")
