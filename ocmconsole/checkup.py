@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from ocmconsole.kubeapi import broker, changes, space
+from ocmconsole.kubeapi import broker, changes, outages, space
 from registration import ca, foundation
 
 SOON = timedelta(days=30)
@@ -31,7 +31,7 @@ def _database() -> Iterator[str]:
         else:
             changes.head()
     except DatabaseError as error:
-        yield f"it does not answer: {error}"
+        yield outages.explained(error)
     with suppress(OSError):
         if connection.vendor == "sqlite" and space.is_short():
             yield "its disk is full: the reserve was given up, and only deletes, heartbeats and sign-in are let through"

@@ -76,15 +76,20 @@ def of_agent(token: str, server: str = "", *, authority: bytes = b"", proxy: str
 
 
 def is_usable(text: str, authority: bytes) -> bool:
-    """Whether a kubeconfig names this hub and CA, and its certificate lasts another month."""
+    """Whether a kubeconfig names this hub and CA, and its certificate is valid now and for another month.
+
+    One that begins in the future was made while the clock was ahead.
+    """
     try:
         doc = yaml.safe_load(text)
         cluster = doc["clusters"][0]["cluster"]
         certificate = ca.parse_certificate(base64.b64decode(doc["users"][0]["user"]["client-certificate-data"]))
     except (yaml.YAMLError, LookupError, TypeError, ValueError):
         return False
+    now = datetime.now(UTC)
     return (
         cluster["server"] == settings.OCMCONSOLE_API_URL
         and base64.b64decode(cluster["certificate-authority-data"]) == authority
-        and certificate.not_after > datetime.now(UTC) + timedelta(days=30)
+        and certificate.not_before <= now
+        and certificate.not_after > now + timedelta(days=30)
     )

@@ -14,13 +14,14 @@ from time import monotonic
 from typing import Any
 
 from django.db import Error as DatabaseFailure
+from django.db import connection
 
 from ocmconsole.kubeapi import errors
 
 RETRY_SECONDS = 2  # a probe a second, and one more second for luck: sooner nothing can have changed
 
 AWAY = "the database does not answer"
-DAMAGED = "the file of the database is damaged"
+DAMAGED = "the database is damaged"
 LOCKED = "the database is locked by another transaction or program"
 FULL = "the disk of the database is full"
 SLOW = "the database did not finish the request in time"
@@ -34,6 +35,8 @@ WORDS: dict[str | int, str] = {
     "57014": SLOW,
     "25006": UNUSABLE,
     "42P01": UNUSABLE,
+    "XX001": DAMAGED,
+    "XX002": DAMAGED,
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_BUSY: LOCKED,
     sqlite3.SQLITE_LOCKED: LOCKED,
@@ -43,6 +46,11 @@ WORDS: dict[str | int, str] = {
     sqlite3.SQLITE_ERROR: UNUSABLE,
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: DAMAGED,
+}
+WAYS_BACK = {
+    "sqlite": "Stop whatever uses the file {name}, put it aside and put a copy from before in its place; what is left "
+    "in it can be read with: sqlite3 {name} .recover",
+    "postgresql": "Stop the hub and restore the database {name} from a backup",
 }
 PRIMARY = 0xFF  # the lowest byte of SQLite's extended codes
 
@@ -72,6 +80,14 @@ def words(error: BaseException) -> str:
     found = WORDS.get(code & PRIMARY if isinstance(code, int) else code or "", AWAY)
     # SQLite reports a full disk also as an error of input and output, where it wanted to extend its index of the log.
     return FULL if found == UNUSABLE and state.full else found
+
+
+def explained(error: BaseException) -> str:
+    """One line for an operator: what is wrong, in the driver's words too, and what leads back. Not for clients."""
+    cause = words(error)
+    text = f"{cause}: {' '.join(str(error).split())}"
+    way = WAYS_BACK.get(connection.vendor, "").format(name=connection.settings_dict["NAME"])
+    return f"{text}. {way}" if cause == DAMAGED and way else text
 
 
 def refusal(error: BaseException) -> errors.ApiError:

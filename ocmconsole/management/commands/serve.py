@@ -8,9 +8,10 @@ import uvloop
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded, serving
-from ocmconsole.kubeapi import probes
+from ocmconsole.kubeapi import outages, probes
 from registration import ca, foundation
 
 
@@ -19,11 +20,13 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("migrate", verbosity=0)
         try:
+            call_command("migrate", verbosity=0)
             foundation.ensure()
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
+        except DatabaseFailure as error:
+            raise CommandError(outages.explained(error)) from error
         self._presence = embedded.Presence()
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
