@@ -57,7 +57,7 @@ def works_being_deleted(cluster: str) -> QuerySet[ManifestWork]:
 @rbac.suspends
 def grants_no_works_any_more(binding: Doc) -> bool:
     """D20: a binding for works that is being deleted."""
-    metadata = binding["metadata"]
+    metadata = binding.get("metadata") or {}
     return (
         settings.OCMCONSOLE_CLEANUP_RIGHTS is not None
         and bool(metadata.get("deletionTimestamp"))

@@ -6,14 +6,15 @@ Invariant: the API listener never comes here (``listeners``). The Content-Securi
 from __future__ import annotations
 
 import uuid
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from django.db import DatabaseError
 
 from ocmconsole import errorpages
-from ocmconsole.kubeapi import errors, once, outages
-from ocmconsole.kubeapi.session import REQUEST_ID
+from ocmconsole.kubeapi import changes, errors, once, outages
+from ocmconsole.kubeapi.session import AS_OF, REQUEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,9 @@ class RequestMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         number = request.META[REQUEST_ID] = str(uuid.uuid4())
         memory = once.remembering() if _only_reads(request) else nullcontext()
+        if not _only_reads(request):
+            with suppress(DatabaseError):  # which the session will meet too, and the error page has its words
+                request.META[AS_OF] = changes.rights()
         with structlog.contextvars.bound_contextvars(request_id=number), memory:
             response = self.get_response(request)
         response.headers["X-Request-ID"] = number

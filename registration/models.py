@@ -169,6 +169,11 @@ class IssuedCertificate(models.Model):
     class Meta:
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["revoked_at", "not_after"])]
 
+    @property
+    def is_right(self) -> bool:
+        """Saving it ends a credential (``Revision.rights``)."""
+        return self.revoked_at is not None
+
     def __str__(self) -> str:
         return f"{self.common_name} {self.fingerprint[:16]}"
 

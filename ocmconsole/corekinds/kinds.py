@@ -207,6 +207,7 @@ def _project_secret(row: models.Secret, doc: Doc) -> None:
 SECRET = kinds.register(
     Kind(
         kind="Secret",
+        is_right=True,
         plural="secrets",
         namespaced=True,
         versions=_core(
@@ -239,6 +240,7 @@ CONFIG_MAP = kinds.register(
 SERVICE_ACCOUNT = kinds.register(
     Kind(
         kind="ServiceAccount",
+        is_right=True,
         plural="serviceaccounts",
         short_names=("sa",),
         namespaced=True,
@@ -283,6 +285,7 @@ def _project_cluster_role(row: models.ClusterRole, doc: Doc) -> None:
 ROLE = kinds.register(
     Kind(
         kind="Role",
+        is_right=True,
         plural="roles",
         namespaced=True,
         versions=_rbac("Role", schemas.ROLE, wire.ROLE_COLUMNS, protos.ROLE),
@@ -295,6 +298,7 @@ ROLE = kinds.register(
 CLUSTER_ROLE = kinds.register(
     Kind(
         kind="ClusterRole",
+        is_right=True,
         plural="clusterroles",
         namespaced=False,
         versions=_rbac("ClusterRole", schemas.CLUSTER_ROLE, wire.CLUSTER_ROLE_COLUMNS, protos.CLUSTER_ROLE),
@@ -308,6 +312,7 @@ CLUSTER_ROLE = kinds.register(
 ROLE_BINDING = kinds.register(
     Kind(
         kind="RoleBinding",
+        is_right=True,
         plural="rolebindings",
         namespaced=True,
         versions=_rbac("RoleBinding", schemas.ROLE_BINDING, wire.ROLE_BINDING_COLUMNS, protos.ROLE_BINDING),
@@ -321,6 +326,7 @@ ROLE_BINDING = kinds.register(
 CLUSTER_ROLE_BINDING = kinds.register(
     Kind(
         kind="ClusterRoleBinding",
+        is_right=True,
         plural="clusterrolebindings",
         namespaced=False,
         versions=_rbac(

@@ -1,7 +1,8 @@
 """RBAC in memory: roles and bindings by subject, kept fresh from the change log (W13, W22, wire.md 6.5).
 
-Invariants: a decision reads dictionaries only; a denial is given only after catching up with the head of the log; a
-yes is never older than ``LONGEST_AGE`` seconds, or than the page that asks (``once``). A row that cannot be read grants
+Invariants: a decision reads dictionaries only; a yes and a no are as of the beginning of the request that asks, or of
+the page (``once``). Whether something has changed is said by one number, ``Revision.rights``, read with the credential
+once a request (``Actor.as_of``): no time to wait for, no message that could be lost. A row that cannot be read grants
 nothing and stops nobody else (D12).
 """
 
@@ -10,12 +11,12 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from django.db import connection
+from django.db.models import Max
 
 from ocmconsole.corekinds.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from ocmconsole.corekinds.policyrules import PolicyRule, missing
@@ -33,7 +34,6 @@ log = logging.getLogger(__name__)
 
 GROUP = "rbac.authorization.k8s.io"
 SERVICE_ACCOUNT = "system:serviceaccount:"
-LONGEST_AGE = 1.0
 MODELS = {
     f"clusterroles.{GROUP}": ClusterRole,
     f"roles.{GROUP}": Role,
@@ -195,18 +195,13 @@ class RuleIndex:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._tables: Tables | None = None
-        self._revision = 0
+        self._rights = 0  # the tables are of this many changes of rights (Revision.rights)
+        self._revision = 0  # of the last change in them
         self._database = ""
-        self._looked = 0.0
-        self._stale = True
 
     def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
         """What RBAC says; None is no grant."""
-        return self._fresh().decide(actor, asked) or self.catch_up().decide(actor, asked)
-
-    def _age(self) -> float:
-        """Seconds since the tables were known to be current."""
-        return time.monotonic() - self._looked if self._tables and not self._stale else float("inf")
+        return self._tables_for(actor).decide(actor, asked) or self.catch_up().decide(actor, asked)
 
     def rules_for(self, actor: Actor, namespace: str = "") -> list[PolicyRule]:
         """Every rule that the actor holds on the whole hub and in that namespace."""
@@ -227,43 +222,36 @@ class RuleIndex:
     def forget(self) -> None:
         """Start from the rows again; for tests that roll the database back."""
         with self._lock:
-            self._tables, self._stale = None, True
+            self._tables = None
 
-    def _fresh(self) -> Tables:
-        # Inside a transaction nobody is woken before its end, so look each time.
-        if self._tables is None or self._age() > LONGEST_AGE or connection.in_atomic_block:
-            return self.catch_up()
-        return self._tables
+    def _tables_for(self, actor: Actor) -> Tables:
+        # In this order: tables are replaced before the number is.
+        is_fresh = actor.as_of is not None and actor.as_of <= self._rights and self._database == _database()
+        tables = self._tables
+        return tables if tables is not None and is_fresh else self.catch_up()
 
     def catch_up(self) -> Tables:
-        """The tables as they are at the head of the log; a page looks there once."""
+        """The tables as of now; a page looks once."""
         return once.ask("rules", self._catch_up)
 
     def _catch_up(self) -> Tables:
         with self._lock:
-            self._stale = False  # first, so that a wake from now on is not lost
-            try:
-                head = changes.head()
-                if self._tables is None or self._has_lost_its_place(head):
-                    self._tables = _load()
-                else:
-                    self._follow(self._tables, head)
-            except BaseException:
-                self._stale = True
-                raise
-            self._revision, self._looked = head, time.monotonic()
-            self._database = str(connection.settings_dict["NAME"])
+            rights = changes.rights()  # first: what is committed from now on is found by the next look
+            if self._tables is None or self._has_lost_its_place(rights):
+                self._revision = _newest()
+                self._tables = _load()
+            elif rights > self._rights:
+                self._follow(self._tables)
+            self._rights, self._database = rights, _database()
             return self._tables
 
-    def _has_lost_its_place(self, head: int) -> bool:
-        if head < self._revision or self._database != str(connection.settings_dict["NAME"]):
+    def _has_lost_its_place(self, rights: int) -> bool:
+        if rights < self._rights or self._database != _database():
             return True
         cut = Compaction.objects.filter(resource__in=MODELS, revision__gt=self._revision)
-        return head > self._revision and cut.exists()
+        return rights > self._rights and cut.exists()
 
-    def _follow(self, tables: Tables, head: int) -> None:
-        if head == self._revision:
-            return
+    def _follow(self, tables: Tables) -> None:
         missed = Change.objects.filter(resource__in=MODELS, revision__gt=self._revision).order_by("revision")
         for change in missed:
             place = (change.namespace, change.name)
@@ -271,10 +259,18 @@ class RuleIndex:
                 tables.drop(change.resource, place)
             else:
                 tables.put(change.resource, place, orjson.loads(change.wire))
+            self._revision = change.revision
 
-    def woken(self, resources: set[str]) -> None:
-        if not resources.isdisjoint(MODELS):
-            self._stale = True
+
+def _newest() -> int:
+    """The last change of roles and bindings; all up to it are in the rows that are read afterwards."""
+    logs = (Change.objects, Compaction.objects)
+    found = [log.filter(resource__in=MODELS).aggregate(newest=Max("revision"))["newest"] for log in logs]
+    return max((each for each in found if each is not None), default=0)
+
+
+def _database() -> str:
+    return str(connection.settings_dict["NAME"])
 
 
 def _load() -> Tables:
@@ -287,7 +283,6 @@ def _load() -> Tables:
 
 
 index = RuleIndex()
-changes.on_wake(index.woken)
 
 
 @authz.authorizer

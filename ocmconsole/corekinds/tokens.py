@@ -19,7 +19,7 @@ from django.utils import timezone
 from ocmconsole.corekinds import bootstrap, identity, rights
 from ocmconsole.corekinds.bootstrap import Terms
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
-from ocmconsole.kubeapi import audit, authentication, authz, errors, virtual
+from ocmconsole.kubeapi import audit, authentication, authz, errors, verbs, virtual
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.models import AuditEvent
@@ -256,7 +256,7 @@ def revoke_as(actor: Actor, token: BootstrapToken) -> None:
 def revoke_bootstrap_token(actor: Actor, token_id: str) -> None:
     """From now on the token opens nothing; the caller has asked for permission. Revoking again changes nothing."""
     now = timezone.now()
-    with transaction.atomic():
+    with verbs.changing_rights():
         if BootstrapToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now):
             _record(
                 actor, "revoke", "bootstraptokens", token_id, diff=[{"path": "revoked", "new": now.isoformat()}]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import Group, Permission, User
-from django.db import transaction
 
-from ocmconsole.kubeapi import audit, authz, errors, permissions
+from ocmconsole.kubeapi import audit, authz, errors, permissions, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.permissions import MAY_CHANGE, Holder, place_of
@@ -29,6 +28,10 @@ def save_user(
     actor: Actor, user: User, *, groups: Iterable[Group] | None = None, rights: Iterable[Permission] | None = None
 ) -> None:
     """Store the account with its groups and rights, as far as they are given. Raises Forbidden."""
+    verbs.with_present_rights(actor, lambda actor: _save_user(actor, user, groups, rights))
+
+
+def _save_user(actor: Actor, user: User, groups: Iterable[Group] | None, rights: Iterable[Permission] | None) -> None:
     old = User.objects.filter(pk=user.pk).first() if user.pk else None
     wish = Wish(actor, "update" if old else "create", old or user)
     changed = _changed(old, user)
@@ -46,6 +49,10 @@ def save_user(
 
 def change_own_password(actor: Actor, user: User) -> None:
     """Store a new password; who knows the old one needs no other right. Raises Forbidden for anybody else's."""
+    verbs.with_present_rights(actor, lambda actor: _change_own_password(actor, user))
+
+
+def _change_own_password(actor: Actor, user: User) -> None:
     old = User.objects.get(pk=user.pk)
     wish = Wish(actor, "update", old)
     changed = _changed(old, user)
@@ -56,6 +63,10 @@ def change_own_password(actor: Actor, user: User) -> None:
 
 def save_group(actor: Actor, group: Group, *, rights: Iterable[Permission] | None = None) -> None:
     """Store the group with its rights, if given. A name is a name of RBAC's too. Raises Forbidden."""
+    verbs.with_present_rights(actor, lambda actor: _save_group(actor, group, rights))
+
+
+def _save_group(actor: Actor, group: Group, rights: Iterable[Permission] | None) -> None:
     old = Group.objects.filter(pk=group.pk).first() if group.pk else None
     wish = Wish(actor, "update" if old else "create", old or group)
     changed = _changed(old, group)
@@ -68,12 +79,16 @@ def save_group(actor: Actor, group: Group, *, rights: Iterable[Permission] | Non
 
 def delete(actor: Actor, holder: Holder) -> None:
     """Rights and memberships go with the account. Raises Forbidden."""
+    verbs.with_present_rights(actor, lambda actor: _delete(actor, holder))
+
+
+def _delete(actor: Actor, holder: Holder) -> None:
     wish = Wish(actor, "delete", holder)
     wish.needs(f"auth.delete_{wish.word}")
     if isinstance(holder, User):
         wish.respects_superusers(User.objects.get(pk=holder.pk))
     wish.needs_to_impersonate(holder)
-    with transaction.atomic():
+    with verbs.changing_rights(actor):
         entry = permissions.entry(actor, wish.act, place_of(holder), diff=_changed(holder, None))
         holder.delete()
         entry.save()
@@ -142,7 +157,7 @@ def _save(
 ) -> None:
     steps = permissions.differences(holder, rights) if rights is not None else []
     reasons = [permissions.require(wish.actor, step) for step in steps]
-    with transaction.atomic():
+    with verbs.changing_rights(wish.actor):
         if changed:
             holder.save()
         if isinstance(holder, User):

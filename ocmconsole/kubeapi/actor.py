@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -31,6 +31,8 @@ class Actor:
 
     ``credential`` identifies the credential, never its secret: ``cert:<sha256>``, ``bootstrap:<id>``, ``jwt:<jti>``,
     ``session:<user pk>``. ``impersonator`` is the real user behind an impersonated one (wire.md 6.4).
+    ``as_of`` is ``Revision.rights`` from before the credential was examined, None where none was; ``renew`` examines it
+    again and returns the actor of now, or raises Unauthorized or Forbidden.
     """
 
     user: str
@@ -44,6 +46,8 @@ class Actor:
     request_id: str = ""
     impersonator: str = ""
     bearers: int = 1  # clients that are expected to share the credential, as a token for 20 clusters; for limits (D23)
+    as_of: int | None = field(default=None, compare=False)
+    renew: Callable[[], Actor] | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_master(self) -> bool:
@@ -57,6 +61,14 @@ class Actor:
     @property
     def is_anonymous(self) -> bool:
         return self.user == ANONYMOUS
+
+    def is_outdated(self, rights: int) -> bool:
+        """Whether rights or credentials have changed since this one was examined; ``rights`` is of now."""
+        return self.as_of is not None and rights > self.as_of and not self.is_controller
+
+    def renewed(self) -> Actor:
+        """As it is now, with the door it came through. Raises Unauthorized, Forbidden."""
+        return replace(self.renew(), door=self.door, request_id=self.request_id) if self.renew else self
 
     def through(self, door: Door) -> Actor:
         return replace(self, door=door)

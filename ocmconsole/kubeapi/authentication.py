@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db import DatabaseError
 from rest_framework.authentication import BaseAuthentication
 
-from ocmconsole.kubeapi import authz, callers, errors
+from ocmconsole.kubeapi import authz, callers, changes, errors
 from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Actor
 
 if TYPE_CHECKING:
@@ -58,9 +58,11 @@ class KubernetesAuthentication(BaseAuthentication):
 
 def actor_of(environ: dict[str, object]) -> Actor:
     """The acting identity of a request. Raises Unauthorized, Forbidden (impersonation)."""
-    actor = _who(environ)
+    as_of = changes.rights()  # first: whatever ends from now on is noticed by the commit
     actor = replace(
-        actor,
+        _who(environ),
+        as_of=as_of,
+        renew=lambda: actor_of(environ),
         address=str(environ.get("REMOTE_ADDR", "")),
         user_agent=str(environ.get("HTTP_USER_AGENT", ""))[:256],
         request_id=str(uuid.uuid4()),

@@ -59,6 +59,7 @@ def options_of(call: Call, query: requestinfo.WriteOptions) -> verbs.Options:
         manager=query.manager,
         unknown=query.validation,
         decision=call.decision,
+        asked=call.info.attributes(),
     )
 
 
@@ -175,6 +176,7 @@ def delete_options(call: Call) -> verbs.Options:
         version=call.served.version,
         dry_run=found.dry_run,
         decision=call.decision,
+        asked=call.info.attributes(),
         uid=found.uid,
         resource_version=found.resource_version,
         propagation=found.propagation or ("Orphan" if found.orphans else "Background"),

@@ -22,7 +22,7 @@ import orjson
 import redis.asyncio
 from django.conf import settings
 from django.db import Error as DatabaseFailure
-from django.db import close_old_connections, transaction
+from django.db import close_old_connections, connection, transaction
 from django.db.models import Max, Sum
 from django.utils import timezone
 
@@ -100,15 +100,21 @@ def head() -> int:
     return Revision.objects.values_list("value", flat=True).filter(pk=1).first() or 1
 
 
+def rights() -> int:
+    """How often rights or credentials have changed (``Revision.rights``).
+
+    Read for each request, so without a queryset: one row by its key.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rights FROM kubeapi_revision WHERE id = 1")
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
 # ---------------------------------------------------------------- waking
 
 
 _wakers: set[Callable[[set[str]], None]] = set()
-
-
-def on_wake(waker: Callable[[set[str]], None]) -> None:
-    """Call ``waker`` with the changed resources after each commit of this process."""
-    _wakers.add(waker)
 
 
 def wake(resources: set[str]) -> None:

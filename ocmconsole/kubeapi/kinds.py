@@ -105,6 +105,7 @@ class Version:
 class Kind:
     """A type of object. ``versions[0]`` is the stored form; the rest are views of it.
 
+    ``is_right``: its objects decide who is who, or who may do what (``Revision.rights``).
     ``custom``: behaves as a CustomResourceDefinition (generation, strict resourceVersion, no strategic patches).
     ``unconditional_update``: a PUT without resourceVersion is allowed (W14).
     ``create_on_update``: a PUT of a missing object creates it.
@@ -141,6 +142,7 @@ class Kind:
     held: Callable[[Doc], bool] | None = None
     mark_deleted: Callable[[Doc], None] | None = None
     audited: bool = True
+    is_right: bool = False
     secret_fields: tuple[str, ...] = ()
     retention_seconds: int = 600
     timed: Mapping[str, str] = field(default_factory=dict)

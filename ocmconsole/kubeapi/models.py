@@ -119,6 +119,8 @@ class Revision(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     value = models.BigIntegerField(default=1)
+    # How often rights or credentials have changed: who has seen this many need not look further.
+    rights = models.BigIntegerField(default=0)
 
     def __str__(self) -> str:
         return str(self.value)

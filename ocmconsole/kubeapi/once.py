@@ -26,6 +26,11 @@ def remembering() -> Iterator[None]:
         _answers.reset(token)
 
 
+def is_remembering() -> bool:
+    """Whether this is a request that only reads."""
+    return _answers.get() is not None
+
+
 def ask(question: Hashable, answer: Callable[[], T]) -> T:
     """The answer to the question, asked anew unless somebody remembers it."""
     known = _answers.get()

@@ -16,7 +16,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
-from ocmconsole.kubeapi import acts, audit, authz, errors, kinds
+from ocmconsole.kubeapi import acts, audit, authz, errors, kinds, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Kind
@@ -83,9 +83,13 @@ def revoke(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = 
 
 def change(actor: Actor, changes: Sequence[Change]) -> int:
     """All or nothing; how many made a difference."""
-    reasons = [require(actor, each) for each in changes]
-    with transaction.atomic():
-        return sum(write(actor, each, reason) for each, reason in zip(changes, reasons, strict=True))
+
+    def act(actor: Actor) -> int:
+        reasons = [require(actor, each) for each in changes]
+        with verbs.changing_rights(actor):
+            return sum(write(actor, each, reason) for each, reason in zip(changes, reasons, strict=True))
+
+    return verbs.with_present_rights(actor, act)
 
 
 def differences(holder: Holder, wanted: Iterable[Permission]) -> list[Change]:

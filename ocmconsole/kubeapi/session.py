@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -11,16 +12,35 @@ from django.contrib.auth import get_user, get_user_model
 from django.db import DatabaseError
 from django.http import HttpRequest, parse_cookie
 
-from ocmconsole.kubeapi import once
+from ocmconsole.kubeapi import changes, errors, once
 from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Actor, Door
 
 AGENTS = "open-cluster-management:"
-REQUEST_ID = "ocmconsole.request_id"  # in the environ: one id a request
+# In the environ: one id a request; Revision.rights from before the session was read, where the request may write.
+REQUEST_ID = "ocmconsole.request_id"
+AS_OF = "ocmconsole.as_of"
 
 
 def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     """Who is signed in."""
-    return actor_for(request.user, door=door, credential=f"session:{request.user.pk}", **seen(request))
+
+    def renew() -> Actor:
+        key = request.session.session_key  # which signing in and a new password change
+        if request.user.pk is None or key is None or not request.session.exists(key):
+            raise errors.Unauthorized
+        return actor_of_present(request.user.pk, **how)
+
+    how: dict[str, Any] = {"door": door, "credential": f"session:{request.user.pk}", **seen(request)}
+    return actor_for(request.user, as_of=request.META.get(AS_OF), renew=renew, **how)
+
+
+def actor_of_present(pk: int, **how: Any) -> Actor:
+    """The person with this key as an actor of now. Raises Unauthorized when the account is deactivated or gone."""
+    as_of = changes.rights()
+    user = get_user_model().objects.filter(pk=pk, is_active=True).first()
+    if user is None:
+        raise errors.Unauthorized
+    return actor_for(user, as_of=as_of, renew=partial(actor_of_present, pk, **how), **how)
 
 
 def is_known(environ: dict[str, Any]) -> bool:
@@ -52,15 +72,24 @@ def seen(request: HttpRequest) -> dict[str, Any]:
 
 def stand_in(name: str, credential: str) -> Actor | None:
     """The person of that name, for what he decided beforehand: with the rights he has now. None when he is gone."""
-    user = get_user_model().objects.filter(username=name, is_active=True).first()
-    return actor_for(user, door=Door.STANDING, credential=credential) if user else None
+    found = get_user_model().objects.filter(username=name, is_active=True).values_list("pk", flat=True).first()
+    try:
+        return actor_of_present(found, door=Door.STANDING, credential=credential) if found is not None else None
+    except errors.Unauthorized:  # deactivated in between
+        return None
 
 
 def actor_for(user: Any, **how: Any) -> Actor:
     """User name, Django groups as groups; a superuser carries ``system:masters`` here, where no certificate is asked.
 
+    ``how`` are the other fields of Actor. Without ``as_of`` the account was read just now, and may be read again.
     A Django group cannot claim a name of the system's own, nor that of a cluster's agents (ocm.md 8.1, 3).
     """
+    if how.get("as_of") is None and not once.is_remembering():
+        how["as_of"] = changes.rights()
+    if how.get("renew") is None:
+        kept = {name: value for name, value in how.items() if name not in {"as_of", "renew"}}
+        how["renew"] = partial(actor_of_present, user.pk, **kept)
     named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []
     names = once.ask(("groups", user.pk), lambda: tuple(named.values_list("name", flat=True)))

@@ -3,7 +3,9 @@
 Invariant: one transaction holds the revision numbers, the rows, the change log, the audit and the work for reconcilers.
 The counter is taken by its first statement, so commits are serial and commit order is revision order. Nothing is locked
 before it; a row is written only ``WHERE resource_version`` is what was read, else Conflict. ``turn`` takes the counter
-before the document is read, for a writer that has lost too many optimistic tries.
+before the document is read, for a writer that has lost too many optimistic tries. No write is committed after a right
+or credential that it needs was taken away: that takes the counter too, and a commit which finds that rights have
+changed since its actor was examined asks again, under the counter.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import orjson
 from django.conf import settings
@@ -24,10 +26,13 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, outages, rows, workqueue
 from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, writing
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ocmconsole.kubeapi.errors import Doc
 
 # Stands for the resourceVersion in text that is rendered before the number is known; cannot occur in a client's text.
@@ -36,6 +41,8 @@ _sqlite_writes = threading.RLock()
 QUEUE_LOOK_SECONDS = 0.25  # between two looks of who queues at whether the file is locked by another program
 # What in metadata decides whether a watch sees an object, apart from its name.
 SELECTING = ("labels", "deletionTimestamp")
+TRIES = 5  # of an act that others' changes of rights overtake
+T = TypeVar("T")
 
 # Makes one row of the hub's own, or several in the order in which they are saved.
 Record = Callable[[], "models.Model | Iterable[models.Model]"]
@@ -54,6 +61,8 @@ class Write:
     verb: str
     act: str
     reason: str = ""
+    # Raises Forbidden, or what the rules raise, when the actor of now may not.
+    ask_again: Callable[[Actor], None] | None = None
     text: str = field(default="", init=False)
     before: str = field(default="", init=False)
     audit: AuditEvent | None = field(default=None, init=False)
@@ -76,7 +85,8 @@ def commit(writes: Sequence[Write], *, records: Iterable[Record] = ()) -> int:
 
     ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second,
-    InsufficientStorage for what would grow while only the reserve of the disk is left.
+    InsufficientStorage for what would grow while only the reserve of the disk is left, Unauthorized and Forbidden when
+    what the actor needs was taken away since it was examined.
     """
     prepared = _prepared(writes)
     with _transaction():
@@ -97,9 +107,13 @@ def turn() -> Iterator[Callable[[Sequence[Write]], int]]:
 @contextmanager
 def _transaction() -> Iterator[None]:
     """SQLite lets one writer in; the writers of this process queue here instead of spinning inside the database."""
-    queue = _queued() if connection.vendor == "sqlite" else nullcontext()
-    with queue, transaction.atomic(durable=True):
+    with _recording_refusals(), _queue(), transaction.atomic(durable=True):
         yield
+
+
+def _queue() -> AbstractContextManager[None]:
+    """Inside of a transaction it is too late to queue: who holds the file must not wait for who waits for the file."""
+    return _queued() if connection.vendor == "sqlite" and not connection.in_atomic_block else nullcontext()
 
 
 def _prepared(writes: Sequence[Write]) -> _Prepared:
@@ -114,19 +128,25 @@ def _prepared(writes: Sequence[Write]) -> _Prepared:
 
 def _write(prepared: _Prepared, records: Iterable[Record]) -> int:
     writes, work, now = prepared
-    last = _take(len(writes))
+    last, rights = _take(len(writes))
+    _ask_again(writes, rights)
     with writing():
         for number, write in enumerate(writes, start=last - len(writes) + 1):
             _number(write, number)
             _write_row(write)
         _append(writes, now)
+        ends_rights = any(write.kind.is_right for write in writes)
         for write in writes:  # read under the counter's lock: two commits may concern the same fact
             for fact in admission.records_of(write.actor, write.kind, write.old, write.new):
                 fact.save()
+                ends_rights |= getattr(fact, "is_right", False)
         for record in records:
             made = record()
             for fact in (made,) if isinstance(made, models.Model) else made:
                 fact.save()
+                ends_rights |= getattr(fact, "is_right", False)
+        if ends_rights:
+            _count_rights()
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
     return last
@@ -158,15 +178,87 @@ def _queued() -> Iterator[None]:
         _sqlite_writes.release()
 
 
-def _take(count: int) -> int:
-    """Reserve numbers and hold the counter until the transaction ends; the first write ever makes it."""
+def _take(count: int) -> tuple[int, int]:
+    """Reserve numbers and hold the counter until the transaction ends; the first write ever makes it.
+
+    Returns the last number, and how often rights have changed.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO kubeapi_revision (id, value) VALUES (1, %s) "
-            "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value",
+            "INSERT INTO kubeapi_revision (id, value, rights) VALUES (1, %s, 0) "
+            "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value, rights",
             [1 + count, count],
         )
-        return int(cursor.fetchone()[0])
+        last, rights = cursor.fetchone()
+        return int(last), int(rights)
+
+
+# ---------------------------------------------------------------- rights that end
+
+
+@contextmanager
+def changing_rights(actor: Actor | None = None) -> Iterator[None]:
+    """A transaction that changes rights or credentials beside the resources: people, permissions, tokens, sessions.
+
+    It takes the counter first, as a commit does: when it has ended, no commit of anybody whom it concerns is still to
+    come. Raises Outdated, with nothing written, where rights have changed since ``actor`` was examined.
+    """
+    with _queue(), transaction.atomic():
+        _, rights = _take(0)
+        if actor is not None and actor.is_outdated(rights):
+            raise Outdated
+        _count_rights()
+        yield
+
+
+def with_present_rights(actor: Actor, act: Callable[[Actor], T]) -> T:
+    """Call ``act``, which examines the actor and then writes in ``changing_rights``, until nothing came in between.
+
+    Raises TooManyRequests where that does not happen, and what ``act`` raises.
+    """
+    for _ in range(TRIES):
+        try:
+            return act(actor)
+        except Outdated:
+            actor = actor.renewed()
+    raise errors.TooManyRequests("Rights are being changed faster than this could be decided; try again.")
+
+
+class Outdated(Exception):
+    """Rights have changed since the actor was examined."""
+
+
+def _count_rights() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE kubeapi_revision SET rights = rights + 1 WHERE id = 1")
+
+
+def _ask_again(writes: Sequence[Write], rights: int) -> None:
+    for write in writes:
+        if write.ask_again is None or not write.actor.is_outdated(rights):
+            continue
+        try:
+            write.ask_again(write.actor.renewed())
+        except (errors.Forbidden, errors.Unauthorized) as error:
+            raise _Ended(write, error) from error
+
+
+class _Ended(Exception):
+    def __init__(self, write: Write, error: errors.ApiError) -> None:
+        super().__init__()
+        self.write, self.error = write, error
+
+
+@contextmanager
+def _recording_refusals() -> Iterator[None]:
+    """A refusal inside of the transaction is recorded after it, or it would be rolled back with it (D11)."""
+    try:
+        yield
+    except _Ended as ended:
+        kind, key = ended.write.kind, ended.write.key
+        asked = Attributes(ended.write.verb, kind.group, kind.plural, namespace=key.namespace, name=key.name)
+        audit.denied(ended.write.actor, asked, ended.error.message)
+        raise ended.error from None
 
 
 def _prepare(write: Write, now: datetime) -> None:

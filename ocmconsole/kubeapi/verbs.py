@@ -34,6 +34,10 @@ ONLY_DELETING = "only objects that are being deleted are permitted"
 # By propagation policy, the finalizer that the garbage collector takes off again (wire.md 3.5).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
+# For writers of people, rights and tokens, which are no resources.
+changing_rights = store.changing_rights
+with_present_rights = store.with_present_rights
+
 Propose = Callable[["Doc | None"], "Doc"]
 Edit = Callable[["Doc"], None]
 
@@ -42,8 +46,8 @@ Edit = Callable[["Doc"], None]
 class Options:
     """How a write is meant (wire.md 3.8). ``unknown`` is what strict decoding found: ``ignore``, ``warn``, ``strict``.
 
-    ``decision`` is the answer when the door has asked already. ``applies``: server-side apply keeps its own fields.
-    ``alone``: decided while nobody else may write, for what must not be done twice.
+    ``decision`` is the answer when the door has asked already, and ``asked`` its question. ``applies``: server-side
+    apply keeps its own fields. ``alone``: decided while nobody else may write, for what must not be done twice.
     ``uid`` and ``resource_version`` are preconditions of a delete.
     """
 
@@ -52,6 +56,7 @@ class Options:
     manager: str = "ocmconsole"
     unknown: str = "ignore"
     decision: Decision | None = None
+    asked: authz.Attributes | None = None
     applies: bool = False
     alone: bool = False
     uid: str | None = None
@@ -150,7 +155,7 @@ def update(
         if not kind.create_on_update or subresource:
             raise
     doc = steps.for_missing(kind, key, doc)
-    return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None))
+    return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None, asked=None))
 
 
 def _with_its_state(kind: Kind, key: Key, error: errors.AlreadyExists) -> errors.AlreadyExists:
@@ -182,7 +187,7 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
         try:
             new = lambda old: steps.for_missing(kind, key, propose(old))  # noqa: E731 - one use
             with _denial_is_recorded(actor):
-                write = _step(actor, "create", kind, key, new, decision, options)
+                write = _step(actor, "create", kind, key, new, decision, replace(options, asked=None))
             return _finish(write, options, created=True)
         except errors.AlreadyExists:
             pass
@@ -320,7 +325,22 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
         steps.bookkeep(kind, version, old, new, manager=options.manager, subresource=subresource, now=moment)
     gone = bool(new["metadata"].get("deletionTimestamp")) and not steps.is_held(kind, new)
     act = admission.act(kind, verb, old, new)
-    return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason)
+
+    def ask_again(present: Actor) -> None:
+        place = Key(key.namespace, "") if verb == "create" else key
+        found = _required(present, options.asked or attributes(kind, verb, place, subresource, options.version))
+        admission.check(present, kind, old, new, subresource)
+        _within(present, kind, key, verb, subresource, found, old, new)
+
+    return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again)
+
+
+def _required(actor: Actor, asked: authz.Attributes) -> Decision:
+    """As ``authz.require`` for a caller that records the refusal itself."""
+    decision = authz.authorize(actor, asked)
+    if not decision.allowed:
+        raise authz.forbidden(actor, asked)
+    return decision
 
 
 def _check_size(actor: Actor, kind: Kind, key: Key, old: Doc | None, new: Doc) -> None:
@@ -394,7 +414,12 @@ def _deletion(actor: Actor, kind: Kind, key: Key, decision: Decision, options: O
             steps.mark_deleted(kind, new)
     if not steps.is_held(kind, new):
         new = None
-    return Write(kind, key, row, old, new, actor, "delete", act, decision.reason)
+
+    def ask_again(present: Actor) -> None:
+        _required(present, options.asked or attributes(kind, "delete", key, version=options.version))
+        admission.check_delete(present, kind, old)
+
+    return Write(kind, key, row, old, new, actor, "delete", act, decision.reason, ask_again)
 
 
 def _add_cascade(new: Doc, propagation: str) -> None:

@@ -1,0 +1,260 @@
+"""Whoever has lost a right, or a credential, writes nothing from then on: not even what was begun before.
+
+Each test ends the right after the request was found to be permitted and before its commit: a wrapper around the
+database's own statements sees the row being read and lets an administrator act, on this connection, in that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ManagedCluster
+from ocmconsole.corekinds import kinds, rbac, tokens
+from ocmconsole.corekinds.models import BootstrapToken, ConfigMap, ServiceAccount
+from ocmconsole.kubeapi import accounts, changes, errors, permissions, session, verbs
+from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.signin import sessions
+from registration import services
+from registration.models import IssuedCertificate
+from tests import factories as make
+from tests.actors import ROOT, grant, person, rule
+from tests.api import entry
+from tests.security.callers import bearer
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MAP = "/api/v1/namespaces/team/configmaps/settings"
+CLUSTER = "/apis/cluster.open-cluster-management.io/v1/managedclusters/c1"
+CHANGED: Doc = {"data": {"key": "changed"}}
+
+
+@contextmanager
+def once_read(table: str, act: Callable[[], Any], nth: int = 1) -> Iterator[list[str]]:
+    """Call ``act`` at the nth read of the table; yields all these reads but those of ``act``."""
+    reads: list[str] = []
+    acting: list[bool] = []
+
+    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not acting and sql.startswith("SELECT") and f'FROM "{table}"' in sql:
+            reads.append(sql)
+            if len(reads) == nth:
+                acting.append(True)
+                act()
+                acting.clear()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(look):
+        yield reads
+
+
+@pytest.fixture(autouse=True)
+def team() -> None:
+    make.namespace("team")
+    doc = {"metadata": {"name": "settings"}, "data": {"key": "first"}}
+    verbs.create(ROOT, kinds.CONFIG_MAP, doc, namespace="team")
+    make.cluster("c1")
+
+
+def stored() -> Any:
+    return ConfigMap.objects.get(name="settings").doc["data"]["key"]
+
+
+def unbound(name: str) -> Callable[[], object]:
+    return lambda: verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
+
+
+@pytest.mark.contract("W13", "D11")
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "APPLY"])
+def test_a_binding_that_is_deleted_stops_a_write_that_was_permitted_already(method: str) -> None:
+    name = grant(person("ana"), rule("get create update patch delete", "configmaps"))
+    ana = entry.person("ana")
+    body = ana.get(MAP).doc | CHANGED
+    with once_read("corekinds_configmap", unbound(name)) as called:
+        match method:
+            case "PATCH":
+                answer = ana.patch(MAP, CHANGED)
+            case "PUT":
+                answer = ana.put(MAP, body)
+            case "DELETE":
+                answer = ana.delete(MAP)
+            case _:
+                applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}} | CHANGED
+                answer = ana.patch(f"{MAP}?fieldManager=x&force=true", applied, entry.APPLY)
+    assert called
+    assert answer.said == (403, "Forbidden")
+    assert stored() == "first"
+    assert AuditEvent.objects.filter(user="ana", outcome="denied", name="settings").exists()
+
+
+def test_a_binding_that_is_deleted_stops_a_creation() -> None:
+    name = grant(person("ana"), rule("create", "configmaps"))
+    with once_read("corekinds_namespace", unbound(name)) as called:
+        answer = entry.person("ana").post(MAP.removesuffix("/settings"), {"metadata": {"name": "new"}})
+    assert (bool(called), answer.said) == (True, (403, "Forbidden"))
+    assert not ConfigMap.objects.filter(name="new").exists()
+
+
+def test_a_rule_that_asks_for_a_right_asks_again_too() -> None:
+    """A4: accepting needs a right of its own beside ``patch``."""
+    grant(person("ana"), rule("get patch", "managedclusters", groups="cluster.open-cluster-management.io"))
+    name = grant(person("ana"), rule("update", "managedclusters/accept", groups="register.open-cluster-management.io"))
+    accept = {"spec": {"hubAcceptsClient": True}}
+    with once_read("clusters_managedcluster", unbound(name)) as called:
+        answer = entry.person("ana").patch(CLUSTER, accept)
+    assert (bool(called), answer.said) == (True, (403, "Forbidden"))
+    assert not ManagedCluster.objects.get(name="c1").doc["spec"].get("hubAcceptsClient")
+
+
+def test_a_right_that_stays_lets_the_write_through_although_others_rights_change() -> None:
+    grant(person("ana"), rule("patch", "configmaps"))
+    other = grant(person("li"), rule("patch", "configmaps"))
+    with once_read("corekinds_configmap", unbound(other)) as called:
+        assert entry.person("ana").patch(MAP, CHANGED).code == 200
+    assert (bool(called), stored()) == (True, "changed")
+
+
+# ---------------------------------------------------------------- people
+
+
+@pytest.fixture
+def ana() -> User:
+    return User.objects.create_user("ana", password="a long enough password")
+
+
+def deactivate(user: User) -> None:
+    user = User.objects.get(pk=user.pk)
+    user.is_active = False
+    accounts.save_user(ROOT, user)
+
+
+def test_a_deactivated_person_writes_nothing_more(ana: User) -> None:
+    grant(person("ana"), rule("patch", "configmaps"))
+    with once_read("corekinds_configmap", lambda: deactivate(ana)):
+        assert entry.person("ana").patch(MAP, CHANGED).said == (401, "Unauthorized")
+    assert stored() == "first"
+
+
+@pytest.mark.contract("D2")
+@pytest.mark.parametrize("how", ["permission", "object permission", "group", "deactivated", "session"])
+def test_a_page_that_was_sent_before_the_end_of_a_right_stores_nothing(ana: User, how: str) -> None:
+    team, label = Group.objects.create(name="team"), "clusters.change_managedcluster"
+    cluster = ManagedCluster.objects.get(name="c1")
+    place: dict[str, tuple[User | Group, Any]] = {
+        "permission": (ana, None),
+        "object permission": (ana, cluster),
+        "group": (team, None),
+    }
+    holder, obj = place.get(how, (ana, None))
+    permissions.grant(ROOT, label, to=holder, obj=obj)
+    if how == "group":
+        ana.groups.add(team)
+    client = Client()
+    client.force_login(User.objects.get(pk=ana.pk))
+    ends: dict[str, Callable[[], object]] = {
+        "group": lambda: accounts.save_user(ROOT, User.objects.get(pk=ana.pk), groups=[]),
+        "deactivated": lambda: deactivate(ana),
+        "session": lambda: sessions.end_others(ana, "another key"),
+    }
+    end = ends.get(how, lambda: permissions.revoke(ROOT, label, to=holder, obj=obj))
+    with once_read("clusters_managedcluster", lambda: None) as reads:
+        client.post("/clusters/c1/labels/set/", {"key": "first", "value": "yes"})
+    with once_read("clusters_managedcluster", end, nth=len(reads)) as reads:  # the last before the commit
+        client.post("/clusters/c1/labels/set/", {"key": "second", "value": "yes"})
+    labels = ManagedCluster.objects.get(name="c1").doc["metadata"]["labels"]
+    assert (labels.get("first"), labels.get("second")) == ("yes", None)
+
+
+def test_nobody_gives_a_right_with_rights_that_ended_meanwhile(ana: User) -> None:
+    for label in ("auth.change_permission", "clusters.accept_managedcluster"):
+        permissions.grant(ROOT, label, to=ana)
+    li = User.objects.create_user("li")
+    actor = services_actor(ana)
+    permissions.revoke(ROOT, "clusters.accept_managedcluster", to=ana)
+    with pytest.raises(errors.Forbidden):
+        permissions.grant(actor, "clusters.accept_managedcluster", to=li)
+    assert not li.has_perm("clusters.accept_managedcluster")
+
+
+def services_actor(user: User) -> Any:
+    return session.actor_for(User.objects.get(pk=user.pk))
+
+
+# ---------------------------------------------------------------- credentials
+
+
+def test_a_deleted_service_account_writes_nothing_more() -> None:
+    verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": "bot"}}, namespace="team")
+    grant(person("system:serviceaccount:team:bot"), rule("patch", "configmaps"))
+    token, _ = tokens.mint(ServiceAccount.objects.get(name="bot"), timedelta(hours=1))
+    gone = once_read("corekinds_configmap", lambda: verbs.delete(ROOT, kinds.SERVICE_ACCOUNT, Key("team", "bot")))
+    with gone as called:
+        answer = bearer(token).send("PATCH", MAP, CHANGED, entry.MERGE)
+    assert (bool(called), answer.code, stored()) == (True, 401, "first")
+
+
+def test_a_revoked_bootstrap_token_registers_nothing_more() -> None:
+    token = tokens.issue_bootstrap_token(ROOT, ttl=timedelta(hours=1))
+    row, group = BootstrapToken.objects.get(), "cluster.open-cluster-management.io"
+    joins = rule("create", "managedclustersets/join", groups=group)
+    grant(person(f"system:bootstrap:{row.pk}"), rule("create", "managedclusters", groups=group), joins)
+    revoke = once_read("corekinds_bootstraptoken", lambda: tokens.revoke_bootstrap_token(ROOT, row.pk), nth=2)
+    with revoke as called:  # first by the authentication, then by a rule
+        answer = bearer(token).post(CLUSTER.removesuffix("/c1"), make.document(MANAGED_CLUSTER, "c2"))
+    assert (bool(called), answer.code) == (True, 401), answer
+    assert not ManagedCluster.objects.filter(name="c2").exists()
+
+
+def test_a_revoked_certificate_writes_nothing_more() -> None:
+    grant(person("ana"), rule("patch", "configmaps"))
+    ana = entry.person("ana")
+    fingerprint = sha256(ana.environ["ocmconsole.peer_certificate"]).hexdigest()
+    now = datetime.now(UTC)
+    IssuedCertificate.objects.update_or_create(
+        pk=fingerprint,
+        defaults={"common_name": "ana", "not_before": now - timedelta(hours=1), "not_after": now + timedelta(days=1)},
+    )
+    revoke = once_read(
+        "corekinds_configmap", lambda: services.revoke_certificate(ROOT, fingerprint, reason="it was lost")
+    )
+    with revoke as called:
+        answer = ana.patch(MAP, CHANGED)
+    assert (bool(called), answer.said, stored()) == (True, (401, "Unauthorized"), "first")
+
+
+# ---------------------------------------------------------------- other processes
+
+
+@pytest.mark.contract("W13")
+def test_a_process_that_hears_nothing_knows_at_once_what_was_committed() -> None:
+    ana, asked = person("ana"), Attributes("get", resource="secrets")
+    other = rbac.RuleIndex()
+    for _ in range(3):
+        name = grant(ana, rule("get", "secrets"))
+        assert other.decide(ana, asked) is not None
+        unbound(name)()
+        assert other.decide(ana, asked) is None
+
+
+def test_the_check_of_a_request_costs_one_read_of_one_row() -> None:
+    grant(person("ana"), rule("get", "configmaps"))
+    ana = entry.person("ana")
+    assert ana.get(MAP).code == 200
+    before = changes.rights()
+    make.label("c1", any="write")
+    assert changes.rights() == before  # the log has grown, nobody's rights have changed
+    assert entry.queries(ana, "GET", MAP) <= 4  # rights, person, certificate, the object
