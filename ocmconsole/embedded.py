@@ -64,9 +64,9 @@ class Workers:
         ]
 
     def start(self, *, alone: bool = True) -> None:
-        """``alone``: there is no other worker, so what a killed one had claimed is due now."""
-        app.loader.import_default_modules()  # tasks are found when the first worker starts, and this is one
+        """``alone``: not inside a Celery worker. Then tasks are found now, and what a killed one had claimed is due."""
         if alone:
+            app.loader.import_default_modules()  # inside a Celery worker this would configure the log a second time
             workqueue.release()
         for thread in self._threads:
             thread.start()

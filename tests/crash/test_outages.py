@@ -103,6 +103,22 @@ def test_a_locked_sqlite_file_stops_writes_with_its_cause_while_reads_go_on(star
             each.join()
 
 
+def test_a_write_waits_for_a_lock_as_long_as_it_may_and_reads_do_not(start_hub: StartHub) -> None:
+    with start_hub(DATABASE_LOCK_TIMEOUT="2s") as hub, admin_of(hub) as admin, ExitStack() as stack:
+        if url := hub.environment.get("OCMCONSOLE_DATABASE_URL"):
+            other = stack.enter_context(psycopg.connect(url))
+            other.execute("UPDATE kubeapi_revision SET value = value")
+        else:
+            sqlite = stack.enter_context(closing(sqlite3.connect(hub.home / "hub.sqlite3", isolation_level=None)))
+            sqlite.execute("BEGIN IMMEDIATE")
+        waiting = [stack.enter_context(hub.client(pair=hub.admin_pair())) for _ in range(12)]
+        sent = [_send_create(client, f"waits-{number}") for number, client in enumerate(waiting)]
+        assert admin.get(f"{SPACES}/default").status_code == 200
+        refused(admin.post(SPACES, json=space("waits")), 503, "the database is locked by another transaction")
+        for each in sent:
+            each.join()
+
+
 def space(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
