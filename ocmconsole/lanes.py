@@ -48,7 +48,7 @@ Headers = list[tuple[bytes, bytes]]
 
 BODY_TOO_LARGE = "ocmconsole.body_too_large"  # in the environ: the limit in bytes that was passed, or 0
 SPENT = "ocmconsole.spent"  # in the environ: the CPU time that ``callers.metering`` found
-SHARE_OF_THREADS = 4  # one identity may occupy this part of the API's threads, and two at least
+SHARE_OF_THREADS = 4  # one identity may read, and write, on this part of the API's threads each, and on two at least
 WHOLE_FILE = 1024 * 1024
 RETRY_SECONDS = 1  # how long a client should wait that came while the budget of bodies was used up
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -182,10 +182,11 @@ class _Exchange:
             await self._send(content, more=False)
 
     async def _in_turn(self, environ: Environ, visit: callers.Visit) -> HandOff | tuple[int, Headers, bytes] | None:
-        async with visit.turn() as delay:
+        writes = self.scope["method"] not in READS
+        async with visit.turn(writes=writes) as delay:
             if delay >= callers.NOTED_DELAY:
                 self._note(visit, callers.CPU)
-            async with nullcontext() if self.scope["method"] in READS else self.lane.writers:
+            async with self.lane.writers if writes else nullcontext():
                 left = await self._on_a_thread(self._in_thread, environ)
         status = left[0] if isinstance(left, tuple) else HTTPStatus.OK
         actor = environ.get(callers.AUTHENTICATED_AS)

@@ -115,7 +115,8 @@ class Account:
     address: str
     requests: Bucket
     cpu: Bucket
-    turns: asyncio.Semaphore
+    reads: asyncio.Semaphore
+    writes: asyncio.Semaphore
     times: int = 1
     is_exempt: bool = False
     in_flight: int = 0
@@ -143,7 +144,10 @@ class Account:
 
 @dataclass(slots=True)
 class Callers:
-    """Everybody who sent requests to one listener lately. ``share``: threads that one identity may occupy."""
+    """Everybody who sent requests to one listener lately. ``share``: threads that one identity may occupy.
+
+    As many for its reads as for its writes: a write that waits for a lock holds up no read of the same identity.
+    """
 
     share: int
     _known: OrderedDict[bytes, Account] = field(default_factory=OrderedDict)  # by digest of the credential
@@ -166,7 +170,8 @@ class Callers:
 
     def _account(self, name: str, address: str, times: int, burst: float, now: float) -> Account:
         cpu = Bucket(CPU_CREDIT * times, now)
-        return Account(name, address, Bucket(burst, now), cpu, asyncio.Semaphore(self.share), times)
+        reads, writes = asyncio.Semaphore(self.share), asyncio.Semaphore(self.share)
+        return Account(name, address, Bucket(burst, now), cpu, reads, writes, times)
 
     def check(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> None:
         """Before anything is read. Raises HeldBackError."""
@@ -270,9 +275,9 @@ class Visit:
             self.is_inside = False
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[float]:
+    async def turn(self, *, writes: bool) -> AsyncIterator[float]:
         """Wait for a thread and for CPU time of the identity's share; gives the seconds of delay by the latter."""
-        async with self.account.turns:
+        async with self.account.writes if writes else self.account.reads:
             if wait := self.account.delay(monotonic()):
                 await asyncio.sleep(wait)
             yield wait
