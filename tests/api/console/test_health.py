@@ -17,7 +17,7 @@ from guardian.shortcuts import assign_perm
 from clusters import heartbeats, history
 from clusters.history import CELLS, NO_SKEWS, Level
 from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
-from clusters.models import FleetMinute, HeartbeatDay, ManagedCluster, Transition
+from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, ManagedCluster, Transition
 from ocmconsole.kubeapi import verbs
 from tests import actors
 from tests import factories as make
@@ -84,6 +84,26 @@ def test_time_without_the_hub_is_told_apart_from_silence() -> None:
     text = read(signed_in("li", "shop"))
     assert "The hub was not serving" in text
     assert "100 % heard · no gaps" in text
+
+
+@pytest.mark.contract("D17")
+def test_a_silence_over_a_restart_of_the_hub_is_one_gap_and_says_for_how_long_nobody_could_be_heard() -> None:
+    silent = {f"at_9_{minute:02}": Level.MISSED for minute in (0, 5, 20, 25)}
+    past(**silent, at_9_10=Level.UNKNOWN, at_9_15=Level.UNKNOWN)
+    text = read(signed_in("li", "shop"))
+    assert "1 gap · longest 30 min" in text
+    assert "1 time silent" in text
+    assert "09:00 30 min Silent The agent was silent. For 10 min of it the hub was not serving" in text
+    assert "09:10" not in text.partition("Every gap")[2].partition("What changed")[0]
+
+
+def test_silence_after_a_revocation_names_it() -> None:
+    past(at_9_00=Level.MISSED)
+    at = MIDNIGHT + timedelta(hours=8, minutes=58)
+    ClusterFacts.objects.update_or_create(
+        cluster="shop", defaults={"certificate_revoked_at": at, "certificate_revoked_by": "ana"}
+    )
+    assert "Its certificate had been revoked by ana, so the agent could not speak." in read(signed_in("li", "shop"))
 
 
 def test_silence_in_maintenance_says_so() -> None:
