@@ -99,6 +99,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/tokens/{token}/revoke/",
         "/certificates/",
         "/certificates/?q=nothing-like-it",
+        "/certificates/?lane=removed",
         "/certificates/{fingerprint}/revoke/",
         "/ca/",
         # clusters
@@ -130,6 +131,8 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/clusters/{silent}/health/",
         "/clusters/{api-unhealthy}/",
         "/clusters/{clock-skew}/",
+        "/clusters/{credential-revoked}/",
+        "/clusters/{credential-revoked}/health/",
         "/clusters/{credential-expired}/",
         "/clusters/{credential-expired}/identity/",
         "/clusters/{declined}/",
