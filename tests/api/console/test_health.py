@@ -88,8 +88,14 @@ def test_time_without_the_hub_is_told_apart_from_silence() -> None:
 
 @pytest.mark.contract("D17")
 def test_a_silence_over_a_restart_of_the_hub_is_one_gap_and_says_for_how_long_nobody_could_be_heard() -> None:
-    silent = {f"at_9_{minute:02}": Level.MISSED for minute in (0, 5, 20, 25)}
-    past(**silent, at_9_10=Level.UNKNOWN, at_9_15=Level.UNKNOWN)
+    past(
+        at_9_00=Level.MISSED,
+        at_9_05=Level.MISSED,
+        at_9_10=Level.UNKNOWN,
+        at_9_15=Level.UNKNOWN,
+        at_9_20=Level.MISSED,
+        at_9_25=Level.MISSED,
+    )
     text = read(signed_in("li", "shop"))
     assert "1 gap · longest 30 min" in text
     assert "1 time silent" in text
