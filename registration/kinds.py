@@ -42,8 +42,11 @@ def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
 
 def _with_old_decisions(old: Doc, new: Doc) -> list[Doc]:
     """The new conditions; a decision in them stays as it was. One left out or added is for the rules to refuse."""
-    decided = {condition.get("type"): condition for condition in conditions(old) if condition.get("type") in DECISIONS}
-    return [decided.get(condition.get("type"), condition) for condition in conditions(new)]
+    decided = [condition for condition in conditions(old) if condition.get("type") in DECISIONS]
+    return [  # compared and not looked up: what was sent as a type may be no text
+        next((kept for kept in decided if kept["type"] == condition.get("type")), condition)
+        for condition in conditions(new)
+    ]
 
 
 def _mixed(old: Doc, new: Doc) -> list[Doc]:

@@ -164,12 +164,12 @@ def _wrong_merge(draw: Draw) -> Case:
 
 
 WRONG_OPERATIONS: list[tuple[Any, frozenset[int]]] = [
-    ({}, BAD), (5, BAD), ([5], BAD), ([[]], BAD), ([{}], BAD), ([{"op": "fly", "path": "/a"}], BAD), ([{"op": ["add"], "path": "/a"}], WRONG),
+    ({}, BAD), (5, BAD), ([5], BAD), ([[]], BAD), ([{}], INVALID), ([{"op": "fly", "path": "/a"}], INVALID), ([{"op": ["add"], "path": "/a"}], WRONG),
     ([{"op": "test", "path": "/metadata/name", "value": "other"}], INVALID), ([{"op": "remove", "path": "/nothing"}], INVALID),
     ([{"op": "replace", "path": "/nothing/at/all", "value": 1}], INVALID), ([{"op": "add", "path": "no-slash", "value": 1}], WRONG),
     ([{"op": "add", "path": 5, "value": 1}], WRONG), ([{"op": "add", "path": None, "value": 1}], WRONG), ([{"op": "add", "value": 1}], WRONG),
-    ([{"op": "add", "path": "/metadata/labels/a"}], WRONG), ([{"op": "move", "from": "/metadata", "path": "/metadata/labels"}], WRONG),
-    ([{"op": "copy", "path": "/x"}], WRONG), ([{"op": "copy", "from": "/nothing", "path": "/x"}], WRONG),
+    ([{"op": "add", "path": "/metadata/labels/a/b"}], WRONG), ([{"op": "move", "from": "/metadata", "path": "/metadata/labels"}], WRONG),
+    ([{"op": "copy", "path": "/x"}], WRONG), ([{"op": "copy", "from": "/nothing/at", "path": "/x"}], WRONG),
     ([{"op": "replace", "path": "", "value": 5}], WRONG), ([{"op": "replace", "path": "", "value": []}], WRONG),
     ([{"op": "replace", "path": "", "value": {}}], WRONG), ([{"op": "remove", "path": "/metadata"}], WRONG), ([{"op": "remove", "path": ""}], WRONG),
     ([{"op": "replace", "path": "/metadata", "value": []}], WRONG), ([{"op": "replace", "path": "/metadata/name", "value": "x"}], BAD),

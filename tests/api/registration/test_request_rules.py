@@ -147,6 +147,10 @@ def test_the_status_takes_and_drops_no_decision() -> None:
     for decision in ("Approved", "Denied"):
         with pytest.raises(errors.Invalid, match=f'updates may not add a condition of type "{decision}"'):
             say(noted, {"type": decision, "status": "True"})
+    oddities: tuple[Any, ...] = ([], {"a": "b"}, 7, None)
+    for odd in oddities:
+        with pytest.raises(errors.Invalid, match=r"status\.conditions"):
+            say({"type": odd, "status": "True"})
     (approved,) = decide(("Approved", "True"))["status"]["conditions"]
     for kept in ([], [noted]):
         with pytest.raises(errors.Invalid, match='updates may not remove a condition of type "Approved"'):
