@@ -183,7 +183,7 @@ def test_a_full_disk_refuses_what_grows_while_deletes_and_sign_in_go_on(tmp_path
         assert "database: its disk is full: the reserve was given up" in said
         assert "warning: disk: the disk of" in said
 
-        assert signs_in(hub)
+        assert signs_in(hub, "/hub/", shows="are left")
         for number in range(8):
             assert admin.delete(f"{SPACES}/full-{number}").status_code == 200
         until(lambda: not any("full-" in name for name in names_of(admin)), "deletes come to their end")
@@ -198,7 +198,8 @@ def names_of(admin: httpx.Client) -> list[str]:
     return [each["metadata"]["name"] for each in admin.get(SPACES).json()["items"]]
 
 
-def signs_in(hub: Hub) -> bool:
+def signs_in(hub: Hub, page: str = "/", *, shows: str = "") -> bool:
+    """Whether the admin can, and then reads that on a page."""
     with httpx.Client(base_url=hub.console_url, timeout=30, trust_env=False) as browser:
         browser.get("/login/")
         form = {
@@ -207,7 +208,8 @@ def signs_in(hub: Hub) -> bool:
             "csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"],
         }
         answer = browser.post("/login/", data=form, headers={"Referer": f"{hub.console_url}/login/"})
-        return answer.status_code == 302 and browser.get("/").status_code == 200
+        opened = browser.get(page)
+        return (answer.status_code, opened.status_code) == (302, 200) and shows in opened.text
 
 
 # ---------------------------------------------------------------- PostgreSQL
