@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celery import shared_task
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, Subquery, Value
+from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce, Greatest
 from django.utils import timezone
 
@@ -57,9 +57,11 @@ def fallen_silent(now: datetime, gaps: list[uptime.Gap]) -> list[str]:
     """
     watched = _watched("renew_time").exclude(available="Unknown").exclude(_queued("lease_health"))
     watched = watched.annotate(heard=Coalesce(F("last"), _number(0)))
-    until = F("heard") + F("lease_duration_seconds") * _number(GRACE_LEASES * SECOND)
+    until: Any = F("heard") + F("lease_duration_seconds") * _number(GRACE_LEASES * SECOND)
     for begin, end in gaps:
         until += Greatest(_number(0), _number(end) - Greatest(F("heard"), _number(begin)))
+    # Without its type Django takes the sum for 32 bits, holds that every such number is less, and drops the condition.
+    until = ExpressionWrapper(until, output_field=BigIntegerField())
     return _names(watched.annotate(until=until).filter(until__lte=microseconds(now)))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, close_old_connections, connections
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
@@ -26,12 +28,24 @@ MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
 HOLD_SECONDS = 45.0
 
 
+def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
+    """One that leaves no connection to the database behind."""
+
+    def run_and_close() -> None:
+        try:
+            run()
+        finally:
+            connections.close_all()
+
+    return threading.Thread(target=run_and_close, name=name, daemon=True)
+
+
 class Presence:
     """D17: notes in every server that it serves. Started when it does; a database that is away is a gap."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
+        self._thread = _thread("presence", self._run)
 
     def start(self) -> None:
         self._thread.start()
@@ -56,11 +70,8 @@ class Workers:
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._threads = [
-            threading.Thread(target=workqueue.follow, args=(self._stopping,), name="reconcilers", daemon=True),
-            *(
-                threading.Thread(target=self._beat, args=(queue,), name=f"beat-{queue}", daemon=True)
-                for queue in (CLOCK, WORK)
-            ),
+            _thread("reconcilers", lambda: workqueue.follow(self._stopping)),
+            *(_thread(f"beat-{queue}", partial(self._beat, queue)) for queue in (CLOCK, WORK)),
         ]
 
     def start(self, *, alone: bool = True) -> None:
