@@ -87,6 +87,7 @@ CLUSTER_MANAGEMENT_ADDON = kinds.register(
 MANIFEST_WORK = kinds.register(
     Kind(
         kind="ManifestWork",
+        manifests=("spec", "workload", "manifests"),
         plural="manifestworks",
         singular="manifestwork",
         namespaced=True,

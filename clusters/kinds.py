@@ -32,6 +32,9 @@ API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
 RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
 OWN_FINALIZERS = (API_RESOURCE_CLEANUP, RESOURCE_CLEANUP)  # of the hub on a ManagedCluster
 DEFAULT_LEASE_SECONDS = 60
+# A day. Upstream takes any number up to 2^31, and agents write it: a cluster must not be able to be silent for years.
+# The document keeps what was written (D12); the hub waits no longer than five times this.
+LONGEST_LEASE_SECONDS = 86_400
 SECOND = 1_000_000
 VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)
 LARGEST_PART = 10**6
@@ -77,7 +80,7 @@ def _project_cluster(row: ManagedCluster, doc: Doc) -> None:
     spec = spec_of(doc)
     row.hub_accepts_client = bool(spec.get("hubAcceptsClient"))
     seconds = spec.get("leaseDurationSeconds") or 0
-    row.lease_duration_seconds = seconds if seconds > 0 else DEFAULT_LEASE_SECONDS
+    row.lease_duration_seconds = min(seconds, LONGEST_LEASE_SECONDS) if seconds > 0 else DEFAULT_LEASE_SECONDS
     row.accepted, row.accepted_since = _condition(doc, ConditionType.ACCEPTED)
     row.joined, _ = _condition(doc, ConditionType.JOINED)
     row.available, row.available_since = _condition(doc, ConditionType.AVAILABLE)

@@ -25,7 +25,8 @@ from clusters import credentials, words
 from clusters import queries as clusters
 from clusters.credentials import Lane
 from clusters.filters import SPANS
-from clusters.status import Word, clock, span
+from clusters.kinds import LONGEST_LEASE_SECONDS
+from clusters.status import Word, clock, grace, span
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
 from ocmconsole.kubeapi.session import actor_of
@@ -75,6 +76,7 @@ def items(actor: Actor, now: datetime) -> list[Item]:
         _silent(visible, now),
         _credentials(visible, now),
         _removals(visible, now),
+        _leases(visible),
         _policies(actor),
         _wishes(actor),
     )
@@ -150,6 +152,20 @@ def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
     url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value, 'for': '10m'})}"
     return Item(
         "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {newest.uid}"
+    )
+
+
+def _leases(visible: QuerySet[Any]) -> Item | None:
+    """Accepted clusters whose ``leaseDurationSeconds`` reaches the bound: their silence would be found late."""
+    found = visible.filter(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
+    names = list(found.order_by("name").values_list("name", flat=True)[:MOST_COUNTED])
+    if not names:
+        return None
+    late = span(grace(LONGEST_LEASE_SECONDS))
+    text = f"{names[0]}: silence is found after {late} only, because its leaseDurationSeconds is a day or more."
+    url = reverse("clusters:detail", args=[names[0]])
+    return Item(
+        "leases", len(names), "Long leases", Word.SILENT.icon, "caution", text, "Open cluster", url, _digest(names)
     )
 
 

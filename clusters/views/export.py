@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from clusters.queries import Observed
 
 MEDIA = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-# A spreadsheet takes a cell that begins so for a formula, and runs it. Agents write claims and versions.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet takes a cell that begins so for a formula, and runs it; full-width forms of these too. Agents write
+# claims and versions.
+FORMULA = ("=", "+", "-", "@")
 
 
 @login_required
@@ -99,8 +101,10 @@ def _csv(records: Iterator[dict[str, Any]], claims: list[str]) -> Iterator[str]:
 
 
 def safe(cell: str) -> str:
-    """As text, whatever a spreadsheet makes of text."""
-    return f"'{cell}" if cell.startswith(FORMULA) else cell
+    """As text in one line, whatever a spreadsheet makes of text."""
+    line = " ".join(cell.splitlines())
+    first = unicodedata.normalize("NFKC", line.lstrip()[:1])
+    return f"'{line}" if first.startswith(FORMULA) else line
 
 
 def _json(records: Iterator[dict[str, Any]]) -> Iterator[bytes]:

@@ -233,6 +233,7 @@ CONFIG_MAP = kinds.register(
         namespaced=True,
         versions=_core("ConfigMap", schemas.CONFIG_MAP, wire.CONFIG_MAP_COLUMNS, protos.CONFIG_MAP),
         model=models.ConfigMap,
+        secret_fields=("data", "binaryData"),
         unconditional_update=True,
         left_out_empty=("data", "binaryData"),
     )

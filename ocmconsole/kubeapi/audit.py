@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 # Bookkeeping of the machinery: noise in a diff.
 SILENT = frozenset({"metadata.managedFields", "metadata.resourceVersion", "metadata.generation"})
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# Kinds in manifests whose data are shown as digests, and where they have them.
+CONFIDENTIAL = ("Secret", "ConfigMap")
+CONFIDENTIAL_FIELDS = frozenset({"data", "stringData", "binaryData"})
 LONGEST_VALUE = 2_000
 # What an anonymous caller can make up.
 ANYTHING = ("group", "resource", "subresource", "namespace", "name", "version", "path")
@@ -51,14 +56,16 @@ def allowed(actor: Actor, act: str, **columns: Any) -> AuditEvent:
     return AuditEvent(**who(actor), outcome=AuditEvent.Outcome.ALLOWED, act=acts.require(act), **columns)
 
 
-def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = ()) -> list[Doc]:
+def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = (), manifests: tuple[str, ...] = ()) -> list[Doc]:
     """What a write changed: ``[{"path": "spec.hubAcceptsClient", "old": false, "new": true}]``.
 
     A value under a ``secret`` top-level field is shown as a digest, never itself; nor is kubectl's copy of it in an
-    annotation, wherever the difference begins.
+    annotation, wherever the difference begins. The same holds for Secrets and ConfigMaps in the list at ``manifests``.
     """
     found: list[Doc] = []
-    before, after = (_without_copy(doc or {}) if secret else doc or {} for doc in (old, new))
+    before, after = (_without_copy(doc or {}) if secret or manifests else doc or {} for doc in (old, new))
+    if manifests:
+        before, after = _within(before, manifests), _within(after, manifests)
     _compare("", before, after, found)
     for entry in found:
         if entry["path"].split(".", 1)[0] in secret:
@@ -69,10 +76,36 @@ def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = ()) -> list
 def _without_copy(doc: Doc) -> Doc:
     metadata = doc.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
-    if LAST_APPLIED not in annotations:
+    if not isinstance(annotations, dict) or LAST_APPLIED not in annotations:
         return doc
     annotations = {**annotations, LAST_APPLIED: _digest(annotations[LAST_APPLIED])}
     return {**doc, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _within(doc: Any, path: tuple[str, ...]) -> Any:
+    """The document with what is at the path veiled; the path may lead nowhere."""
+    if not path:
+        return _veiled(doc)
+    if not isinstance(doc, dict) or path[0] not in doc:
+        return doc
+    return {**doc, path[0]: _within(doc[path[0]], path[1:])}
+
+
+def _veiled(value: Any) -> Any:
+    """Manifests without the data of Secrets and ConfigMaps, also of those inside of lists of kind List."""
+    if isinstance(value, list):
+        return [_veiled(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if isinstance(value.get("metadata"), dict):
+        value = _without_copy(value)
+    if value.get("kind") not in CONFIDENTIAL:
+        return {name: _veiled(part) if name == "items" else part for name, part in value.items()}
+    return {name: _digests(part) if name in CONFIDENTIAL_FIELDS else part for name, part in value.items()}
+
+
+def _digests(part: Any) -> Any:
+    return {name: _digest(value) for name, value in part.items()} if isinstance(part, dict) else _digest(part)
 
 
 def _compare(path: str, old: Any, new: Any, found: list[Doc]) -> None:
@@ -96,7 +129,9 @@ def _short(value: Any) -> Any:
 
 
 def _digest(value: Any) -> str:
-    return "sha256:" + hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+    """Says whether two values are the same; without the audit key nobody can try what the value may be."""
+    keyed = hmac.new(settings.AUDIT_KEY.encode(), b"value\0" + repr(value).encode(), hashlib.sha256)
+    return f"hmac-sha256:{keyed.hexdigest()[:16]}"
 
 
 def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", is_known: bool = False) -> None:

@@ -116,6 +116,7 @@ class Kind:
     ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
     ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
     ``audited``: writes leave an audit entry (leases do not). ``secret_fields``: never shown in an audit diff.
+    ``manifests``: the path to a list of objects of any kind, of which the audit shows no Secret's or ConfigMap's data.
     ``retention_seconds``: how long a change stays in the log at least. ``timed``: columns that tell the moment of a
     write rather than the document, each with the column that the write must have moved.
     """
@@ -144,6 +145,7 @@ class Kind:
     audited: bool = True
     is_right: bool = False
     secret_fields: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
     retention_seconds: int = 600
     timed: Mapping[str, str] = field(default_factory=dict)
 

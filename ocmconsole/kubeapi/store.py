@@ -280,7 +280,7 @@ def _prepare(write: Write, now: datetime) -> None:
             name=write.key.name,
             uid=document["metadata"].get("uid", ""),
             reason=write.reason,
-            diff=audit.diff(write.old, write.new, write.kind.secret_fields),
+            diff=audit.diff(write.old, write.new, write.kind.secret_fields, write.kind.manifests),
         )
 
 

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 
 from clusters.models import ManagedCluster
+from clusters.views import export
 from ocmconsole.kubeapi import downloads
 from tests.actors import signed_in
 from tests.bench import crowd
@@ -51,3 +52,21 @@ def test_an_export_that_fails_says_so_in_its_last_line(form: str, admin: Client)
         received.extend(sending)
     assert received[-1].decode().strip() == downloads.INCOMPLETE.strip()
     assert len(received) < 1_500
+
+
+@pytest.mark.parametrize(
+    ("written", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("\uff1d1+1", "'\uff1d1+1"),  # full-width
+        ("\uff20SUM(A1)", "'\uff20SUM(A1)"),
+        ("\ufe62cmd", "'\ufe62cmd"),  # small form of +
+        ("\n=1+1", "' =1+1"),
+        ("\t=1+1", "'\t=1+1"),
+        ("fine\r\n=1+1\u2028-2", "fine =1+1 -2"),
+        ("v1.30.2", "v1.30.2"),
+        ("", ""),
+    ],
+)
+def test_no_cell_is_a_formula_or_a_second_line(admin: Client, written: str, cell: str) -> None:
+    assert export.safe(written) == cell
