@@ -34,8 +34,8 @@ def raising(make: Callable[[], Exception]) -> Callable[[HttpRequest], HttpRespon
 
 
 def recorded(request: HttpRequest) -> HttpResponse:
-    audit.allowed(actor_of(request), "test:one", verb="get", resource="tests").save()
-    audit.allowed(actor_of(request), "test:two", verb="get", resource="tests").save()
+    audit.allowed(actor_of(request), "configmap:create", verb="create", resource="tests").save()
+    audit.allowed(actor_of(request), "configmap:delete", verb="delete", resource="tests").save()
     return HttpResponse()
 
 
