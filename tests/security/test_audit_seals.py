@@ -27,7 +27,7 @@ def note(count: int, *, ago: timedelta = timedelta(minutes=5)) -> list[AuditEven
     entries = [
         audit.allowed(
             ANA,
-            f"test:{index}",
+            "managedcluster:update",
             resource="tests",
             name=f"n{index}",
             time=timezone.now() - ago,
@@ -101,7 +101,7 @@ def segment_removed(entries: list[AuditEvent]) -> None:
 
 def put_in(entries: list[AuditEvent]) -> None:
     """An entry with a number before all that is sealed."""
-    entry = audit.allowed(ANA, "test:late", resource="tests")
+    entry = audit.allowed(ANA, "managedcluster:update", resource="tests")
     entry.pk = entries[0].pk - 1
     entry.save(force_insert=True)
 
@@ -211,7 +211,7 @@ def test_the_export_is_a_line_of_json_for_each_entry() -> None:
     out = io.StringIO()
     call_command("audit", "export", "--since", f"{timezone.now() - timedelta(days=1):%Y-%m-%d}", stdout=out)
     entries = [orjson.loads(line) for line in out.getvalue().splitlines()]
-    assert [(entry["user"], entry["act"]) for entry in entries] == [("ana", "test:0")]
+    assert [(entry["user"], entry["act"]) for entry in entries] == [("ana", "managedcluster:update")]
 
 
 def test_a_time_that_is_none_is_refused() -> None:
