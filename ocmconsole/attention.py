@@ -30,7 +30,7 @@ from clusters.status import Word, clock, grace, span
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
 from ocmconsole.kubeapi.session import actor_of
-from registration import policy_services
+from registration import policy_services, register
 from registration.queries import waiting_names
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def items(actor: Actor, now: datetime) -> list[Item]:
     """All that there is for the person to see to, in the order of the overview."""
     visible = clusters.clusters_for(actor)
     found = (
+        _incidents(actor),
         _approvals(actor, now),
         _silent(visible, now),
         _credentials(visible, now),
@@ -81,6 +82,22 @@ def items(actor: Actor, now: datetime) -> list[Item]:
         _wishes(actor),
     )
     return [item for item in found if item]
+
+
+def _incidents(actor: Actor) -> Item | None:
+    """D26: certificates of the hub's CA that the hub did not issue. For admins."""
+    if not actor.is_master:
+        return None
+    rows = register.incidents()
+    count, newest = rows.count(), rows.first()
+    if newest is None:
+        return None
+    text = (
+        f"Refused. Last: {newest.common_name}, from {newest.address or 'an unknown address'}. Somebody else has ca.key."
+    )
+    url = f"{reverse('registration:ca')}#unknown"
+    state = f"{count} {max(row.first_seen for row in rows[:MOST_COUNTED])}"
+    return Item("incidents", count, "Certificates not issued here", "ban", "danger", text, "See which", url, state)
 
 
 def _approvals(actor: Actor, now: datetime) -> Item | None:

@@ -12,10 +12,11 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from ocmconsole.kubeapi import broker, changes, outages, space
-from registration import ca, foundation
+from registration import ca, foundation, register
 
 SOON = timedelta(days=30)
 LARGEST_SKEW = timedelta(seconds=5)
+MOST_SHOWN = 5  # of a list of incidents
 
 
 def problems() -> dict[str, list[str]]:
@@ -60,12 +61,27 @@ def _certificates() -> Iterator[str]:
     except (ca.AuthorityError, OSError, ValueError) as error:
         yield str(error)
         return
+    yield from _unknown_certificates()
     now = datetime.now(UTC)
     for name, ends in (("CA", authority.certificate.not_valid_after_utc), ("serving certificate", serving.not_after)):
         if ends < now + SOON:
             yield f"the {name} ends on {ends:%Y-%m-%d}"
     if not ca.is_served(home, foundation.serving_names()):
         yield "the serving certificate does not name OCMCONSOLE_API_URL; serve makes a new one"
+
+
+def _unknown_certificates() -> Iterator[str]:
+    """D26: somebody signs with the hub's CA beside the hub."""
+    try:
+        found = list(register.incidents()[:MOST_SHOWN])
+    except DatabaseError:
+        return  # told by the check of the database
+    for each in found:
+        last = f"{each.last_seen:%Y-%m-%d %H:%M} UTC from {each.address or 'an unknown address'}"
+        yield (
+            f"a certificate of the hub's CA for {each.common_name!r} that the hub did not issue was shown and refused, "
+            f"last at {last}: somebody else has ca.key"
+        )
 
 
 def _redis() -> Iterator[str]:

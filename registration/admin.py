@@ -17,7 +17,7 @@ from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
 from registration import services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
-from registration.models import AcceptedKey, Decline
+from registration.models import AcceptedKey, Decline, UnknownCertificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +96,14 @@ class AcceptedKeyAdmin(ReadOnlyAdmin):
     list_display = ("cluster", "fingerprint", "key", "how", "accepted_by", "accepted_at", "reason", "request")
     list_filter = ("how",)
     search_fields = ("cluster", "fingerprint")
+
+
+@admin.register(UnknownCertificate)
+class UnknownCertificateAdmin(ReadOnlyAdmin):
+    """Reads only: incidents, which the register keeps (D26)."""
+
+    list_display = ("common_name", "organizations", "address", "first_seen", "last_seen", "times", "serial")
+    search_fields = ("common_name", "fingerprint", "serial")
 
 
 @admin.register(Decline)

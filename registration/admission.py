@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
@@ -16,7 +17,7 @@ from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.values import shown
-from registration import ca, identity, lines, queries
+from registration import ca, identity, lines, queries, register
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import DECISIONS, adds, certificate_pem, conditions, request_pem
 from registration.models import IssuedCertificate
@@ -342,6 +343,8 @@ def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) ->
     joined = [IssuedCertificate.lines.through(issuedcertificate_id=issued.pk, keyline_id=line.pk) for line in of_lines]
     if (line := lines.ended_among(of_lines)) is not None:
         return [*lines.revoked(actor, issued, line.cluster, line.end_reason), *joined]
+    if actor.is_controller and get_user_model().objects.filter(username=issued.common_name).exists():
+        return list(register.ended_for_account(actor, issued))  # an account was made while it was signed (D24)
     return [issued, *joined]
 
 

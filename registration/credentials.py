@@ -15,8 +15,8 @@ from time import monotonic
 from django.conf import settings
 
 from ocmconsole.kubeapi import authentication, errors
-from ocmconsole.kubeapi.actor import MASTERS, Actor
-from registration import ca, revocation
+from ocmconsole.kubeapi.actor import MASTERS, OWN_PREFIX, Actor
+from registration import ca, register
 
 REMEMBERED = 20_000
 LOGGED = 256  # certificates whose refusal is remembered; a larger number of bad ones is logged more often
@@ -26,12 +26,15 @@ _logged: dict[bytes, int] = {}
 
 
 @authentication.reads_certificates
-def actor_of_certificate(der: bytes) -> Actor:
-    """User = CN, groups = every O. Dates are checked at each request, not once a connection. Raises Unauthorized."""
+def actor_of_certificate(der: bytes, address: str = "") -> Actor:
+    """User = CN, groups = every O. Dates are checked at each request, not once a connection. Raises Unauthorized.
+
+    ``address`` is from where it is shown. Names of the hub's own parts are no client's (D24).
+    """
     try:
         certificate, issuer = _verified(der, _roots())
         _check_now(certificate)
-        revocation.require_honoured(certificate.fingerprint)
+        register.require_honoured(certificate, issuer, address)
     except ValueError as error:
         _log_refusal(der, str(error))
         raise errors.Unauthorized from error
@@ -50,6 +53,8 @@ def _check_now(certificate: ca.Certificate) -> None:
         raise ValueError("the certificate is not valid at this time")
     if not certificate.common_name:
         raise ValueError("the certificate has no common name")
+    if any(name.startswith(OWN_PREFIX) for name in (certificate.common_name, *certificate.organizations)):
+        raise ValueError("the certificate has a name of the hub's own parts")
 
 
 def _log_refusal(der: bytes, reason: str) -> None:

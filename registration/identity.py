@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ocmconsole.kubeapi import names
 
 if TYPE_CHECKING:
-    from registration.ca import Request
+    from registration.ca import Certificate, Request
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
 CLUSTER_LABEL = "open-cluster-management.io/cluster-name"
@@ -46,7 +46,7 @@ def agent_name(common_name: str) -> AgentName | None:
     return AgentName(*parts)
 
 
-def clusters_named(request: Request) -> tuple[str, ...]:
+def clusters_named(request: Request | Certificate) -> tuple[str, ...]:
     """Every cluster for which a certificate with this subject would speak: as its agent, or as a member of its groups.
 
     Wider than H35: whatever else a request asks for, a person may approve it.

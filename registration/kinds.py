@@ -146,6 +146,8 @@ for _act, _done in (
     ("certificatesigningrequest:supersede", "Older certificate request superseded"),
     ("certificate:issue", "Certificate issued"),
     ("certificate:revoke", "Certificate revoked"),
+    ("certificate:record", "Certificate recorded at its first use"),
+    ("certificate:unknown", "Unknown certificate of the hub's CA refused"),
     ("approvalpolicy:create", "Approval policy made"),
     ("approvalpolicy:update", "Approval policy changed"),
     ("approvalpolicy:enable", "Approval policy enabled"),

@@ -76,7 +76,7 @@ def of_agent(token: str, server: str = "", *, authority: bytes = b"", proxy: str
 
 
 def is_usable(text: str, authority: bytes) -> bool:
-    """Whether a kubeconfig names this hub and CA, and its certificate is valid now and for another month.
+    """Whether a kubeconfig names this hub and CA, and its certificate is honoured now and for another month.
 
     One that begins in the future was made while the clock was ahead.
     """
@@ -92,4 +92,5 @@ def is_usable(text: str, authority: bytes) -> bool:
         and base64.b64decode(cluster["certificate-authority-data"]) == authority
         and certificate.not_before <= now
         and certificate.not_after > now + timedelta(days=30)
+        and IssuedCertificate.objects.filter(pk=certificate.fingerprint, revoked_at=None).exists()
     )

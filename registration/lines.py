@@ -20,6 +20,7 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import audit
 from registration import memory
+from registration.ca import BACKDATED
 from registration.models import AcceptedKey, IssuedCertificate, KeyLine
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from registration.certificates import Certificate
     from registration.memory import Asker
 
 REPLACED = "Another key was accepted for this cluster."
@@ -98,6 +100,44 @@ def accepted(actor: Actor, cluster: str, doc: Doc, asker: Asker) -> Iterator[Mod
     key.reason = word.reason if word else ""
     key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
     yield key
+
+
+# ---------------------------------------------------------------- a certificate that the register did not know
+
+
+def takes(cluster: str, certificate: Certificate) -> bool:
+    """Whether a certificate that was issued elsewhere, or before a restore, may belong to the open line of a name.
+
+    It does when its key is one of the line, or when it was issued since the line began. A name without any line takes
+    every one; a name whose lines have all ended takes none.
+    """
+    line = open_line(cluster)
+    if line is None:
+        return not KeyLine.objects.filter(cluster=cluster).exists()
+    if certificate.not_before + BACKDATED >= line.begun_at:
+        return certificate.key_fingerprint not in memory.closed_keys([cluster]).get(cluster, ())
+    return not memory.is_stranger(cluster, certificate.key_fingerprint)
+
+
+def joined(actor: Actor, cluster: str, certificate: Certificate) -> Iterator[Model]:
+    """Rows that put a certificate, which is stored already, and its key into the open line of a name."""
+    line = open_line(cluster)
+    if line is None:
+        line = KeyLine(cluster=cluster, begun_at=timezone.now())
+        yield line
+    if not AcceptedKey.objects.filter(cluster=cluster, fingerprint=certificate.key_fingerprint).exists():
+        yield AcceptedKey(
+            cluster=cluster,
+            fingerprint=certificate.key_fingerprint,
+            key="",
+            how=AcceptedKey.How.RECORDED,
+            line=line,
+            accepted_by=actor.user,
+            accepted_at=timezone.now(),
+            request="",
+            request_uid="",
+        )
+    yield IssuedCertificate.lines.through(issuedcertificate_id=certificate.fingerprint, keyline=line)
 
 
 # ---------------------------------------------------------------- a line ends

@@ -77,6 +77,7 @@ class AcceptedKey(models.Model):
         RENEWAL = "renewal"  # the certificate of the identity vouched for it
         OVERRIDE = "override"  # the name was known under other keys, and somebody vouched for this one
         UPGRADE = "upgrade"  # found in a request from before the hub remembered
+        RECORDED = "recorded"  # of a certificate that was not issued here and is honoured (D26)
 
     cluster = NameField(max_length=63)
     fingerprint = models.CharField(max_length=71)
@@ -211,6 +212,26 @@ class IssuedCertificate(models.Model):
             not_after=certificate.not_after,
             request=request,
         )
+
+
+class UnknownCertificate(models.Model):
+    """An incident: a certificate that the hub's CA has signed and the register does not know was shown (D26)."""
+
+    fingerprint = models.CharField(max_length=64, primary_key=True)  # as of IssuedCertificate
+    common_name = models.CharField(max_length=320)
+    organizations = models.TextField(blank=True, default="")
+    serial = models.CharField(max_length=40)
+    key_fingerprint = models.CharField(max_length=71)
+    not_before = models.DateTimeField()
+    not_after = models.DateTimeField()
+    address = models.CharField(max_length=64, blank=True, default="")  # from where it was shown last
+    first_seen = models.DateTimeField()
+    last_seen = models.DateTimeField(db_index=True)
+    # At most one a minute and process is counted.
+    times = models.PositiveBigIntegerField(default=1)
+
+    def __str__(self) -> str:
+        return f"{self.common_name} {self.fingerprint[:16]}"
 
 
 # ---------------------------------------------------------------- what people decide beforehand

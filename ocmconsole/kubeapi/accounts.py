@@ -7,11 +7,12 @@ is not in himself, unless he may impersonate it. Rights are changed by ``permiss
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Model
 
 from ocmconsole.kubeapi import audit, authz, errors, permissions, verbs
 from ocmconsole.kubeapi.actor import Actor
@@ -22,6 +23,16 @@ from ocmconsole.kubeapi.values import shown
 # Who changes one of these could act as the person, or lets somebody do so.
 IDENTITY = frozenset({"username", "password", "is_active", "is_staff", "is_superuser"})
 UNTOLD = frozenset({"id", "last_login", "date_joined"})
+
+
+Named = Callable[[Actor, str], Iterable[Model]]
+_named: list[Named] = []
+
+
+def when_named(act: Named) -> Named:
+    """The act makes rows to save in the transaction in which an account is created or gets another name."""
+    _named.append(act)
+    return act
 
 
 def save_user(
@@ -160,6 +171,9 @@ def _save(
     with verbs.changing_rights(wish.actor):
         if changed:
             holder.save()
+        if isinstance(holder, User) and any(entry["path"] == "username" for entry in changed):
+            for row in [row for act in _named for row in act(wish.actor, holder.username)]:
+                row.save()
         if isinstance(holder, User):
             _move(holder, moved)
         if changed or moved:

@@ -22,7 +22,7 @@ from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-ReadCertificate = Callable[[bytes], Actor]
+ReadCertificate = Callable[[bytes, str], Actor]
 ReadToken = Callable[[str, str], "Actor | None"]
 
 _certificates: list[ReadCertificate] = []
@@ -32,7 +32,10 @@ SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 def reads_certificates(read: ReadCertificate) -> ReadCertificate:
-    """The reader gets a DER certificate; it raises Unauthorized when it trusts or likes it not."""
+    """The reader gets a DER certificate and the address from which it is shown, "" when that is not known.
+
+    It raises Unauthorized for one that it does not trust.
+    """
     _certificates.append(read)
     return read
 
@@ -85,7 +88,7 @@ def is_known(environ: dict[str, object]) -> bool:
 def _who(environ: dict[str, object]) -> Actor:
     certificate = environ.get("ocmconsole.peer_certificate")
     if isinstance(certificate, bytes) and _certificates:
-        return _active(_certificates[0](certificate))
+        return _active(_certificates[0](certificate, str(environ.get("REMOTE_ADDR", ""))))
     authorization = environ.get("HTTP_AUTHORIZATION")
     if authorization is None:
         return Actor.anonymous()

@@ -21,7 +21,7 @@ from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
-from registration import bulk, ca, foundation, issued
+from registration import bulk, ca, foundation, issued, register
 from registration.cursors import Cursor
 from registration.issued import Lane
 from registration.models import IssuedCertificate
@@ -194,6 +194,7 @@ def authority(request: HttpRequest) -> HttpResponse:
         "people": alive.filter(cluster="").order_by("not_after")[:REVOKED_SHOWN],
         "revoked": revoked[:REVOKED_SHOWN],
         "revoked_count": revoked.count(),
+        "unknown": register.incidents()[:REVOKED_SHOWN],
     }
     return render(request, "registration/ca.html", context)
 

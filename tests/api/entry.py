@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from ocmconsole.kubeapi.actor import MASTERS
 from registration import ca
-from tests.security.callers import API, holder
+from tests.security.callers import API, holder, known
 
 Doc = dict[str, Any]
 
@@ -93,7 +93,9 @@ class Entry:
 
 def person(user: str, *groups: str) -> Entry:
     """Somebody with a certificate of the hub whose home the settings name now."""
-    return _certified(settings.OCMCONSOLE_HOME, user, groups)
+    found = _certified(settings.OCMCONSOLE_HOME, user, groups)
+    known(found.environ["ocmconsole.peer_certificate"])  # whose row went with an earlier test
+    return found
 
 
 @cache

@@ -23,6 +23,7 @@ from registration.identity import MANAGED_CLUSTERS, group_of
 from tests import factories
 from tests.actors import grant, person, rule
 from tests.fuzz.cases import Doc
+from tests.security.callers import known
 
 NAMESPACE = "fuzz"
 CLUSTER = "c1"
@@ -254,7 +255,7 @@ def _ask(name: str, secret: int) -> None:
 def _certificate(user: str, *groups: str) -> bytes:
     authority = ca.load(settings.OCMCONSOLE_HOME)
     pem, _ = authority.issue_client(user, groups, timedelta(hours=1), datetime.now(UTC))
-    return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
+    return known(x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER))
 
 
 def work_off() -> list[str]:

@@ -46,7 +46,13 @@ def site(start_hub: StartHub) -> Iterator[Site]:
     secret = secrets.token_hex(16)
     with ExitStack() as stack:
         first = stack.enter_context(
-            start_hub(API_URL=url, CONSOLE_URL=console_url, TRUSTED_PROXY="127.0.0.1", PROXY_SECRET=secret)
+            start_hub(
+                API_URL=url,
+                CONSOLE_URL=console_url,
+                TRUSTED_PROXY="127.0.0.1",
+                PROXY_SECRET=secret,
+                UNKNOWN_CERTIFICATES="accept",  # tests sign some of their own
+            )
         )
         hubs = [first]
         if os.environ.get("TEST_DATABASE_URL"):

@@ -19,6 +19,7 @@ from django.test import Client
 
 from registration import ca, identity
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.factories import Doc
 
@@ -66,10 +67,20 @@ class Caller:
 
 
 def holder(user: str, *groups: str) -> Caller:
-    """Somebody with a certificate of the hub's own CA."""
+    """Somebody with a certificate of the hub's own CA, as the hub has issued it."""
+    return Caller({"ocmconsole.peer_certificate": known(forged(user, *groups))})
+
+
+def forged(user: str, *groups: str) -> bytes:
+    """DER, signed with the hub's CA by somebody who has its key."""
     pem, _ = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, timedelta(days=1), datetime.now(UTC))
-    der = x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
-    return Caller({"ocmconsole.peer_certificate": der})
+    return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
+
+
+def known(der: bytes) -> bytes:
+    """Enter a certificate into the register, as the hub does with each that it issues."""
+    IssuedCertificate.of(ca.parse_certificate(der)).save()
+    return der
 
 
 def bearer(token: str) -> Caller:

@@ -1,0 +1,170 @@
+"""The register of issued certificates: which client certificates the hub honours, and what it does with unknown ones.
+
+Invariants: a certificate of the hub's own CA is honoured only if the register has it and nobody has revoked it (D26).
+So is one of another CA that gives rights of a cluster: it belongs to a line of keys as all others do (D19), and is
+recorded at its first use. The register is read for each request, by primary key, so a revocation counts in every
+process from the end of its transaction on.
+
+Whoever signs with the hub's CA without the hub has its key: that is an incident, kept in ``UnknownCertificate``, in the
+audit and in the log, and shown to admins. The number of incidents kept is bounded. Called by ``credentials``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import F
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import accounts, audit, authz, errors, verbs
+from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.kinds import Key
+from registration import identity, lines
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.models import IssuedCertificate, UnknownCertificate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import Model, QuerySet
+
+    from registration.certificates import Certificate
+
+log = logging.getLogger(__name__)
+
+CONTROLLER = Actor.controller("register")
+# Incidents: rows kept in all, seconds between two writes about one certificate in one process, and how long after the
+# last use one is shown as something to see to.
+MOST_INCIDENTS = 1_000
+QUIET_SECONDS = 60.0
+SHOWN = timedelta(days=7)
+NAMED = "An account of this name was made."
+
+
+def require_honoured(certificate: Certificate, issuer: str, address: str) -> None:
+    """Raises Unauthorized. ``issuer`` is ``hub`` or ``other``, as ``ca.trusted_client`` says."""
+    found = IssuedCertificate.objects.filter(pk=certificate.fingerprint).values_list("revoked_at").first()
+    if found is not None:
+        if found[0] is not None:
+            raise errors.Unauthorized
+    elif issuer == "hub" and settings.OCMCONSOLE_UNKNOWN_CERTIFICATES != "accept":
+        _report(certificate, address)
+        raise errors.Unauthorized
+    elif (issuer == "hub" or identity.clusters_named(certificate)) and not _record(certificate):
+        raise errors.Unauthorized
+
+
+# ---------------------------------------------------------------- recorded at first use
+
+
+def _record(certificate: Certificate) -> bool:
+    """Put an unknown certificate that is to be honoured into the register. False when its line of keys has ended."""
+    clusters = identity.clusters_named(certificate)
+    if any(not lines.takes(cluster, certificate) for cluster in clusters):
+        log.warning("a certificate of a line of keys that has ended is refused: %s", _shown(certificate))
+        return False
+
+    def record() -> Iterator[Model]:
+        agent = identity.agent_name(certificate.common_name)
+        cluster = agent.cluster if agent is not None and clusters == (agent.cluster,) else ""
+        yield IssuedCertificate.of(certificate, cluster=cluster)
+        for name in clusters:
+            yield from lines.joined(CONTROLLER, name, certificate)
+
+    with verbs.batch(CONTROLLER) as batch:
+        kind, name = (MANAGED_CLUSTER, clusters[0]) if clusters else (CSR, "")
+        batch.note(kind, Key("", name), "certificate:record", _shown(certificate))
+        batch.records.append(record)
+    return True
+
+
+# ---------------------------------------------------------------- names of accounts
+
+
+@accounts.when_named
+def certificates_of_earlier_bearers_end(actor: Actor, username: str) -> Iterator[Model]:
+    """D24: a certificate that was issued before an account of its name existed does not speak for that account."""
+    now = timezone.now()
+    for row in IssuedCertificate.objects.filter(common_name=username, revoked_at=None, not_after__gt=now):
+        yield from ended_for_account(actor, row)
+
+
+def ended_for_account(actor: Actor, row: IssuedCertificate) -> Iterator[Model]:
+    """The row, revoked because its name is an account's, and the audit entry of that."""
+    row.revoked_at, row.revoked_by, row.revocation_reason = timezone.now(), actor.user[:320], NAMED
+    yield row
+    text = f"{row.common_name} {row.pk}: {NAMED}"
+    place = {"resource": CSR.resource, "namespace": "", "name": row.request}
+    yield audit.allowed(actor, "certificate:revoke", verb="update", reason=text, diff=[], **place)
+
+
+# ---------------------------------------------------------------- incidents
+
+
+def incidents() -> QuerySet[UnknownCertificate]:
+    """Those that were used lately, newest first."""
+    found = UnknownCertificate.objects.filter(last_seen__gte=timezone.now() - SHOWN)
+    return found.order_by("-last_seen", "pk")
+
+
+_reported: dict[str, float] = {}
+_reporting = threading.Lock()
+
+
+def _report(certificate: Certificate, address: str) -> None:
+    """Keep an incident. A database that does not take it stops no refusal."""
+    with _reporting:
+        if monotonic() - _reported.get(certificate.fingerprint, float("-inf")) < QUIET_SECONDS:
+            return
+        if len(_reported) >= MOST_INCIDENTS:
+            _reported.clear()
+        _reported[certificate.fingerprint] = monotonic()
+    log.error(
+        "a certificate of the hub's CA that the hub did not issue is refused, from %s: %s", address, _shown(certificate)
+    )
+    try:
+        _keep(certificate, address)
+    except DatabaseError:
+        log.exception("the incident could not be kept")
+
+
+def _keep(certificate: Certificate, address: str) -> None:
+    now = timezone.now()
+    rows = UnknownCertificate.objects
+    if rows.filter(pk=certificate.fingerprint).update(last_seen=now, times=F("times") + 1, address=address[:64]):
+        return
+    if rows.count() >= MOST_INCIDENTS:
+        return
+    rows.get_or_create(
+        fingerprint=certificate.fingerprint,
+        defaults={
+            "common_name": certificate.common_name[:320],
+            "organizations": ", ".join(certificate.organizations),
+            "serial": certificate.serial[:40],
+            "key_fingerprint": certificate.key_fingerprint,
+            "not_before": certificate.not_before,
+            "not_after": certificate.not_after,
+            "address": address[:64],
+            "first_seen": now,
+            "last_seen": now,
+        },
+    )
+    who = Actor(user=certificate.common_name, credential=f"cert:{certificate.fingerprint}"[:120], address=address)
+    asked = authz.Attributes("authenticate", resource="certificates", name=certificate.fingerprint)
+    text = f"signed with the hub's CA, and not issued by the hub: {_shown(certificate)}"
+    audit.denied(who, asked, text, act="certificate:unknown")
+
+
+def _shown(certificate: Certificate) -> str:
+    groups = ", ".join(certificate.organizations) or "none"
+    return (
+        f"{certificate.common_name!r}, groups {groups}, serial {certificate.serial}, SHA-256 {certificate.fingerprint}, "
+        f"valid {certificate.not_before:%Y-%m-%d %H:%M} to {certificate.not_after:%Y-%m-%d %H:%M} UTC"
+    )

@@ -1,0 +1,235 @@
+"""Certificates that the hub did not issue, and those of somebody who had a name before its account (D26, D24)."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from clusters.models import ClusterFacts
+from ocmconsole import attention, checkup
+from ocmconsole.kubeapi import accounts
+from ocmconsole.kubeapi.models import AuditEvent
+from registration import ca, foundation, identity, kubeconfigs, lines, register, services
+from registration.models import IssuedCertificate, KeyLine, UnknownCertificate
+from tests import factories as make
+from tests import requests
+from tests.actors import ROOT, grant, person, rule
+from tests.security.callers import CLUSTERS, Caller, forged, holder
+
+pytestmark = pytest.mark.usefixtures("fresh_hub")
+LIST = rule("list", "managedclusters", groups="cluster.open-cluster-management.io")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "_reported", {})
+
+
+def shows(der: bytes, address: str = "203.0.113.9") -> Caller:
+    return Caller({"ocmconsole.peer_certificate": der, "REMOTE_ADDR": address})
+
+
+def agent_der(cluster: str) -> bytes:
+    group = identity.group_of(cluster)
+    return forged(f"{group}:agent", group)
+
+
+# ---------------------------------------------------------------- D26: refused, and an incident
+
+
+@pytest.mark.contract("D26")
+@pytest.mark.parametrize("who", ["master", "agent", "person"])
+def test_a_certificate_of_our_own_ca_that_the_hub_did_not_issue_is_refused_and_kept_as_an_incident(who: str) -> None:
+    make.cluster("edge", accepted=True)
+    make.settle()
+    person("ana")
+    der = {"master": forged("root", "system:masters"), "agent": agent_der("edge"), "person": forged("ana")}[who]
+    for _ in range(3):
+        assert shows(der).get(f"{CLUSTERS}/edge").code == 401
+    found = UnknownCertificate.objects.get()
+    assert (found.pk, found.times, found.address) == (ca.parse_certificate(der).fingerprint, 1, "203.0.113.9")
+    told = AuditEvent.objects.get(act="certificate:unknown")
+    assert (told.user, told.outcome, told.address) == (found.common_name, "denied", "203.0.113.9")
+    assert found.serial in told.reason
+
+
+@pytest.mark.contract("D26")
+def test_an_incident_is_shown_to_admins_on_the_overview_the_page_of_the_ca_and_by_doctor() -> None:
+    shows(forged("root", "system:masters")).get(CLUSTERS)
+    found = [item for item in attention.items(ROOT, timezone.now()) if item.key == "incidents"]
+    assert [(item.count, item.tone) for item in found] == [(1, "danger")]
+    assert not [item for item in attention.items(person("ana"), timezone.now()) if item.key == "incidents"]
+    assert any("'root' that the hub did not issue was shown" in each for each in checkup.problems()["certificates"])
+    client = Client()
+    client.force_login(User.objects.create_superuser("rita"), "django.contrib.auth.backends.ModelBackend")
+    page = client.get(found[0].url.partition("#")[0]).content.decode()
+    assert "Certificates of this CA that the hub did not issue" in page
+    assert UnknownCertificate.objects.get().serial in page
+
+
+@pytest.mark.contract("D26")
+def test_incidents_are_bounded_and_counted_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "MOST_INCIDENTS", 3)
+    for number in range(5):
+        assert shows(forged(f"user-{number}")).get(CLUSTERS).code == 401
+    assert UnknownCertificate.objects.count() == 3
+    der = forged("user-0")
+    UnknownCertificate.objects.all().delete()
+    monkeypatch.setattr(register, "QUIET_SECONDS", 0.0)
+    for _ in range(4):
+        assert shows(der).get(CLUSTERS).code == 401
+    assert UnknownCertificate.objects.get().times == 4
+
+
+@pytest.mark.contract("D26")
+def test_accept_records_it_at_its_first_use_in_the_line_of_its_cluster(settings: Any) -> None:
+    settings.OCMCONSOLE_UNKNOWN_CERTIFICATES = "accept"
+    make.cluster("edge", accepted=True)
+    make.settle()
+    der = agent_der("edge")
+    for _ in range(2):
+        assert shows(der).get(f"{CLUSTERS}/edge").code == 200
+    row = IssuedCertificate.objects.get(cluster="edge")
+    assert (row.pk, list(row.lines.all())) == (ca.parse_certificate(der).fingerprint, [KeyLine.objects.get()])
+    assert AuditEvent.objects.filter(act="certificate:record", name="edge").count() == 1
+    assert not UnknownCertificate.objects.exists()
+    requests.ask("edge-2", requests.agent_pem("edge"), cluster="edge")
+    key = requests.row("edge-2").key_fingerprint
+    services.accept_cluster(ROOT, "edge", override=services.Override(key, "read out to me"))
+    assert shows(der).get(f"{CLUSTERS}/edge").code == 401
+
+
+@pytest.mark.contract("D26", "D19")
+def test_accept_does_not_bring_a_line_back_that_has_ended(settings: Any) -> None:
+    settings.OCMCONSOLE_UNKNOWN_CERTIFICATES = "accept"
+    make.cluster("edge")
+    requests.ask("edge-1", requests.agent_pem("edge"), cluster="edge")
+    services.accept_cluster(ROOT, "edge")
+    make.settle()
+    services.revoke_all(ROOT, "edge", reason="stolen")
+    assert shows(agent_der("edge")).get(f"{CLUSTERS}/edge").code == 401
+    assert lines.open_line("edge") is None
+
+
+@pytest.mark.contract("D26")
+def test_what_the_hub_issues_is_known_at_once() -> None:
+    kubeconfigs.of_user(ROOT, "li", groups=("system:masters",), lifetime=timedelta(hours=1))
+    assert IssuedCertificate.objects.filter(common_name="li").exists()
+    assert holder("root", "system:masters").get(CLUSTERS).code == 200
+
+
+@pytest.mark.contract("D26")
+def test_an_admins_kubeconfig_that_the_register_does_not_know_is_made_anew_at_the_next_start(settings: Any) -> None:
+    path = settings.OCMCONSOLE_HOME / "admin.kubeconfig"
+    before = path.read_text()
+    foundation.ensure()
+    assert path.read_text() == before
+    IssuedCertificate.objects.all().delete()
+    foundation.ensure()
+    assert path.read_text() != before
+
+
+@pytest.mark.contract("D24")
+def test_a_certificate_for_a_name_of_the_hub_opens_nothing_whoever_signed_it() -> None:
+    from tests.security.callers import known
+
+    subject = "system:ocmconsole:registration"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ca, "_check_names", lambda *_: None)
+        der = known(forged(subject, "system:masters"))
+    assert shows(der).get(CLUSTERS).code == 401
+
+
+# ---------------------------------------------------------------- D24: a name before its account
+
+
+def make_account(name: str) -> User:
+    user = User(username=name)
+    accounts.save_user(ROOT, user)
+    return user
+
+
+@pytest.mark.contract("D24")
+@pytest.mark.parametrize("way", ["create", "rename"])
+def test_a_certificate_from_before_an_account_does_not_speak_for_it(way: str) -> None:
+    earlier, other = holder("ana"), holder("li")
+    assert earlier.get("/version").code == 200
+    if way == "create":
+        make_account("ana")
+    else:
+        user = make_account("zoe")
+        user.username = "ana"
+        accounts.save_user(ROOT, user)
+    grant(person("ana"), LIST)
+    assert earlier.get(CLUSTERS).code == 401
+    assert other.get("/version").code == 200
+    row = IssuedCertificate.objects.get(common_name="ana")
+    assert row.revocation_reason == register.NAMED
+    assert AuditEvent.objects.get(act="certificate:revoke").reason == f"ana {row.pk}: {register.NAMED}"
+    assert holder("ana").get(CLUSTERS).code == 200
+
+
+@pytest.mark.contract("D24")
+def test_other_changes_of_an_account_end_no_certificate() -> None:
+    user = make_account("ana")
+    mine = holder("ana")
+    user.email = "ana@example.com"
+    accounts.save_user(ROOT, user)
+    assert mine.get("/version").code == 200
+
+
+@pytest.mark.contract("D24")
+def test_what_is_signed_while_the_account_is_made_is_revoked_from_its_beginning() -> None:
+    requests.ask("ana-1", requests.pem("ana", []), cluster="", by=make.ADMIN)
+    User.objects.create(username="ana")
+    from registration.admission import certificate_is_remembered
+
+    row = requests.row("ana-1")
+    import base64
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
+    pem = x509.load_der_x509_certificate(forged("ana")).public_bytes(serialization.Encoding.PEM)
+    signed = {**row.doc, "status": {"certificate": base64.b64encode(pem).decode()}}
+    found = certificate_is_remembered(register.CONTROLLER, row.doc, signed)
+    assert [each.revocation_reason for each in found if isinstance(each, IssuedCertificate)] == [register.NAMED]
+
+
+# ---------------------------------------------------------------- an existing database
+
+
+@pytest.mark.contract("D26", "D24")
+def test_an_upgrade_completes_the_register_and_ends_what_is_older_than_its_account() -> None:
+    make.cluster("edge", accepted=True)
+    make.settle()
+    der = agent_der("edge")
+    read = ca.parse_certificate(der)
+    ClusterFacts.objects.update_or_create(
+        cluster="edge",
+        defaults={
+            "certificate_fingerprint": read.fingerprint,
+            "certificate_not_before": read.not_before,
+            "certificate_not_after": read.not_after,
+        },
+    )
+    earlier, later = holder("ana"), holder("li")
+    for name, delay in (("ana", timedelta(minutes=2)), ("li", timedelta())):
+        User.objects.create(username=name, date_joined=timezone.now() + delay)
+    importlib.import_module("registration.migrations.0008_unknown_certificates").complete(apps, None)
+    assert shows(der).get(f"{CLUSTERS}/edge").code == 200
+    assert KeyLine.objects.get(cluster="edge").certificates.get().pk == read.fingerprint
+    assert (earlier.get("/version").code, later.get("/version").code) == (401, 200)
+
+
+def test_the_text_of_the_incident_names_what_is_needed_to_find_it() -> None:
+    shown = register._shown(ca.parse_certificate(forged("ana", "devs")))
+    assert re.fullmatch(r"'ana', groups devs, serial [0-9a-f]+, SHA-256 [0-9a-f]{64}, valid .* to .* UTC", shown)
