@@ -126,9 +126,8 @@ def _report(certificate: Certificate, address: str) -> None:
         if len(_reported) >= MOST_INCIDENTS:
             _reported.clear()
         _reported[certificate.fingerprint] = monotonic()
-    log.error(
-        "a certificate of the hub's CA that the hub did not issue is refused, from %s: %s", address, _shown(certificate)
-    )
+    what = "a certificate of the hub's CA that the hub did not issue is refused, from %s: %s"
+    log.error(what, address, _shown(certificate))
     try:
         _keep(certificate, address)
     except DatabaseError:
@@ -165,6 +164,6 @@ def _keep(certificate: Certificate, address: str) -> None:
 def _shown(certificate: Certificate) -> str:
     groups = ", ".join(certificate.organizations) or "none"
     return (
-        f"{certificate.common_name!r}, groups {groups}, serial {certificate.serial}, SHA-256 {certificate.fingerprint}, "
-        f"valid {certificate.not_before:%Y-%m-%d %H:%M} to {certificate.not_after:%Y-%m-%d %H:%M} UTC"
+        f"{certificate.common_name!r}, groups {groups}, serial {certificate.serial}, "
+        f"SHA-256 {certificate.fingerprint}, valid {certificate.not_before:%Y-%m-%d %H:%M} to {certificate.not_after:%Y-%m-%d %H:%M} UTC"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from django.contrib.auth import get_user_model
@@ -22,8 +22,12 @@ from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-ReadCertificate = Callable[[bytes, str], Actor]
 ReadToken = Callable[[str, str], "Actor | None"]
+
+
+class ReadCertificate(Protocol):
+    def __call__(self, der: bytes, address: str = "") -> Actor: ...
+
 
 _certificates: list[ReadCertificate] = []
 _tokens: list[ReadToken] = []
