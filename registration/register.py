@@ -163,7 +163,8 @@ def _keep(certificate: Certificate, address: str) -> None:
 
 def _shown(certificate: Certificate) -> str:
     groups = ", ".join(certificate.organizations) or "none"
+    begins, ends = (f"{moment:%Y-%m-%d %H:%M}" for moment in (certificate.not_before, certificate.not_after))
     return (
         f"{certificate.common_name!r}, groups {groups}, serial {certificate.serial}, "
-        f"SHA-256 {certificate.fingerprint}, valid {certificate.not_before:%Y-%m-%d %H:%M} to {certificate.not_after:%Y-%m-%d %H:%M} UTC"
+        f"SHA-256 {certificate.fingerprint}, valid {begins} to {ends} UTC"
     )
