@@ -171,6 +171,7 @@ class Tail:
 
     def __init__(self) -> None:
         self.revision = 0  # up to here every listener has in its queue what it hears of
+        self.rights = 0  # how often rights had changed when the last entries were read, those before them included
         self._listeners: dict[Topic, set[Listener]] = {}
         self._cuts: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -230,10 +231,11 @@ class Tail:
     async def _catch_up(self) -> None:
         try:
             while True:
-                entries, cuts = await in_thread(_after, self.revision)
+                entries, cuts, changed = await in_thread(_after, self.revision)
                 self._notice(cuts)
                 if not entries:
                     return
+                self.rights = changed
                 self._publish(entries)
         except DatabaseFailure:
             log.exception("the tail could not read the log; trying again")
@@ -304,10 +306,14 @@ async def stop_tail() -> None:
         await found.stop()
 
 
-def _after(revision: int) -> tuple[list[Entry], dict[str, int]]:
-    """What follows in the log, and what was cut beyond the revision: in this order, so that no cut goes unnoticed."""
+def _after(revision: int) -> tuple[list[Entry], dict[str, int], int]:
+    """What follows in the log, what was cut beyond the revision, and how often rights have changed.
+
+    In this order, so that no cut and no change of rights before an entry goes unnoticed.
+    """
     entries = [Entry.of(row) for row in Change.objects.filter(revision__gt=revision).order_by("revision")[:BATCH]]
-    return entries, dict(Compaction.objects.filter(revision__gt=revision).values_list("resource", "revision"))
+    cuts = dict(Compaction.objects.filter(revision__gt=revision).values_list("resource", "revision"))
+    return entries, cuts, rights() if entries else 0
 
 
 Result = TypeVar("Result")

@@ -103,7 +103,10 @@ class _Stream:
 
 
 async def events(scope: Scope, may_go_on: Callable[[], bool], state: State = stored) -> AsyncIterator[bytes]:
-    """Lines of a watch. ``may_go_on`` is asked again now and then; a no ends the stream."""
+    """Lines of a watch. ``may_go_on`` is asked now and then, and before an event that follows a change of rights.
+
+    A no ends the stream.
+    """
     stream = _Stream(scope, _topic(scope), may_go_on, state)
     ends = monotonic() + (scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
     async with changes.tail().subscribe(stream.topic) as listener:
@@ -191,6 +194,7 @@ def _logged(resource: str, after: int) -> tuple[list[Entry], int | None]:
 
 async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> AsyncIterator[bytes]:
     checked = marked = monotonic()
+    judged = -1  # how often rights had changed when ``may_go_on`` was asked
     while (now := monotonic()) < ends:
         try:
             async with asyncio.timeout(min(ends, checked + RECHECK_SECONDS) - now):
@@ -199,8 +203,9 @@ async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> A
             batch = []
         if batch is None:
             return
-        if monotonic() - checked >= RECHECK_SECONDS:
-            checked = monotonic()
+        rights = changes.tail().rights
+        if monotonic() - checked >= RECHECK_SECONDS or (batch and rights != judged):
+            checked, judged = monotonic(), rights
             if not await changes.in_thread(stream.may_go_on):
                 return
         for entry in batch:

@@ -348,3 +348,34 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 def _threads(hub: Hub) -> int:
     status = Path(f"/proc/{hub.processes['server'].pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("Threads:")).split()[1])
+
+
+# ---------------------------------------------------------------- what nobody may see any more
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/streams"
+
+
+@pytest.mark.contract("D20", "W22")
+def test_whoever_has_lost_the_right_is_sent_nothing_that_comes_afterwards(
+    watched: Hub, pair: Path, admin: httpx.Client
+) -> None:
+    group = {"apiGroup": "rbac.authorization.k8s.io"}
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]
+    _done(admin.post(f"{RBAC}/roles", json={"metadata": {"name": "reads"}, "rules": rules}))
+    binding = {
+        "metadata": {"name": "reads"},
+        "roleRef": {**group, "kind": "Role", "name": "reads"},
+        "subjects": [{**group, "kind": "User", "name": "zoe"}],
+    }
+    _done(admin.post(f"{RBAC}/rolebindings", json=binding))
+    with (
+        watched.client(pair=pair, **{"Impersonate-User": "zoe"}) as zoe,
+        zoe.stream("GET", f"{MAPS}?watch=true&labelSelector=mine&resourceVersion={head(admin)}") as stream,
+    ):
+        assert stream.status_code == 200
+        create(admin, "seen", mine="yes")
+        lines = stream.iter_lines()
+        assert json.loads(next(lines))["object"]["metadata"]["name"] == "seen"
+        _done(admin.delete(f"{RBAC}/rolebindings/reads"))
+        create(admin, "unseen", mine="yes")
+        assert list(lines) == []
