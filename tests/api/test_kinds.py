@@ -284,5 +284,7 @@ def _store_many(names: list[str]) -> None:
     for name in names:
         doc = deepcopy(pattern)
         doc["metadata"] |= {"name": name, "uid": str(uuid.uuid4())}
-        writes.append(Write(MANAGED_CLUSTER, Key("", name), None, None, doc, make.ADMIN, "create", "create", ""))
+        writes.append(
+            Write(MANAGED_CLUSTER, Key("", name), None, None, doc, make.ADMIN, "create", "managedcluster:create", "")
+        )
     store.commit(writes)

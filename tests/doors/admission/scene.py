@@ -15,7 +15,7 @@ from clusters.models import ClusterFacts, ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.kinds import NAMESPACE
-from ocmconsole.kubeapi import apply, changes, store, verbs
+from ocmconsole.kubeapi import admission, apply, changes, store, verbs
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.store import Write
@@ -87,7 +87,9 @@ def store_old(row: Row) -> None:
     )
     doc["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": LONG_AGO, "generation": 1}
     key = Key(row.namespace, row.name)
-    store.commit([Write(row.kind, key, None, None, doc, make.ADMIN, "create", "create")])
+    store.commit(
+        [Write(row.kind, key, None, None, doc, make.ADMIN, "create", admission.act(row.kind, "create", None, doc))]
+    )
 
 
 def identified(row: Row, doc: Doc) -> Doc:
