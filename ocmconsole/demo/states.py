@@ -152,7 +152,9 @@ def _set_clock(agent: Agent, behind: timedelta) -> None:
 
 def unwell(fleet: Fleet) -> None:
     agent = fleet.inside()
-    fleet.story.at(fleet.story.ago(5 * MINUTE, 9 * HOUR), partial(agent.report, UNWELL))
+    moment = fleet.story.ago(5 * MINUTE, 9 * HOUR)
+    fleet.story.at(moment - timedelta(seconds=1), agent.beat, settle=False)  # who reports is heard
+    fleet.story.at(moment, partial(agent.report, UNWELL))
     fleet.alive(agent)
 
 
