@@ -23,6 +23,7 @@ from ocmconsole.kubeapi import broker, workqueue
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+STOP_SECONDS = 0.4  # for a reconciler in its transaction, after the signal
 MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
 # Celery's worker and beat try again at most this many seconds apart, so for so long Redis may be back and they are not.
 HOLD_SECONDS = 45.0
@@ -82,12 +83,17 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
-        """Let what is running finish; what is due stays in the queue."""
+    def ask_to_stop(self) -> None:
+        """What is due stays in the queue."""
         self._stopping.set()
         workqueue.woken.set()
+
+    def stop(self) -> None:
+        """Let what is running finish, for a moment; what does not is done again after the next start."""
+        self.ask_to_stop()
+        deadline = monotonic() + STOP_SECONDS
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(timeout=max(0.0, deadline - monotonic()))
 
     def _beat(self, queue: str) -> None:
         """Run the part of Celery beat's schedule that goes to a queue, task by task, in this thread.

@@ -32,6 +32,7 @@ MOST_JUDGED = (
 )
 SHARE = 4  # one caller, or one address of strangers, gets this part of a budget
 HAS_WHOLE_BODY = "ocmconsole.has_whole_body"  # in the scope's extensions: a function that tells whether all has arrived
+IS_GONE = "ocmconsole.is_gone"  # likewise: whether the client has gone away
 
 
 class ClientGoneError(Exception):

@@ -12,13 +12,16 @@ import asyncio
 import gzip
 import io
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import Context
 from http import HTTPStatus
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
+from weakref import WeakSet
 
 import orjson
 from django.conf import settings
@@ -29,7 +32,7 @@ from django.db import close_old_connections
 from django.urls import set_script_prefix
 
 from ocmconsole import intake
-from ocmconsole.kubeapi import callers, errors, heldback, metrics, outages, probes
+from ocmconsole.kubeapi import callers, errors, given_up, heldback, metrics, outages, probes
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.listeners import API
 from ocmconsole.proxy import Client
@@ -49,6 +52,7 @@ Headers = list[tuple[bytes, bytes]]
 BODY_TOO_LARGE = "ocmconsole.body_too_large"  # in the environ: the limit in bytes that was passed, or 0
 SPENT = "ocmconsole.spent"  # in the environ: the CPU time that ``callers.metering`` found
 SHARE_OF_THREADS = 4  # one identity may read, and write, on this part of the API's threads each, and on two at least
+THREADS = "django-"  # how the names of the pools' threads begin
 WHOLE_FILE = 1024 * 1024
 RETRY_SECONDS = 1  # how long a client should wait that came while the budget of bodies was used up
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -58,6 +62,9 @@ BUSY = errors.TooManyRequests(
     "the server has received too many requests and has asked us to try again later", retry_after=RETRY_SECONDS
 )
 WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+
+_lanes: WeakSet[Lane] = WeakSet()
 
 
 class Lane:
@@ -70,7 +77,8 @@ class Lane:
         self.handle = handle
         self.judge = judge
         self.intake = intake.Intake(limits or intake.Limits())
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"django-{listener}")
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"{THREADS}{listener}")
+        _lanes.add(self)
         self.writers = asyncio.Semaphore(max(1, threads - THREADS_FOR_READS))
         # People's requests are told apart only by Django: on the console one person may have all threads.
         share = min(threads, max(2, threads // SHARE_OF_THREADS)) if listener == API else threads
@@ -99,6 +107,17 @@ class Lane:
         self.is_stopping = True
         for stream in self.streams:
             stream.cancel()
+
+
+def end_threads(seconds: float) -> bool:
+    """End the pools of all lanes; returns whether they are at rest after ``seconds``, or a request still runs."""
+    for lane in _lanes:
+        lane.pool.shutdown(wait=False, cancel_futures=True)
+    deadline = monotonic() + seconds
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith(THREADS)]
+    for thread in threads:
+        thread.join(max(0.0, deadline - monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 def django_handler() -> Handle:
@@ -202,6 +221,10 @@ class _Exchange:
     def _in_thread(self, environ: Environ) -> HandOff | tuple[int, Headers, bytes] | None:
         """Everything that Django does for a request; what is left for the event loop is returned."""
         with callers.metering() as environ[SPENT]:
+            if self.lane.listener == API and (is_gone := _extension(self.scope, intake.IS_GONE)):
+                if is_gone():  # while it waited for a thread
+                    return None
+                given_up.watch(is_gone)
             response = self.lane.handle(environ)
             try:
                 if isinstance(response, HandOff):
@@ -374,9 +397,14 @@ async def _probed(scope: HTTPScope, send: ASGISendCallable) -> bool:
     return True
 
 
+def _extension(scope: HTTPScope, name: str) -> Any:
+    """What only ocmconsole.serving offers, or None."""
+    return cast("dict[str, Any]", scope.get("extensions") or {}).get(name)
+
+
 def _abort(scope: HTTPScope) -> bool:
     """Close without waiting for what the client has not taken; possible only under ocmconsole.serving."""
-    abort = cast("dict[str, Any]", scope.get("extensions") or {}).get("ocmconsole.abort")
+    abort = _extension(scope, "ocmconsole.abort")
     if abort is not None:
         abort()
     return abort is not None

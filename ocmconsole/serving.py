@@ -10,6 +10,7 @@ not in the handshake, not in the head of a request, not by leaving an answer unr
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
@@ -29,7 +30,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ocmconsole import tls
-from ocmconsole.intake import HAS_WHOLE_BODY
+from ocmconsole.intake import HAS_WHOLE_BODY, IS_GONE
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -41,7 +42,7 @@ UNIX = "unix:"
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
 STALL_SECONDS = 60.0
-GRACE_SECONDS = 3
+GRACE_SECONDS = 0.8  # for requests that are being answered when the server stops; agents try again
 LARGEST_HEAD = 64 * 1024
 BACKLOG = 2048
 FIRST_PROBE_SECONDS = 120
@@ -135,7 +136,9 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self.answering = cycle
-        cycle.scope["extensions"][HAS_WHOLE_BODY] = lambda: not cycle.more_body  # type: ignore[assignment] # as above
+        extensions: dict[str, object] = cycle.scope["extensions"]  # type: ignore[assignment] # as above
+        extensions[HAS_WHOLE_BODY] = lambda: not cycle.more_body
+        extensions[IS_GONE] = lambda: cycle.disconnected
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
@@ -206,7 +209,7 @@ class Listener(uvicorn.Server):
                 server_header=False,
                 backlog=BACKLOG,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=GRACE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type] # it goes to asyncio.wait_for
                 ssl_context_factory=factory,
             )
         )
@@ -245,19 +248,24 @@ async def serve(
     console_address: Address,
     secure: ssl.SSLContext,
     on_ready: Callable[[], None],
+    on_stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept. Raises OSError."""
+    """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept, ``on_stop`` at the signal.
+
+    Raises AddressError.
+    """
     _allow_many_connections()
     api_socket = bind(api_address)
     try:
         console_socket = bind(console_address)
-    except OSError:
+    except AddressError:
         api_socket.close()
         raise
     api_secure = None if api_socket.family == socket.AF_UNIX else secure
     listeners = [Listener(api_app, api_socket, api_secure), Listener(console_app, console_socket, None)]
 
     def stop() -> None:
+        on_stop()
         for listener in listeners:
             listener.should_exit = True
 
@@ -283,13 +291,23 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
+class AddressError(OSError):
+    """An address cannot be listened on; the text says which and why."""
+
+
 def bind(address: Address) -> socket.socket:
-    """A listening socket. Raises OSError."""
+    """A listening socket. Raises AddressError."""
     host, port = address
-    if host.startswith(UNIX):
-        return _bind_unix(Path(host.removeprefix(UNIX)))
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    try:
+        if host.startswith(UNIX):
+            return _bind_unix(Path(host.removeprefix(UNIX)))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:  # of which an unknown name is one
+        shown = host if host.startswith(UNIX) else f"{host}:{port}"
+        hint = "; is a hub running already?" if error.errno == errno.EADDRINUSE else ""
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+        raise AddressError(error.errno, f"cannot listen on {shown}: {reason.lower()}{hint}") from error
     # Accepted connections inherit this: an agent that vanished without a word is noticed while it is silent.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if idle := getattr(socket, "TCP_KEEPIDLE", None):

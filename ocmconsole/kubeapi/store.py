@@ -24,7 +24,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, outages, rows, workqueue
+from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, given_up, outages, rows, workqueue
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
@@ -86,7 +86,7 @@ def commit(writes: Sequence[Write], *, records: Iterable[Record] = ()) -> int:
     ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second,
     InsufficientStorage for what would grow while only the reserve of the disk is left, Unauthorized and Forbidden when
-    what the actor needs was taken away since it was examined.
+    what the actor needs was taken away since it was examined, Timeout for a client that has gone away.
     """
     prepared = _prepared(writes)
     with _transaction():
@@ -129,6 +129,7 @@ def _prepared(writes: Sequence[Write]) -> _Prepared:
 def _write(prepared: _Prepared, records: Iterable[Record]) -> int:
     writes, work, now = prepared
     last, rights = _take(len(writes))
+    given_up.require_client()  # now that nobody else can come in between
     _ask_again(writes, rights)
     with writing():
         for number, write in enumerate(writes, start=last - len(writes) + 1):

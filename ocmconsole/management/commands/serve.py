@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import os
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 from django.conf import settings
@@ -10,9 +12,15 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
-from ocmconsole import embedded, serving
+from ocmconsole import embedded, lanes, serving
 from ocmconsole.kubeapi import outages, probes
 from registration import ca, foundation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+STOP_SECONDS = 0.3  # for requests that were cut off and are in their last transaction
 
 
 class Command(BaseCommand):
@@ -33,14 +41,17 @@ class Command(BaseCommand):
             workers.start()
         probes.monitor.start()
         try:
-            uvloop.run(self._serve())
+            uvloop.run(self._serve(workers.ask_to_stop if workers else lambda: None))
+        except serving.AddressError as error:
+            raise CommandError(error.strerror) from error
         finally:
             self._presence.stop()
             probes.monitor.stop()
             if workers:
                 workers.stop()
+        _leave()
 
-    async def _serve(self) -> None:
+    async def _serve(self, on_stop: Callable[[], None]) -> None:
         from ocmconsole.asgi import api_application, console_application  # noqa: PLC0415 - builds middleware; apps ready
 
         await serving.serve(
@@ -50,6 +61,7 @@ class Command(BaseCommand):
             console_address=settings.OCMCONSOLE_CONSOLE_ADDRESS,
             secure=serving.ssl_context(settings.OCMCONSOLE_HOME),
             on_ready=self._announce,
+            on_stop=on_stop,
         )
 
     def _announce(self) -> None:
@@ -60,3 +72,13 @@ class Command(BaseCommand):
         self.stdout.write(f"admin       admin  (password: {home}/admin-password)")
         self.stdout.write(f"kubeconfig  {home}/admin.kubeconfig")
         self.stdout.flush()
+
+
+def _leave() -> None:
+    """Python itself waits for threads without end.
+
+    A request that still runs has had its time: its client has been cut off and tries again, as after a crash.
+    """
+    if not lanes.end_threads(STOP_SECONDS):
+        logging.shutdown()
+        os._exit(0)

@@ -1,0 +1,99 @@
+"""A request whose client has gone away changes nothing: its retry may be done already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connections, transaction
+
+from ocmconsole.corekinds import identity, tokens
+from ocmconsole.corekinds.kinds import CONFIG_MAP
+from ocmconsole.corekinds.models import ServiceAccount
+from ocmconsole.kubeapi import rows, store, verbs
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.lanes import Lane
+from tests.actors import ROOT, grant, person, rule
+from tests.lanes.listening import Site, listening, read_until
+from tests.lanes.test_lanes import HEAD_END, eventually, get
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MAP = Key("default", "settings")
+PATH = "/api/v1/namespaces/default/configmaps/settings"
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """The API on two threads."""
+    from ocmconsole import asgi
+    from registration import foundation
+
+    foundation.ensure()
+    grant(person(f"{identity.SERVICE_ACCOUNT_PREFIX}default:default"), rule("get update", "configmaps"))
+    document = {"metadata": {"name": MAP.name}, "data": {"by": "nobody"}}
+    verbs.create(ROOT, CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **document}, namespace=MAP.namespace)
+    lane = asgi.api_application
+    monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(2))
+    with listening(lane, loop="uvloop") as site:
+        yield site
+    lane.is_stopping = False
+    for _ in range(2):
+        lane.pool.submit(connections.close_all).result()
+    lane.pool.shutdown()
+
+
+@pytest.fixture
+def token(site: Site) -> str:
+    account = ServiceAccount.objects.get(namespace="default", name="default")
+    return tokens.issue_account_token(ROOT, account, timedelta(hours=1))[0]
+
+
+def put(by: str, token: str) -> bytes:
+    body = json.dumps({"metadata": {"name": MAP.name}, "data": {"by": by}}).encode()
+    lines = f"Content-Length: {len(body)}", "Content-Type: application/json", f"Authorization: Bearer {token}"
+    return get(PATH, *lines, method="PUT") + body
+
+
+def stored() -> str:
+    row = rows.read(CONFIG_MAP, MAP)
+    assert row is not None
+    return str(json.loads(row.wire)["data"]["by"])
+
+
+def test_what_a_client_gave_up_does_not_commit_after_its_retry(site: Site, token: str) -> None:
+    """The first PUT waits for the database until its client has gone; the retry of the same client is what stays."""
+    lane = site.listener.app
+    assert isinstance(lane, Lane)
+    with transaction.atomic(durable=True):
+        store._take(0)  # a writer that takes its time
+        with site.connect() as first:
+            first.sendall(put("the first try", token))
+            assert eventually(lambda: lane.pool._work_queue.empty() and is_busy(lane))
+        assert eventually(lambda: not site.listener.server_state.connections)
+    with site.connect() as second:
+        second.sendall(put("the retry", token))
+        assert b" 200 OK" in read_until(second, HEAD_END)
+    assert eventually(lambda: not is_busy(lane))
+    assert stored() == "the retry"
+
+
+def test_nor_without_one(site: Site, token: str) -> None:
+    lane = site.listener.app
+    assert isinstance(lane, Lane)
+    with transaction.atomic(durable=True):
+        store._take(0)
+        with site.connect() as first:
+            first.sendall(put("the first try", token))
+            assert eventually(lambda: is_busy(lane))
+        assert eventually(lambda: not site.listener.server_state.connections)
+    assert eventually(lambda: not is_busy(lane), 30)
+    assert stored() == "nobody"
+
+
+def is_busy(lane: Lane) -> bool:
+    """A thread of the pool is in a request."""
+    return lane.intake.known.total + lane.intake.strangers.total > 0
