@@ -23,7 +23,7 @@ MIB = 1024 * KIB
 LARGEST_BODY = 3 * MIB  # wire.md 2.1
 LARGEST_DISCARD = 16 * MIB  # of a refused body: many clients read an answer only after they have sent everything
 DISCARD_SECONDS = 2.0
-MOST_DISCARDING = 64  # refused bodies that are read and thrown away at one time; the others' connections end at once
+MOST_DISCARDING = 16  # refused bodies that are read and thrown away at one time; the others' connections end at once
 BODY_SECONDS = 60.0  # for a body from a known caller
 STRANGER_SECONDS = 10.0  # for a body from a stranger
 LEAST_HELD = 16 * KIB  # bytes: what a waiting request costs besides its body, so that a body of one byte is not free
@@ -40,11 +40,12 @@ class ClientGoneError(Exception):
 
 
 class TooLargeError(Exception):
-    """The body is larger than this caller may send; ``limit`` is in bytes."""
+    """The body is larger than this caller may send; ``limit`` is in bytes, ``is_anonymous`` without any credential."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, is_anonymous: bool = False) -> None:
         super().__init__(limit)
         self.limit = limit
+        self.is_anonymous = is_anonymous
 
 
 class BusyError(Exception):
@@ -130,14 +131,14 @@ class Intake:
         declared = _declared(scope)
         if declared == 0:
             return b"", None
+        is_known = shows_credential = _shows_credential(environ)
         if declared is not None and declared > self.limits.body:
-            raise TooLargeError(self.limits.body)
-        is_known = _shows_credential(environ)
+            raise TooLargeError(self.limits.body, is_anonymous=not shows_credential)
         if is_known and not _is_small_and_here(scope, declared):
             is_known = await self._judged(environ, judge)
         limit = self.limits.body if is_known else self.limits.stranger_body
         if declared is not None and declared > limit:
-            raise TooLargeError(limit)
+            raise TooLargeError(limit, is_anonymous=not shows_credential)
         holding = self._holding(environ, is_known=is_known)
         try:
             holding.grow_to(declared or 0)
@@ -217,9 +218,16 @@ def _declared(scope: HTTPScope) -> int | None:
     return int(header(scope, b"content-length") or 0)
 
 
+def has_whole_body(scope: HTTPScope) -> bool:
+    """Whether the body, if there is one, has come already; not known under another server than ocmconsole.serving."""
+    if _declared(scope) == 0:
+        return True
+    look = cast("dict[str, Any]", scope.get("extensions") or {}).get(HAS_WHOLE_BODY)
+    return look is not None and bool(look())
+
+
 def _is_small_and_here(scope: HTTPScope, declared: int | None) -> bool:
-    has_whole_body = cast("dict[str, Any]", scope.get("extensions") or {}).get(HAS_WHOLE_BODY)
-    return declared is not None and declared <= LEAST_HELD and has_whole_body is not None and has_whole_body()
+    return declared is not None and declared <= LEAST_HELD and has_whole_body(scope)
 
 
 def _shows_credential(environ: Environ) -> bool:

@@ -180,8 +180,8 @@ class _Exchange:
             await self._refuse(outages.refusal(error))
             return
         except intake.TooLargeError as error:
-            if self.lane.listener != API:
-                await self._refuse(errors.RequestTooLarge("Request entity too large"))
+            if self.lane.listener != API or error.is_anonymous:
+                await self._refuse(errors.RequestTooLarge(f"Request entity too large: limit is {error.limit}"))
                 return
             environ[BODY_TOO_LARGE] = error.limit  # the API answers first whether this caller may do this at all
         try:
@@ -272,7 +272,7 @@ class _Exchange:
         asyncio.run_coroutine_threadsafe(sending, self.loop).result()
 
     async def _hold_back(self, error: callers.HeldBackError) -> None:
-        """As ``_refuse``, on a connection that goes on: a new handshake costs more. The body is dropped as it comes."""
+        """As ``_refuse``, on a connection that goes on, unless its body is still coming: a new handshake costs more."""
         body = orjson.dumps(error.status())
         headers = [
             (b"content-type", b"application/json"),
@@ -281,9 +281,8 @@ class _Exchange:
             (b"cache-control", b"no-cache, private"),
             (b"x-content-type-options", b"nosniff"),
         ]
-        declared = int(intake.header(self.scope, b"content-length") or 0)
-        if intake.header(self.scope, b"expect") or declared > intake.LARGEST_DISCARD:
-            headers.append((b"connection", b"close"))
+        if not intake.has_whole_body(self.scope):
+            headers.append((b"connection", b"close"))  # a half-sent body would hold the memory of its connection
         await self._start(error.code, headers)
         await self._send(b"" if self.scope["method"] == "HEAD" else body, more=False)
         metrics.observe(API, self.scope["method"], error.code, 0.0)

@@ -20,6 +20,7 @@ import socket
 import ssl
 import sys
 import termios
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -42,6 +43,8 @@ UNIX = "unix:"
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
 STALL_SECONDS = 60.0
+FAREWELL_SECONDS = 0.5  # for the client's part of the end of TLS
+RECEIVE_BUFFER = 64 * 1024  # bytes: bounds what one read of a connection brings, and what its buffers grow to
 GRACE_SECONDS = 0.8  # for requests that are being answered when the server stops; agents try again
 LARGEST_HEAD = 64 * 1024
 BACKLOG = 2048
@@ -110,7 +113,7 @@ class Connection(HttpToolsProtocol):
         self.scope["extensions"] = {
             "ocmconsole.peer_certificate": self.peer_certificate,  # type: ignore[dict-item] # ASGI leaves extensions open
             "ocmconsole.is_local": self.is_local,  # type: ignore[dict-item]
-            "ocmconsole.abort": self.abort,  # type: ignore[dict-item]
+            "ocmconsole.abort": _weakly(self.abort),  # type: ignore[dict-item]
         }
 
     def on_url(self, url: bytes) -> None:
@@ -137,8 +140,9 @@ class Connection(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self.answering = cycle
         extensions: dict[str, object] = cycle.scope["extensions"]  # type: ignore[assignment] # as above
-        extensions[HAS_WHOLE_BODY] = lambda: not cycle.more_body
-        extensions[IS_GONE] = lambda: cycle.disconnected
+        seen = weakref.ref(cycle)  # whose scope this is
+        extensions[HAS_WHOLE_BODY] = lambda: (found := seen()) is not None and not found.more_body
+        extensions[IS_GONE] = lambda: (found := seen()) is None or found.disconnected
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
@@ -191,6 +195,17 @@ class Connection(HttpToolsProtocol):
             self.answering.message_event.set()
 
 
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """The method while its object lives: a connection must be freed when it ends, not when garbage is collected."""
+    found = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if bound := found():
+            bound()
+
+    return call
+
+
 class Listener(uvicorn.Server):
     """One socket. Signals are the business of ``serve``, which has two of these."""
 
@@ -226,6 +241,7 @@ class Listener(uvicorn.Server):
             ssl=secure,
             backlog=BACKLOG,
             ssl_handshake_timeout=None if secure is None else HEAD_SECONDS,
+            ssl_shutdown_timeout=None if secure is None else FAREWELL_SECONDS,
         )
         self.servers = [server]
         self.started = True
@@ -308,7 +324,8 @@ def bind(address: Address) -> socket.socket:
         hint = "; is a hub running already?" if error.errno == errno.EADDRINUSE else ""
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
         raise AddressError(error.errno, f"cannot listen on {shown}: {reason.lower()}{hint}") from error
-    # Accepted connections inherit this: an agent that vanished without a word is noticed while it is silent.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)  # accepted connections inherit it
+    # Likewise: an agent that vanished without a word is noticed while it is silent.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if idle := getattr(socket, "TCP_KEEPIDLE", None):
         listening.setsockopt(socket.IPPROTO_TCP, idle, FIRST_PROBE_SECONDS)

@@ -181,8 +181,8 @@ class Session:
         return size > 0
 
     def _fetch(self) -> None:
-        if self._incoming.pending:
-            self._records += self._incoming.read()
+        if len(self._records) < RECORD and self._incoming.pending:
+            self._records += self._incoming.read(RECORD)
 
     def _next_record(self) -> int:
         """Its size when all of it is there, else 0. What is no record of TLS counts whole, for OpenSSL to refuse it."""

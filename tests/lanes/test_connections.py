@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import gzip
 import socket
 import time
@@ -93,6 +94,21 @@ class TestReuse:
             found = answers(connection)
             for number in range(100):
                 assert f'"rest": "{number}"'.encode() in next(found)
+
+
+class TestMemory:
+    def test_a_connection_that_ended_is_freed_without_the_garbage_collector(self, serve: Serve, loop: str) -> None:
+        """What OpenSSL and the loop hold for it is not seen by the collector, which therefore comes too late (D23)."""
+        site = serve("api", loop=loop)
+        gc.disable()
+        try:
+            for _ in range(20):
+                with site.connect() as connection:
+                    connection.sendall(get("/echo/x", "Content-Length: 3", "Connection: close", method="POST") + b"one")
+                    read_all(connection)
+            assert eventually(lambda: sum(isinstance(one, serving.Connection) for one in gc.get_objects()) <= 1)
+        finally:
+            gc.enable()
 
 
 class TestSlowWriters:

@@ -36,13 +36,17 @@ def half_sent(site: Site, length: int, *lines: str, sent: int = 0) -> Iterator[s
 
 
 class TestStrangers:
-    @pytest.mark.parametrize("lines", [(), ("Authorization: Bearer nonsense",)])
-    def test_a_body_that_is_too_large_for_a_stranger_is_refused_before_it_comes(
-        self, serve: Serve, lines: tuple[str, ...]
-    ) -> None:
-        with half_sent(serve("api", limits=LIMITS), 65 * KIB, *lines) as connection:
+    def test_a_body_that_is_too_large_for_a_stranger_is_refused_before_it_comes(self, serve: Serve) -> None:
+        with half_sent(serve("api", limits=LIMITS), 65 * KIB) as connection:
+            head, _, body = read_all(connection).partition(HEAD_END)
+        assert head.startswith(b"HTTP/1.1 413 ")
+        assert json.loads(body)["reason"] == "RequestEntityTooLarge"
+
+    def test_for_a_bad_credential_the_api_answers_itself(self, serve: Serve) -> None:
+        """In the hub: 401."""
+        with half_sent(serve("api", limits=LIMITS), 65 * KIB, "Authorization: Bearer nonsense") as connection:
             answer = read_until(connection, b'"thread"')
-        assert b"HTTP/1.1 200" in answer  # the API's own answer, that of this site
+        assert b"HTTP/1.1 200" in answer
         assert f'"ocmconsole.body_too_large": {64 * KIB}'.encode() in answer
 
     def test_one_in_chunks_is_refused_at_the_limit(self, serve: Serve) -> None:
