@@ -1,18 +1,27 @@
-"""One act on many clusters: what it would do to each, then each a write and a decision of its own.
+"""Acts on many selected clusters: what each would do to every one of them, and their registration as bulk jobs.
 
-A refusal stops nothing else. Acts are those of ``services``; called by the page of the ticked rows.
+Clusters come in as a selection (names stored for the person, ``bulkjobs.select``) and go out as a job in which each
+is a write and a decision of its own, so that a refusal stops no other. Apps register their acts with ``register``; the
+acts of this app are at the end. Called by the pages of the cluster list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from clusters import maintenance, queries, rights, services
+from django import forms
+from django.http import QueryDict
+from django.utils import timezone
+
+from clusters import maintenance, queries, rights, services, taints
+from clusters.filters import Filters
+from clusters.forms import LabelForm, MaintenanceForm, TaintForm
 from clusters.kinds import MANAGED_CLUSTER
+from clusters.listing import Listing
 from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.links import explain_url
 
@@ -22,12 +31,87 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import BulkJob
 
 NAMES_IN_COMMAND = 10
+ROWS_AT_ONCE = 1_000  # of one statement
+
+Form = forms.Form
+Told = dict[str, Any]
 
 
-class Act(StrEnum):
-    MAINTENANCE = "maintenance"
-    END = "end"
-    LABEL = "label"
+class NoForm(forms.Form):
+    """An act that asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One act on many clusters.
+
+    ``perform(actor, name, told)`` does one; ``told`` are ``arguments(form)``. ``allowed`` gives those of the names for
+    which the actor holds the right, ``lacking`` is what the page says of the others, ``right`` the verb and resource
+    that it explains. ``obstacle`` says why a cluster is left out, or nothing. ``effects`` are sentences shown before it
+    is done. An act that cannot be undone is ``is_final``: its number of clusters is always typed. ``page`` is the route
+    of a page of its own for the selection.
+    """
+
+    name: str
+    title: str
+    done: str
+    icon: str
+    perform: Callable[[Actor, str, Arguments], str] | None = None
+    allowed: Callable[[Actor, Iterable[str]], set[str]] = rights.changeable
+    lacking: str = "takes clusters.change_managedcluster"
+    right: tuple[str, str] = ("patch", rights.RESOURCE)
+    obstacle: Callable[[Any], str] = lambda _: ""
+    form: type[forms.Form] = NoForm
+    arguments: Callable[[forms.Form], Told] = lambda _: {}
+    commands: Callable[[Actor, list[str], Told], list[str]] = lambda *_: []
+    effects: tuple[str, ...] = ()
+    is_final: bool = False
+    page: str = ""
+
+
+ACTS: dict[str, Act] = {}
+
+
+def register(act: Act) -> Act:
+    """Offer the act for selected clusters, in the order of registration."""
+    ACTS[act.name] = act
+    if act.perform is not None:
+        bulkjobs.register(
+            bulkjobs.Act(
+                name=f"clusters.{act.name}",
+                title=act.title,
+                done=act.done,
+                resource=MANAGED_CLUSTER.resource,
+                page="clusters:detail",
+                back=("clusters:list", "Clusters"),
+                perform=act.perform,
+            )
+        )
+    return act
+
+
+# ---------------------------------------------------------------- what is selected
+
+
+def names_of(actor: Actor, given: QueryDict) -> list[str]:
+    """The clusters that a posted list selects and the actor may see, by name.
+
+    ``all`` selects every cluster that the filter in ``query`` lets through now, on all pages; else ``cluster`` names
+    those that are ticked.
+    """
+    if given.get("all"):
+        return Listing(actor, Filters.read(QueryDict(given.get("query", ""))), timezone.now()).names()
+    asked = [name for name in dict.fromkeys(given.getlist("cluster")) if name and "\0" not in name]
+    return sorted(row.name for row in _rows(actor, asked))
+
+
+def _rows(actor: Actor, names: list[str]) -> Iterator[Any]:
+    """The actor's clusters of these names, without their documents."""
+    for start in range(0, len(names), ROWS_AT_ONCE):
+        yield from queries.clusters_for(actor).filter(name__in=names[start : start + ROWS_AT_ONCE]).defer("wire")
+
+
+# ---------------------------------------------------------------- what would happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +124,93 @@ class Step:
     explain_url: str = ""
 
 
-def plan(actor: Actor, act: Act, names: Iterable[str]) -> list[Step]:
-    """For those of the names that the actor may see, at most ``bulkjobs.MOST``; a bounded number of queries."""
-    rows = list(queries.clusters_for(actor).filter(name__in=list(names)).defer("wire")[: bulkjobs.MOST])
-    changeable = rights.changeable(actor, (row.name for row in rows))
-    return [_step(act, row, may=row.name in changeable) for row in rows]
+@dataclass(slots=True)
+class Plan:
+    """What an act would do to a selection."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def possible(self) -> list[str]:
+        return [step.name for step in self.steps if not step.obstacle]
+
+    @property
+    def left_out(self) -> list[tuple[str, int]]:
+        """Why clusters are left out, with how many for each reason, the most first."""
+        return Counter(step.obstacle for step in self.steps if step.obstacle).most_common()
+
+
+def plan(actor: Actor, act: Act, names: Iterable[str]) -> Plan:
+    """For those of the names that the actor may see; a number of queries that grows by one in a thousand clusters."""
+    rows = list(_rows(actor, list(names)))
+    may = act.allowed(actor, (row.name for row in rows))
+    return Plan([_step(act, row, may=row.name in may) for row in rows])
 
 
 def _step(act: Act, row: Any, *, may: bool) -> Step:
     now = "in maintenance" if row.in_maintenance else "not in maintenance"
     if not may:
-        text = "takes clusters.change_managedcluster"
-        return Step(row.name, now, text, explain_url("patch", rights.RESOURCE, name=row.name))
+        verb, resource = act.right
+        return Step(row.name, now, act.lacking, explain_url(verb, resource, name=row.name))
     if row.deleted_at is not None:
         return Step(row.name, now, "it is being removed")
-    if act is Act.END and not row.in_maintenance:
-        return Step(row.name, now, "there is nothing to end")
-    return Step(row.name, now)
+    return Step(row.name, now, act.obstacle(row))
+
+
+def start(actor: Actor, act: Act, names: Iterable[str], told: Mapping[str, Any]) -> BulkJob:
+    """Begin the job; few clusters are done when it returns, many are begun."""
+    job = bulkjobs.find(f"clusters.{act.name}")
+    assert job is not None
+    return bulkjobs.start(actor, job, {name: {} for name in names}, **told)
+
+
+def commands(actor: Actor, act: Act, names: list[str], told: Told) -> list[str]:
+    """What one would type instead; of many clusters, for the first few."""
+    shown = names[:NAMES_IN_COMMAND]
+    found = act.commands(actor, shown, told)
+    return (
+        [*found, f"# and the same for {len(names) - len(shown)} more"] if found and len(names) > len(shown) else found
+    )
+
+
+# ---------------------------------------------------------------- the acts of this app
+
+
+def _not_maintained(row: Any) -> str:
+    if row.in_maintenance:
+        return "it is in maintenance already, and keeps its reason and end"
+    return "" if row.hub_accepts_client or row.accepted else "it was never accepted"
 
 
 def _start_maintenance(actor: Actor, name: str, told: Arguments) -> str:
     until = datetime.fromisoformat(told["until"]) if told["until"] else None
-    services.start_maintenance(actor, name, reason=told["reason"], until=until, effect=told["effect"])
+    services.start_maintenance(actor, name, reason=told["reason"], until=until, effect=told["effect"], replace=False)
     return ""
+
+
+def _maintenance_arguments(form: forms.Form) -> Told:
+    until = form.cleaned_data["until"]
+    kept = {name: form.cleaned_data[name] for name in ("reason", "effect")}
+    return {**kept, "until": until.isoformat() if until else ""}
+
+
+def _maintenance_commands(actor: Actor, names: list[str], told: Told) -> list[str]:
+    return maintenance.commands(_documents(actor, names), effect=told.get("effect", ""), reason=told.get("reason", ""))
+
+
+def _taint_commands(actor: Actor, names: list[str], told: Told) -> list[str]:
+    found = {name: taints.taints_of(doc) for name, doc in _documents(actor, names).items()}
+    wanted = {"key": told.get("key") or "KEY", "effect": told.get("effect") or "NoSelect"}
+    return taints.commands(found, {**wanted, **({"value": told["value"]} if told.get("value") else {})})
+
+
+def _documents(actor: Actor, names: list[str]) -> dict[str, Any]:
+    return {row.name: row.doc for row in queries.clusters_for(actor).filter(name__in=names)}
+
+
+def _label_commands(actor: Actor, names: list[str], told: Told) -> list[str]:  # noqa: ARG001 - the signature of acts
+    label = f"{told.get('key') or 'KEY'}={told.get('value') or 'VALUE'}"
+    return [f"kubectl label managedclusters {' '.join(names)} {label}"]
 
 
 def _end_maintenance(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
@@ -71,44 +219,64 @@ def _end_maintenance(actor: Actor, name: str, told: Arguments) -> str:  # noqa: 
 
 
 def _add_label(actor: Actor, name: str, told: Arguments) -> str:
-    """Who has the label keeps it as it is: to replace a value is not to add one."""
+    """A cluster that has the label keeps its value: to replace a value is not to add one."""
     services.set_label(actor, name, told["key"], told["value"])
     return ""
 
 
-ACTS = {
-    act: bulkjobs.register(
-        bulkjobs.Act(
-            name=f"clusters.{act}",
-            title=title,
-            done=done,
-            resource=MANAGED_CLUSTER.resource,
-            page="clusters:detail",
-            back=("clusters:list", "Clusters"),
-            perform=perform,
-        )
+def _add_taint(actor: Actor, name: str, told: Arguments) -> str:
+    services.set_taint(actor, name, dict(told["taint"]))
+    return ""
+
+
+def _remove(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
+    return "" if services.remove_cluster(actor, name) else "its removal has begun; its page says what it waits for"
+
+
+MAINTENANCE = register(
+    Act(
+        "maintenance", "Start maintenance", "in maintenance", "wrench",
+        perform=_start_maintenance, form=MaintenanceForm, arguments=_maintenance_arguments,
+        obstacle=_not_maintained, commands=_maintenance_commands,
     )
-    for act, title, done, perform in (
-        (Act.MAINTENANCE, "Start maintenance", "in maintenance", _start_maintenance),
-        (Act.END, "End maintenance", "out of maintenance", _end_maintenance),
-        (Act.LABEL, "Add a label", "labelled", _add_label),
+)  # fmt: skip
+END = register(
+    Act(
+        "end", "End maintenance", "out of maintenance", "circle-check",
+        perform=_end_maintenance, obstacle=lambda row: "" if row.in_maintenance else "there is nothing to end",
+        effects=("The maintenance taint goes, with reason and end. Placements may choose the clusters again at once.",),
     )
-}
-
-
-def start(actor: Actor, act: Act, names: Iterable[str], **told: Any) -> BulkJob:
-    return bulkjobs.start(actor, ACTS[act], {name: {} for name in names}, **told)
-
-
-def commands(
-    actor: Actor, act: Act, names: list[str], *, key: str = "", value: str = "", reason: str = "", effect: str = ""
-) -> list[str]:
-    """What one would type instead; of many clusters, for the first few."""
-    shown = names[:NAMES_IN_COMMAND]
-    more = [f"# and the same for {len(names) - len(shown)} more"] if len(names) > len(shown) else []
-    if act is Act.LABEL:
-        return [f"kubectl label managedclusters {' '.join(shown)} {key or 'KEY'}={value or 'VALUE'}", *more]
-    if act is Act.END:
-        return []
-    found = {row.name: row.doc for row in queries.clusters_for(actor).filter(name__in=shown)}
-    return [*maintenance.commands(found, effect=effect, reason=reason), *more]
+)  # fmt: skip
+LABEL = register(
+    Act(
+        "label", "Add a label", "labelled", "tag",
+        perform=_add_label, form=LabelForm, commands=_label_commands,
+        arguments=lambda form: {"key": form.cleaned_data["key"], "value": form.cleaned_data["value"]},
+        effects=(
+            "A cluster that has this label already keeps its value, and says so.",
+            "A label may put clusters into sets that choose by labels, and into the sight of people who see those.",
+        ),
+    )
+)  # fmt: skip
+TAINT = register(
+    Act(
+        "taint", "Add a taint", "tainted", "tag",
+        perform=_add_taint, form=TaintForm, commands=_taint_commands,
+        arguments=lambda form: {"taint": form.taint()},  # type: ignore[attr-defined] # a TaintForm
+        effects=("A cluster that has a taint of this key and effect already is left as it is, and says so.",),
+    )
+)  # fmt: skip
+REMOVE = register(
+    Act(
+        "remove", "Remove", "removed", "trash-2",
+        perform=_remove, allowed=rights.deletable, lacking="takes clusters.delete_managedcluster",
+        right=("delete", rights.RESOURCE), is_final=True,
+        commands=lambda _, names, __: [f"kubectl delete managedclusters {' '.join(names)}"],
+        effects=(
+            "The agents lose their rights, and the add-ons and works of the clusters are deleted on the hub.",
+            "The agents undo on the clusters what works made, as long as they run.",
+            "The clusters leave their sets, and placements drop them. Their namespaces stay.",
+            "This cannot be undone. The hub remembers the names and their keys.",
+        ),
+    )
+)  # fmt: skip

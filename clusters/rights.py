@@ -80,15 +80,24 @@ def to_change(actor: Actor, name: str) -> Right:
 
 def changeable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Clusters whose labels and taints the actor may change; a bounded number of queries for any number of them."""
+    return _holding(actor, "patch", "change_managedcluster", names)
+
+
+def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> set[str]:
     wanted = set(names)
-    question = Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural)
+    question = Attributes(verb, MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural)
     decision = authz.authorize(actor, question)
     if decision.allowed and decision.fields is None:
         return wanted
-    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, "change_managedcluster"), name__in=wanted)
+    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission), name__in=wanted)
     rules = rbac.index.rules_for(actor)
     by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
     return by_rule | set(held.values_list("name", flat=True))
+
+
+def deletable(actor: Actor, names: Iterable[str]) -> set[str]:
+    """Clusters that the actor may delete; a bounded number of queries for any number of them."""
+    return _holding(actor, "delete", "delete_managedcluster", names)
 
 
 def to_delete(actor: Actor, name: str) -> Right:

@@ -113,15 +113,25 @@ def _refuse_hub_taint(name: str, key: str) -> None:
 
 
 def start_maintenance(
-    actor: Actor, name: str, *, reason: str, until: datetime | None = None, effect: str = "NoSelectIfNew"
+    actor: Actor,
+    name: str,
+    *,
+    reason: str,
+    until: datetime | None = None,
+    effect: str = "NoSelectIfNew",
+    replace: bool = True,
 ) -> None:
-    """Set the maintenance taint, or say anew why and how long. Raises Forbidden, NotFound."""
-    verbs.edit(
-        actor,
-        MANAGED_CLUSTER,
-        Key("", name),
-        lambda doc: maintenance.begin(doc, reason=reason, until=until, effect=effect),
-    )
+    """Set the maintenance taint, or with ``replace`` change why and how long it stands.
+
+    Raises Forbidden, NotFound, and without ``replace`` Conflict for a cluster that is in maintenance.
+    """
+
+    def change(doc: Doc) -> None:
+        if not replace and maintenance.notes_of(doc) is not None:
+            raise _conflict(name, "it is in maintenance already, and keeps its reason and end")
+        maintenance.begin(doc, reason=reason, until=until, effect=effect)
+
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
 
 
 def end_maintenance(actor: Actor, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clusters import bulk as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets import services
 from ocmconsole.kubeapi import bulkjobs
@@ -40,6 +41,9 @@ MOVE = bulkjobs.register(
         undone={"where": "back"},
     )
 )
+
+
+clusters_bulk.register(clusters_bulk.Act("move", "Move to a set", "moved", "boxes", page="clustersets:moves"))
 
 
 def move(actor: Actor, seen: Mapping[str, str], to: str) -> BulkJob:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from ocmconsole.kubeapi.bulkjobs import MOST
 from ocmconsole.kubeapi.names import value_flaws
 from ocmconsole.kubeapi.selectors import LabelSelector
 
@@ -130,7 +129,10 @@ class BindForm(forms.Form):
 
 
 class MoveForm(forms.Form):
-    """Where to, and from where each cluster was seen to come: ``name=set`` pairs."""
+    """Where to, and from where each cluster was seen to come.
+
+    One cluster's page sends ``name=set``; of a selection the hub itself keeps what its page showed: ``previewed``.
+    """
 
     to = forms.ChoiceField(
         label="Move to set",
@@ -145,16 +147,21 @@ class MoveForm(forms.Form):
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
     )
 
-    def __init__(self, *args: Any, sets: Iterable[str], **options: Any) -> None:
+    def __init__(
+        self, *args: Any, sets: Iterable[str], previewed: dict[str, str] | None = None, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
+        self.previewed = previewed
         field = self.fields["to"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Choose a set"), *((name, name) for name in sets)]
 
     def clean_seen(self) -> dict[str, str]:
+        if self.previewed is not None:
+            if not self.previewed:
+                raise forms.ValidationError("Look first at what the move does, then confirm it.")
+            return self.previewed
         pairs = [part.partition("=") for part in self.cleaned_data["seen"].split(",") if part]
-        if len(pairs) > MOST:
-            raise forms.ValidationError(f"At most {MOST} clusters move at a time.")
         if not pairs or any(not name or [*value_flaws(name), *value_flaws(before)] for name, _, before in pairs):
             raise forms.ValidationError("This page is damaged; open it again.")
         return {name: before for name, _, before in pairs}

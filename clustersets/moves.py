@@ -63,10 +63,8 @@ class Plan:
 
 
 def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
-    """For the clusters among ``names`` that the actor sees, at most ``bulkjobs.MOST``; a bounded number of queries."""
-    rows = list(
-        clusters.clusters_for(actor).filter(name__in=list(names)).only("name", "labels", "clusterset")[: bulkjobs.MOST]
-    )
+    """For the clusters among ``names`` that the actor sees; a bounded number of queries."""
+    rows = list(clusters.clusters_for(actor).filter(name__in=list(names)).only("name", "labels", "clusterset"))
     steps = tuple(_steps(actor, rows, to))
     moving = [row for row, step in zip(rows, steps, strict=True) if step.is_possible]
     leaves, enters = _changes(moving, to)

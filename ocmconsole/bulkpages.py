@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Case, When
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.bulkjobs import Act
     from ocmconsole.kubeapi.models import BulkItem, BulkJob
 
-SHOWN = 50
+SHOWN = 50  # jobs of a list
+ITEMS = 200  # objects of a job
 
 
 @login_required
@@ -52,6 +54,7 @@ def job(request: HttpRequest, pk: UUID) -> HttpResponse:
         "word": _word(found, act),
         "percent": 100 * (found.count - found.open) // max(found.count, 1),
         "rows": [_row(item, act) for item in _items(found)],
+        "more": max(0, found.count - ITEMS),
         "back": reverse(act.back[0]),
         "can_undo": bulkjobs.can_undo(found),
         "undo_until": found.ended + bulkjobs.UNDO if found.ended else None,
@@ -60,9 +63,10 @@ def job(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _items(job: Any) -> list[BulkItem]:
-    """In their order while it goes on, so that nothing jumps; afterwards first what was not done."""
-    items = list(job.items.order_by("pk"))
-    return items if job.open else sorted(items, key=lambda item: item.state == bulkjobs.State.DONE)
+    """The first ``ITEMS``: in their order while it goes on, so that nothing jumps; then first what was not done."""
+    is_done = Case(When(state=bulkjobs.State.DONE, then=1), default=0)
+    items = job.items.order_by("pk") if job.open else job.items.order_by(is_done, "pk")
+    return list(items[:ITEMS])
 
 
 def _row(item: BulkItem, act: Act) -> dict[str, Any]:

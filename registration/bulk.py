@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from clusters import bulk as clusters_bulk
+from clusters import rights
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import bulkjobs
-from registration import services
+from registration import departures, services
+from registration.forms import DisconnectForm
 from registration.models import IssuedCertificate
 from registration.staleness import Seen
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.bulkjobs import Arguments
     from ocmconsole.kubeapi.models import BulkJob
 
+WHY = "Revoked with others on the page of selected clusters."
 BACK = ("registration:approvals", "Approvals")
 
 
@@ -87,6 +91,42 @@ def accept(actor: Actor, chosen: Iterable[tuple[str, Seen]]) -> BulkJob:
 
 def decline(actor: Actor, chosen: Iterable[tuple[str, Seen]], *, reason: str) -> BulkJob:
     return bulkjobs.start(actor, DECLINE, _items(chosen), reason=reason)
+
+
+def _disconnect(actor: Actor, name: str, told: Arguments) -> str:
+    revoked = departures.send_away(actor, name, revoke=told["revoke"])
+    return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if told["revoke"] else ""
+
+
+def _revoke_all(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
+    revoked = services.revoke_all(actor, name, reason=WHY)
+    return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if revoked else "none was valid any more"
+
+
+clusters_bulk.register(
+    clusters_bulk.Act(
+        "disconnect", "Disconnect", "disconnected", "unplug",
+        perform=_disconnect, allowed=services.acceptable, lacking="takes clusters.accept_managedcluster",
+        right=("update", rights.ACCEPT_RESOURCE), form=DisconnectForm,
+        obstacle=lambda row: "" if row.hub_accepts_client else "it is not let in",
+        arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},
+        effects=(
+            "The agents lose their rights within a second; the clusters stay in the list as Disconnected.",
+            "Letting them in again on their pages restores everything, as long as their certificates are valid.",
+        ),
+    )
+)  # fmt: skip
+clusters_bulk.register(
+    clusters_bulk.Act(
+        "revoke", "Revoke certificates", "revoked", "file-key",
+        perform=_revoke_all, allowed=services.acceptable, lacking="takes clusters.accept_managedcluster",
+        right=("update", rights.ACCEPT_RESOURCE), is_final=True,
+        effects=(
+            "Every valid certificate of each cluster ends within a second; its agent can neither speak nor renew.",
+            "The clusters stay accepted. To come back, an agent needs a new bootstrap kubeconfig and a decision.",
+        ),
+    )
+)  # fmt: skip
 
 
 def _items(chosen: Iterable[tuple[str, Seen]]) -> dict[str, dict[str, Any]]:

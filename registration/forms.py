@@ -248,3 +248,7 @@ class FilterForm(forms.Form):
 def token_choices(rows: list[Row]) -> list[tuple[str, str]]:
     """The tokens that the rows came with."""
     return sorted({(row.token, row.credential) for row in rows if row.token}, key=lambda choice: choice[1])
+
+
+class DisconnectForm(forms.Form):
+    revoke = forms.BooleanField(required=False, label="Also revoke its certificates now")

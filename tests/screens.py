@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlencode
 
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
@@ -76,16 +75,21 @@ def _select_clusters(page: Page) -> None:
     page.wait_for_timeout(400)
 
 
+def _preview_act(page: Page, act: str) -> None:
+    page.get_by_label("What to do with the selected clusters").select_option(act)
+    page.get_by_role("button", name="Preview…").click()
+    page.wait_for_load_state()
+
+
 def _maintain_several(page: Page) -> None:
     _select_clusters(page)
-    page.locator("#bulk").get_by_role("button", name="Maintenance").first.click()
-    page.wait_for_load_state()
+    _preview_act(page, "maintenance")
 
 
 def _label_many(page: Page) -> None:
     """Begun, and not yet done; each time with a label that none of them has yet."""
-    names = [link.inner_text() for link in page.locator("#clusters .oc-name").all()]
-    page.goto("?".join((page.url + "_bulk/", urlencode([("act", "label"), *(("cluster", name) for name in names)]))))
+    page.get_by_label("Select all on this page").check()
+    _preview_act(page, "label")
     page.get_by_label("Key").fill(
         "owner" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "cost-centre"
     )

@@ -1,4 +1,4 @@
-"""One act on the clusters that were ticked in the list: what it does to each."""
+"""One act on the selected clusters of the list: the selection is stored, then a page says what the act does to each."""
 
 from __future__ import annotations
 
@@ -8,93 +8,98 @@ from django import forms
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
 from clusters import bulk
-from clusters.bulk import Act, Step
-from clusters.forms import LabelForm, MaintenanceForm
 from ocmconsole.kubeapi import bulkjobs
+from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.http import HttpRequest, HttpResponse
 
-TOO_MANY = f"Only the first {bulkjobs.MOST} are taken; do the others afterwards."
+    from clusters.bulk import Act, Plan
+
+SHOWN = 100  # clusters of a preview, those that are left out first
 
 
 class CountForm(forms.Form):
-    """How many it concerns, typed when they are many."""
+    """How many clusters the act concerns, typed when they are many or the act cannot be undone."""
 
     typed = forms.CharField(
         label="Type how many clusters it concerns",
         required=False,
         max_length=10,
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
-        error_messages={"required": "It concerns many clusters. Type that number."},
+        error_messages={"required": "Type how many clusters it concerns."},
     )
 
-    def __init__(self, count: int, *args: Any, **options: Any) -> None:
+    def __init__(self, count: int, *args: Any, always: bool = False, **options: Any) -> None:
         self.count = count
+        self.is_asked = always or count > bulkjobs.TYPED_ABOVE
         super().__init__(*args, **options)
-        self.fields["typed"].required = count > bulkjobs.TYPED_ABOVE
+        self.fields["typed"].required = self.is_asked
 
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"]
-        if self.count > bulkjobs.TYPED_ABOVE and typed.strip() != str(self.count):
+        if self.is_asked and typed.strip() != str(self.count):
             raise forms.ValidationError(f"It concerns {self.count} clusters. Type that number.")
         return typed
 
 
-FORMS: dict[Act, type[forms.Form]] = {Act.MAINTENANCE: MaintenanceForm, Act.LABEL: LabelForm, Act.END: forms.Form}
+@login_required
+@require_POST
+def select(request: HttpRequest) -> HttpResponse:
+    """Store what the list has selected, and go to the page of the act."""
+    act = _act(request.POST.get("act", ""))
+    actor = actor_of(request)
+    chosen = bulkjobs.select(actor, {name: {} for name in bulk.names_of(actor, request.POST)})
+    if act.page:  # it may begin with a choice that the list has made
+        begun = {"to": request.POST.get("to", "")}
+        return redirect(reverse(act.page, args=[chosen.pk]) + (query_of(begun) if begun["to"] else ""))
+    return redirect("clusters:bulk", chosen.pk, act.name)
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def bulk_act(request: HttpRequest) -> HttpResponse:
+def bulk_act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """A page that says what would happen to each; posting it does it to those that it said could be."""
-    sent = request.POST if request.method == "POST" else request.GET
-    if sent.get("act") not in set(Act):
-        raise Http404("There is no such act on many clusters.")
-    names = [name for name in dict.fromkeys(sent.getlist("cluster")) if "\0" not in name]
-    act, actor = Act(sent["act"]), actor_of(request)
-    steps = bulk.plan(actor, act, names)
-    possible = [step.name for step in steps if not step.obstacle]
+    act, actor = _act(name), actor_of(request)
+    selection = bulkjobs.selected(actor, pk)
+    if selection is None or act.perform is None:
+        raise Http404("There is no such selection of yours. Selections are kept for a day.")
+    plan = bulk.plan(actor, act, selection.items)
+    possible = plan.possible
     if request.method == "GET":
-        return _page(request, act, names, steps, FORMS[act](), CountForm(len(possible)))
-    form, count = FORMS[act](request.POST), CountForm(len(possible), request.POST)
+        return _page(request, act, plan, act.form(), CountForm(len(possible), always=act.is_final))
+    form, count = act.form(request.POST), CountForm(len(possible), request.POST, always=act.is_final)
     if not (form.is_valid() & count.is_valid()) or not possible:
-        return _page(request, act, names, steps, form, count, status=400)
-    job = bulk.start(actor, act, possible, **_told(act, form))
-    return redirect("bulk:job", job.pk)
+        return _page(request, act, plan, form, count, status=400)
+    return redirect("bulk:job", bulk.start(actor, act, possible, act.arguments(form)).pk)
 
 
-def _told(act: Act, form: forms.Form) -> dict[str, Any]:
-    told = form.cleaned_data
-    match act:
-        case Act.MAINTENANCE:
-            until = told["until"].isoformat() if told["until"] else ""
-            return {"reason": told["reason"], "until": until, "effect": told["effect"]}
-        case Act.LABEL:
-            return {"key": told["key"], "value": told["value"]}
-        case Act.END:
-            return {}
+def _act(name: str) -> Act:
+    if name not in bulk.ACTS:
+        raise Http404("There is no such act on many clusters.")
+    return bulk.ACTS[name]
 
 
 def _page(
-    request: HttpRequest, act: Act, names: list[str], steps: list[Step], form: forms.Form, count: CountForm,
-    *, status: int = 200,
-) -> HttpResponse:  # fmt: skip
-    possible = [step.name for step in steps if not step.obstacle]
-    told = {name: form[name].value() or "" for name in ("key", "value", "reason", "effect") if name in form.fields}
+    request: HttpRequest, act: Act, plan: Plan, form: forms.Form, count: CountForm, *, status: int = 200
+) -> HttpResponse:
+    possible = plan.possible
+    told = {name: form[name].value() or "" for name in form.fields}
+    shown = sorted(plan.steps, key=lambda step: not step.obstacle)[:SHOWN]
     context = {
         "act": act,
-        "title": bulk.ACTS[act].title,
-        "steps": steps,
-        "possible": possible,
+        "plan": plan,
+        "steps": shown,
+        "more": len(plan.steps) - len(shown),
         "form": form,
         "count": count,
-        "must_be_typed": len(possible) > bulkjobs.TYPED_ABOVE,
-        "too_many": TOO_MANY if len(names) > bulkjobs.MOST else "",
-        "commands": bulk.commands(actor_of(request), act, possible, **told) if possible else [],
+        "commands": bulk.commands(actor_of(request), act, possible, told) if possible else [],
     }
     return render(request, "clusters/bulk.html", context, status=status)

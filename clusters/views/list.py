@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import columns, facets, listing, saved
+from clusters.bulk import ACTS
 from clusters.credentials import Lane, lane_of
 from clusters.filters import NAMES, NO_SET, Filters
 from clusters.models import ManagedCluster
@@ -78,7 +79,9 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
         "next_url": query.at("after", page.next),
         "relaxed": _relaxed(asked, query) if filters and not counts.matching else [],
     }
-    return render(request, "clusters/list.html", context)
+    return render(
+        request, "clusters/list.html", {**context, "acts": sorted(ACTS.values(), key=lambda act: act.is_final)}
+    )
 
 
 def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> Page:

@@ -19,11 +19,14 @@ from ocmconsole.kubeapi import bulkjobs, errors
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.models import BulkSelection
 
-TOO_MANY = f"Only the first {bulkjobs.MOST} are shown; move the others afterwards."
+SHOWN = 100  # clusters of a preview, those that cannot move first
 
 
 @login_required
@@ -37,27 +40,38 @@ def move_one(request: HttpRequest, cluster: str) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def move_many(request: HttpRequest) -> HttpResponse:
-    """The clusters that were ticked in a list."""
-    return _move(request, request.GET.getlist("cluster"))
+def move_many(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The clusters that were selected in a list."""
+    selection = bulkjobs.selected(actor_of(request), pk)
+    if selection is None:
+        raise Http404("There is no such selection of yours. Selections are kept for a day.")
+    return _move(request, list(selection.items), selection)
 
 
-def _move(request: HttpRequest, names: list[str]) -> HttpResponse:
+def _move(request: HttpRequest, names: list[str], selection: BulkSelection | None = None) -> HttpResponse:
     actor = actor_of(request)
     targets = _targets(actor)
     if request.method == "GET":
         to = request.GET.get("to", "")
-        return _page(request, actor, MoveForm(initial={"to": to}, sets=targets), names, to if to in targets else "")
-    form = MoveForm(request.POST, sets=targets)
+        form = MoveForm(initial={"to": to}, sets=targets)
+        return _page(request, actor, form, names, to if to in targets else "", selection)
+    form = MoveForm(request.POST, sets=targets, previewed=_previewed(selection, request.POST.get("to", "")))
     if not form.is_valid():
-        return _page(request, actor, form, names, "", status=400)
+        return _page(request, actor, form, names, "", selection, status=400)
     seen, to = form.cleaned_data["seen"], form.cleaned_data["to"]
     if len(seen) > bulkjobs.TYPED_ABOVE and form.cleaned_data["typed"] != str(len(seen)):
         form.add_error("typed", f"{len(seen)} clusters would move. Type that number.")
-        return _page(request, actor, form, list(seen), to, status=400)
+        return _page(request, actor, form, list(seen), to, selection, status=400)
     if len(seen) == 1:
         return _moved_alone(request, actor, form, next(iter(seen)), to)
     return redirect("bulk:job", bulk.move(actor, seen, to).pk)
+
+
+def _previewed(selection: BulkSelection | None, to: str) -> dict[str, str] | None:
+    """Of a selection, by cluster the set in which its page showed it when it could move to ``to``."""
+    if selection is None:
+        return None
+    return {name: given["seen"] for name, given in selection.items.items() if given.get("to") == to}
 
 
 def _moved_alone(request: HttpRequest, actor: Actor, form: MoveForm, cluster: str, to: str) -> HttpResponse:
@@ -77,11 +91,24 @@ def _targets(actor: Actor) -> list[str]:
 
 
 def _page(
-    request: HttpRequest, actor: Actor, form: MoveForm, names: list[str], to: str, *, status: int = 200
+    request: HttpRequest,
+    actor: Actor,
+    form: MoveForm,
+    names: list[str],
+    to: str,
+    selection: BulkSelection | None = None,
+    *,
+    status: int = 200,
 ) -> HttpResponse:
     plan = moves.plan(actor, names, to) if to else None
-    rows = list(clusters.clusters_for(actor).filter(name__in=names).values("name", "clusterset")[: bulkjobs.MOST])
+    rows = list(clusters.clusters_for(actor).filter(name__in=names).values("name", "clusterset"))
     possible = plan.possible if plan else ()
+    if selection is not None and plan is not None:
+        selection.items = {name: {} for name in names} | {
+            step.cluster: {"seen": step.before, "to": to} for step in possible
+        }
+        selection.save(update_fields=["items"])
+    steps = sorted(plan.steps, key=lambda step: step.is_possible) if plan else []
     many = ",".join(step.cluster for step in possible[:NAMES_IN_COMMAND]) + (
         ",…" if len(possible) > NAMES_IN_COMMAND else ""
     )
@@ -91,9 +118,10 @@ def _page(
         "rows": rows,
         "one": rows[0] if len(rows) == 1 else None,
         "to": to,
-        "too_many": TOO_MANY if len(set(names)) > bulkjobs.MOST else "",
+        "steps": steps[:SHOWN],
+        "more": len(steps[SHOWN:]),
         "default_set": DEFAULT_SET,
-        "seen": ",".join(f"{step.cluster}={step.before}" for step in possible),
+        "seen": "" if selection is not None else ",".join(f"{step.cluster}={step.before}" for step in possible),
         "command": f"clusteradm clusterset set {to} --clusters {many}" if possible else "",
     }
     return render(request, "clustersets/move.html", context, status=status)

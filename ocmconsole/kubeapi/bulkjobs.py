@@ -11,9 +11,11 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 from math import inf
 from time import monotonic
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
@@ -23,7 +25,7 @@ from django.utils import timezone
 from ocmconsole.kubeapi import controllers, errors, workqueue
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
+from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob, BulkSelection
 from ocmconsole.kubeapi.session import actor_for
 
 log = logging.getLogger(__name__)
@@ -31,12 +33,14 @@ log = logging.getLogger(__name__)
 State = BulkItem.State
 OPEN = (State.WAITING, State.RUNNING)
 FEW = 20  # each takes some hundredths of a second
-MOST = 500
+MOST = 100_000  # objects of one act: a whole fleet
+ITEMS_AT_ONCE = 1_000  # rows of one statement
 TYPED_ABOVE = 20  # so many are confirmed by typing how many they are
 SLICE_SECONDS = 1.0  # then the reconcilers have their turn
 BUSY = timedelta(minutes=2)  # longer than any one act
 UNDO = timedelta(minutes=10)
 KEPT = timedelta(days=7)
+SELECTED = timedelta(days=1)  # how long a selection waits for its act
 WORKER = "bulk_job"
 
 Arguments = Mapping[str, Any]
@@ -79,6 +83,17 @@ def find(name: str) -> Act | None:
 # ---------------------------------------------------------------- by the person
 
 
+def select(actor: Actor, items: Mapping[str, Arguments]) -> BulkSelection:
+    """Keep what the person selected, at most ``MOST`` objects, until an act is done to them or a day has passed."""
+    kept = dict(islice(items.items(), MOST))
+    return BulkSelection.objects.create(person=_account(actor), items=kept, created=timezone.now())
+
+
+def selected(actor: Actor, pk: UUID) -> BulkSelection | None:
+    """A selection of the actor's own, or None when there is none of that number, or not any more."""
+    return BulkSelection.objects.filter(pk=pk, person__username=actor.user).first()
+
+
 def start(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
     """Begin; when it returns, few are done and many are begun. ``items`` is by name what the act needs of each."""
     now = timezone.now()
@@ -106,12 +121,15 @@ def note(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: An
 
 def _job(actor: Actor, act: Act, items: Mapping[str, Arguments], arguments: Arguments) -> BulkJob:
     origin = {name: getattr(actor, name) for name in ("credential", "address", "user_agent", "request_id")}
-    person = get_user_model().objects.get(username=actor.user)
-    job = BulkJob(person=person, act=act.name, arguments=arguments, origin=origin, created=timezone.now())
+    job = BulkJob(person=_account(actor), act=act.name, arguments=arguments, origin=origin, created=timezone.now())
     job.save()
     rows = (BulkItem(job=job, name=name, given=given) for name, given in items.items())
-    BulkItem.objects.bulk_create(rows)
+    BulkItem.objects.bulk_create(rows, batch_size=ITEMS_AT_ONCE)
     return job
+
+
+def _account(actor: Actor) -> Any:
+    return get_user_model().objects.get(username=actor.user)
 
 
 def end(job: BulkJob) -> None:
@@ -243,5 +261,6 @@ def _close(job: BulkJob) -> None:
 
 
 def forget() -> None:
-    """Results are kept for a week."""
+    """Results are kept for a week, selections for a day."""
+    BulkSelection.objects.filter(created__lt=timezone.now() - SELECTED).delete()
     BulkJob.objects.filter(ended__lt=timezone.now() - KEPT).delete()

@@ -313,6 +313,21 @@ class Pulse(models.Model):
         return f"{self.name} {self.seen:%Y-%m-%d %H:%M:%S}"
 
 
+class BulkSelection(models.Model):
+    """Objects that a person selected for one act: names with what the act needs of each. Forgotten after a day.
+
+    Kept here so that any number can be selected, by a filter too, and no name travels in an address.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    items = models.JSONField(default=dict)
+    created = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{len(self.items)} objects selected by {self.person_id}"
+
+
 class BulkJob(models.Model):
     """An act on many objects that a person asked for, with what his request told of him (console 4.12)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
@@ -15,13 +14,10 @@ from clusters.views import opened
 from clusters.views.opened import Opened, frame, opens_cluster, tab_url
 from ocmconsole.kubeapi import errors
 from registration import departures, issued, lines, services
+from registration.forms import DisconnectForm
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
-
-
-class DisconnectForm(forms.Form):
-    revoke = forms.BooleanField(required=False, label="Also revoke its certificates now")
 
 
 @opens_cluster

@@ -15,13 +15,15 @@ function show(say) {
     head.checked = ticked.length > 0 && ticked.length === every.length;
     head.indeterminate = ticked.length > 0 && ticked.length < every.length;
   }
-  if (selected) selected.textContent = `${ticked.length} selected`;
-  if (say) tell(`${ticked.length} selected`);
+  const matching = document.querySelector("[data-select-matching]");
+  const count = matching?.checked ? Number(matching.dataset.selectMatching).toLocaleString("en") : ticked.length;
+  if (selected) selected.textContent = `${count} selected`;
+  if (say) tell(`${count} selected`);
 }
 
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-select-all]")) for (const box of boxes()) box.checked = event.target.checked;
-  else if (!event.target.matches('tbody input[type="checkbox"][form]')) return;
+  else if (!event.target.matches('[data-select-matching], tbody input[type="checkbox"][form]')) return;
   show(true);
 });
 document.addEventListener("live:refreshed", () => show(false));

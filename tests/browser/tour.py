@@ -110,8 +110,10 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/clusters/add/?name=new-01&labels=env%3Dprod",
         "/clusters/add/token/?name=new-01",
         "/clusters/add/watch/{token}/?name={joining}",
-        "/clusters/_bulk/?act=maintenance&cluster={healthy}&cluster={removing}",
-        "/clusters/_bulk/?act=label&cluster={healthy}",
+        "/clusters/_bulk/{chosen}/maintenance/",
+        "/clusters/_bulk/{chosen}/taint/",
+        "/clusters/_bulk/{chosen}/disconnect/",
+        "/clusters/_bulk/{chosen}/remove/",
         "/clusters/{healthy}/",
         "/clusters/{healthy}/health/",
         "/clusters/{healthy}/identity/",
@@ -151,7 +153,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/sets/",
         "/sets/?view=map",
         "/sets/_new/",
-        "/sets/_move/?cluster={healthy}&cluster={silent}&to=default",
+        "/sets/_move/{chosen}/?to=default",
         "/sets/production/",
         "/sets/default/",
         "/sets/default/_add/",
@@ -272,6 +274,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from clusters import bulk, queries
 from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.models import BulkJob
 from ocmconsole.kubeapi.session import actor_for
@@ -284,7 +287,9 @@ known = {each.status.word.value: each.row.name for each in observed}
 known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
 known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
 known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
-known["ended"] = str(bulk.start(admin, bulk.Act.LABEL, [known["healthy"], known["removing"]], key="tour", value="1").pk)
+known["chosen"] = str(bulkjobs.select(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
+told = {"key": "tour", "value": "1"}
+known["ended"] = str(bulk.start(admin, bulk.LABEL, [known["healthy"], known["removing"]], told).pk)
 # Nobody goes on with this one.
 going = BulkJob.objects.create(person=User.objects.get(username="admin"), act="clusters.label", created=timezone.now())
 for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("late", "waiting")):

@@ -47,7 +47,7 @@ def fleet() -> None:
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "leaving"))
     sets()
     owners()
-    bulk.start(actor_for(User.objects.create_superuser("li")), bulk.Act.LABEL, ["fine", "ill"], key="a", value="c")
+    bulk.start(actor_for(User.objects.create_superuser("li")), bulk.LABEL, ["fine", "ill"], {"key": "a", "value": "c"})
     keep_sets()
     make.sweep()
 

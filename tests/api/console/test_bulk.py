@@ -18,7 +18,6 @@ from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from clusters import bulk
-from clusters.bulk import Act
 from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.bulkjobs import State
@@ -54,7 +53,7 @@ def actor(name: str = "li") -> Actor:
 
 
 def label(names: list[str], **told: str) -> BulkJob:
-    return bulk.start(actor(), Act.LABEL, names, **TOLD, **told)
+    return bulk.start(actor(), bulk.LABEL, names, {**TOLD, **told})
 
 
 def go_on(job: BulkJob, slices: int) -> None:
@@ -212,7 +211,8 @@ class TestHowItRuns:
 
 def register(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     """An act as it is, but for the changes."""
-    present = bulk.ACTS[Act.LABEL]
+    present = bulkjobs.find("clusters.label")
+    assert present is not None
     fields = {name: getattr(present, name) for name in present.__dataclass_fields__}
     monkeypatch.setitem(bulkjobs._acts, present.name, bulkjobs.Act(**{**fields, **changes}))
 
@@ -299,6 +299,6 @@ def test_each_is_authorized_by_itself(fleet: list[str]) -> None:
     raj = User.objects.get(username="raj")
     assign_perm("clusters.view_managedcluster", raj)
     assign_perm("clusters.change_managedcluster", raj, make.stored(fleet[1]))
-    job = bulk.start(actor("raj"), Act.LABEL, fleet[:3], **TOLD)
+    job = bulk.start(actor("raj"), bulk.LABEL, fleet[:3], TOLD)
     assert list(states(job).values()) == [State.REFUSED, State.DONE, State.REFUSED]
     assert "1 of 3 clusters labelled Ended" in text(client.get(f"/bulk/{job.pk}/"))

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters import facets, listing, queries, words
+from clusters import bulk, facets, listing, maintenance, queries, services, words
 from clusters.credentials import Lane
 from clusters.filters import ATTENTION, Filters
 from clusters.kinds import MANAGED_CLUSTER, order_of
@@ -27,7 +27,10 @@ from clusters.models import ManagedCluster, SavedView
 from clusters.queries import Observed
 from clusters.status import Word
 from clustersets.models import ManagedClusterSet
-from ocmconsole.kubeapi.models import writing
+from ocmconsole.kubeapi import bulkjobs
+from ocmconsole.kubeapi.models import BulkItem, BulkSelection, writing
+from ocmconsole.kubeapi.session import actor_for
+from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.actors import signed_in
 from tests.bench import crowd
@@ -283,7 +286,7 @@ class TestSight:
         assert "No cluster has joined yet" in admin.get("/clusters/").content.decode()
 
     def test_a_stranger_is_sent_to_the_door(self) -> None:
-        for path in ("", "_export/csv/", "_bulk/?act=end"):
+        for path in ("", "_export/csv/"):
             assert Client().get(f"/clusters/{path}").status_code == 302
         for path in ("_views/", "_columns/", "_views/1/forget/"):
             assert Client().post(f"/clusters/{path}").status_code == 302
@@ -318,14 +321,14 @@ class TestCost:
         reading = [query["sql"] for query in captured if '"clusters_managedcluster"."wire"' in query["sql"]]
         assert len(reading) <= 1, "those in maintenance, whose notes the sentence tells"
 
-    def test_a_page_tells_of_maintenance_at_no_further_cost(self, admin: Client) -> None:
+    def test_a_page_tells_of_maintenance_at_no_further_cost(self) -> None:
         for number in range(3):
             make.cluster(f"c{number}")
         with CaptureQueriesContext(connection) as captured:
             queries.observe(ManagedCluster.objects.defer("wire"), timezone.now())
         assert len(captured) == 2
-        sent = {"cluster": ["c0", "c1", "c2"], "act": "maintenance", "reason": "kernel", "effect": "NoSelectIfNew"}
-        admin.post("/clusters/_bulk/", sent)
+        for number in range(3):
+            services.start_maintenance(crowd.ROOT, f"c{number}", reason="kernel")
         with CaptureQueriesContext(connection) as captured:
             queries.observe(ManagedCluster.objects.defer("wire"), timezone.now())
         assert len(captured) == 3
@@ -362,7 +365,7 @@ class TestExport:
         admin.post("/clusters/_columns/", {"columns": "1", "claims": "evil"})
         answer = sent(admin.get("/clusters/_export/csv/")).decode()
         cell = next(csv.DictReader(io.StringIO(answer, newline="")))["evil"]
-        assert cell == f"'{evil}"
+        assert cell == "'" + evil.replace("\r", " ")
 
     def test_other_forms_are_not_there(self, admin: Client) -> None:
         assert admin.get("/clusters/_export/xml/").status_code == 404
@@ -420,19 +423,47 @@ class TestKept:
 
 
 class TestMany:
-    """One act on the rows that were ticked."""
+    """One act on the clusters that were selected: ticked, or all that the filter lets through."""
 
-    def ticked(self, *names: str, **more: Any) -> dict[str, Any]:
-        return {"cluster": list(names), **more}
+    def select(self, client: Client, *names: str, act: str, **more: Any) -> str:
+        """The address of the page of the act."""
+        answer = client.post("/clusters/_select/", {"cluster": list(names), "act": act, **more})
+        assert answer.status_code == 302
+        assert not any(name in answer["Location"] for name in names)
+        return str(answer["Location"])
 
     @pytest.mark.usefixtures("fleet")
     def test_the_page_says_what_can_be_done_before_it_is(self, admin: Client) -> None:
         web = names(lambda each: each.row.clusterset == "web")[:3]
-        for act in ("maintenance", "end", "label"):
-            response = admin.get("/clusters/_bulk/", self.ticked(*web, "nobody", act=act))
-            assert [step.name for step in response.context["steps"]] == web
-        assert admin.get("/clusters/_bulk/", self.ticked(*web, act="explode")).status_code == 404
-        assert "No cluster is chosen" in admin.get("/clusters/_bulk/?act=end").content.decode()
+        for act in ("maintenance", "end", "label", "taint", "disconnect", "revoke", "remove"):
+            response = admin.get(self.select(admin, *web, "nobody", act=act))
+            assert {step.name for step in response.context["steps"]} == set(web)
+        assert admin.post("/clusters/_select/", {"cluster": web, "act": "explode"}).status_code == 404
+        assert "No cluster is chosen" in admin.get(self.select(admin, act="end")).content.decode()
+
+    @pytest.mark.usefixtures("fleet")
+    def test_all_that_match_are_selected_on_every_page(self, admin: Client) -> None:
+        matching = names(lambda each: each.row.labels["env"] == "prod")
+        assert len(matching) > listing.PAGE
+        page = admin.get(self.select(admin, act="label", all="1", query="label=env%3Dprod"))
+        assert set(page.context["plan"].possible) | {
+            step.name for step in page.context["plan"].steps if step.obstacle
+        } == set(matching)
+        assert f"{len(matching)} cluster" in page.content.decode()
+
+    @pytest.mark.contract("D16")
+    @pytest.mark.usefixtures("fleet")
+    def test_all_that_match_are_those_that_one_sees(self, owner: Client) -> None:
+        page = owner.get(self.select(owner, act="label", all="1", query=""))
+        assert [step.name for step in page.context["plan"].steps] == names(lambda each: each.row.clusterset == "web")
+
+    def test_a_selection_is_its_persons_and_lasts_a_day(self, admin: Client) -> None:
+        make.cluster("c1")
+        chosen = self.select(admin, "c1", act="end")
+        assert signed_in("eve", is_superuser=True).get(chosen).status_code == 404
+        BulkSelection.objects.update(created=timezone.now() - timedelta(days=2))
+        bulkjobs.forget()
+        assert admin.get(chosen).status_code == 404
 
     @pytest.mark.usefixtures("fleet")
     def test_each_is_decided_for_itself(self, owner: Client) -> None:
@@ -441,10 +472,10 @@ class TestMany:
             names(lambda each: each.row.clusterset == "erp")[0],
         )
         assign_perm("clusters.change_managedcluster", User.objects.get(username="raj"), make.stored(mine))
-        page = owner.get("/clusters/_bulk/", self.ticked(mine, others, hidden, act="label"))
+        chosen = self.select(owner, mine, others, hidden, act="label")
+        page = owner.get(chosen)
         assert {step.name: bool(step.obstacle) for step in page.context["steps"]} == {mine: False, others: True}
-        sent = self.ticked(mine, others, hidden, act="label", key="team", value="shop")
-        done = owner.post("/clusters/_bulk/", sent, follow=True)
+        done = owner.post(chosen, {"key": "team", "value": "shop"}, follow=True)
         assert [(row["name"], row["state"]) for row in done.context["rows"]] == [(mine, "done")]
         assert [make.stored(name).labels.get("team") for name in (mine, others, hidden)] == ["shop", None, None]
 
@@ -452,40 +483,89 @@ class TestMany:
     def test_a_refusal_stops_no_other(self, admin: Client) -> None:
         first, second, third = names(lambda each: each.row.clusterset == "web")[:3]
         make.edit(MANAGED_CLUSTER, second, lambda doc: doc["metadata"]["labels"].update(team="pay"))
-        done = admin.post(
-            "/clusters/_bulk/", self.ticked(first, second, third, act="label", key="team", value="shop"), follow=True
-        )
+        chosen = self.select(admin, first, second, third, act="label")
+        done = admin.post(chosen, {"key": "team", "value": "shop"}, follow=True)
         assert [row["state"] for row in done.context["rows"]] == ["failed", "done", "done"]
         assert [make.stored(name).labels["team"] for name in (first, second, third)] == ["shop", "pay", "shop"]
         assert "2 of 3 clusters labelled" in done.content.decode()
 
     def test_maintenance_begins_and_ends(self, admin: Client) -> None:
         for name in ("c1", "c2"):
-            make.cluster(name)
-        sent = self.ticked("c1", "c2", act="maintenance", reason="kernel", lasts="4", effect="NoSelectIfNew")
-        admin.post("/clusters/_bulk/", sent)
+            make.cluster(name, accepted=True)
+        wanted = {"reason": "kernel", "lasts": "4", "effect": "NoSelectIfNew"}
+        admin.post(self.select(admin, "c1", "c2", act="maintenance"), wanted)
         assert all(make.stored(name).in_maintenance for name in ("c1", "c2"))
-        admin.post("/clusters/_bulk/", self.ticked("c1", act="end"))
+        admin.post(self.select(admin, "c1", act="end"))
         assert [make.stored(name).in_maintenance for name in ("c1", "c2")] == [False, True]
-        assert "Nothing to end" not in admin.get("/clusters/_bulk/", self.ticked("c2", act="end")).content.decode()
-        assert admin.post("/clusters/_bulk/", self.ticked("c1", act="end")).status_code == 400
+        assert admin.post(self.select(admin, "c1", act="end")).status_code == 400
+
+    def test_maintenance_keeps_anothers_reason_and_skips_who_was_never_accepted(self, admin: Client) -> None:
+        for name in ("kept", "free"):
+            make.cluster(name, accepted=True)
+        make.cluster("asks")
+        services.start_maintenance(crowd.ROOT, "kept", reason="disk swap")
+        chosen = self.select(admin, "kept", "free", "asks", act="maintenance")
+        page = admin.get(chosen)
+        assert dict(page.context["plan"].left_out) == {
+            "it is in maintenance already, and keeps its reason and end": 1,
+            "it was never accepted": 1,
+        }
+        services.start_maintenance(crowd.ROOT, "free", reason="meanwhile")
+        raced = bulk.start(
+            actor_for(User.objects.get(username="root")), bulk.MAINTENANCE, ["free"],
+            {"reason": "kernel", "until": "", "effect": "NoSelect"},
+        )  # fmt: skip
+        assert [item.state for item in raced.items.all()] == ["failed"]
+        reasons = [maintenance.notes_of(make.stored(name).doc) for name in ("kept", "free")]
+        assert [notes.reason for notes in reasons if notes] == ["disk swap", "meanwhile"]
 
     def test_a_form_that_is_wrong_is_shown_again(self, admin: Client) -> None:
-        make.cluster("c1")
-        answer = admin.post("/clusters/_bulk/", self.ticked("c1", act="maintenance", reason=" ", effect="NoSelect"))
+        make.cluster("c1", accepted=True)
+        answer = admin.post(self.select(admin, "c1", act="maintenance"), {"reason": " ", "effect": "NoSelect"})
         assert answer.status_code == 400
         assert "Say what it is for" in answer.content.decode()
 
-    def test_many_are_counted_by_hand(self, admin: Client) -> None:
-        crowd.fill(25)
-        every_name = names(lambda _: True)
-        sent = self.ticked(*every_name, act="label", key="team", value="shop")
-        refused = admin.post("/clusters/_bulk/", sent)
-        assert refused.status_code == 400
-        assert "Type that number" in refused.content.decode()
-        assert admin.post("/clusters/_bulk/", sent | {"typed": "25"}).status_code == 302
+    def test_taints_are_added_to_many(self, admin: Client) -> None:
+        for name in ("c1", "c2"):
+            make.cluster(name)
+        admin.post(self.select(admin, "c1", "c2", act="taint"), {"key": "gpu", "effect": "NoSelect"})
+        assert all(
+            "gpu" in [taint["key"] for taint in make.stored(name).doc["spec"]["taints"]] for name in ("c1", "c2")
+        )
+
+    def test_removing_is_counted_by_hand_however_few(self, admin: Client) -> None:
+        for name in ("c1", "c2", "c3"):
+            make.cluster(name, accepted=True)
         make.settle()
-        assert all(make.stored(name).labels["team"] == "shop" for name in every_name)
+        chosen = self.select(admin, "c1", "c2", act="remove")
+        assert admin.post(chosen).status_code == 400
+        assert admin.post(chosen, {"typed": "2"}).status_code == 302
+        make.settle()
+        assert set(ManagedCluster.objects.filter(deleted_at=None).values_list("name", flat=True)) == {"c3"}
+
+    def test_many_are_disconnected_and_their_certificates_revoked(self, admin: Client) -> None:
+        now = timezone.now()
+        for number, name in enumerate(("c1", "c2")):
+            make.cluster(name, accepted=True)
+            make.certificate(name, f"{number}" * 64, begins=now, ends=now + timedelta(days=9))
+        make.settle()
+        admin.post(self.select(admin, "c1", act="disconnect"), {})
+        assert [make.stored(name).hub_accepts_client for name in ("c1", "c2")] == [False, True]
+        assert not IssuedCertificate.objects.exclude(revoked_at=None).exists()
+        admin.post(self.select(admin, "c2", act="revoke"), {"typed": "1"})
+        assert [row.cluster for row in IssuedCertificate.objects.exclude(revoked_at=None)] == ["c2"]
+
+    def test_many_are_counted_by_hand(self, admin: Client) -> None:
+        crowd.fill(1_200)
+        chosen = self.select(admin, act="label", all="1", query="")
+        sent = {"key": "team", "value": "shop"}
+        refused = admin.post(chosen, sent | {"typed": "1199"})
+        assert refused.status_code == 400
+        assert "It concerns 1200 clusters. Type that number." in refused.content.decode()
+        job = admin.post(chosen, sent | {"typed": "1200"})
+        assert job.status_code == 302
+        assert BulkItem.objects.count() == 1_200
+        assert admin.get(job["Location"]).context["more"] == 1_000
 
 
 def test_facets_lift_only_their_own_filter() -> None:

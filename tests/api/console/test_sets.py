@@ -158,6 +158,13 @@ def undo(client: Client, done: Any) -> Any:
     return client.post(f"{done.request['PATH_INFO']}undo/", follow=True)
 
 
+def select(client: Client, *names: str) -> str:
+    """The address of the page that moves them."""
+    answer = client.post("/clusters/_select/", {"cluster": list(names), "act": "move"})
+    assert answer.status_code == 302
+    return str(answer["Location"])
+
+
 class TestMove:
     @pytest.mark.contract("A6")
     def test_effects_are_named_on_both_sides(self, admin: Client) -> None:
@@ -209,20 +216,22 @@ class TestMove:
     def test_many_move_each_by_itself(self) -> None:
         client = owner("web", "db")
         grant(person("raj"), rule("patch", "managedclusters", groups=GROUP, names="web-1"))
-        plan = client.get("/sets/_move/?to=db&cluster=web-1&cluster=web-2&cluster=lost").context["plan"]
+        chosen = select(client, "web-1", "web-2", "lost")
+        plan = client.get(f"{chosen}?to=db").context["plan"]
         assert {step.cluster: step.is_possible for step in plan.steps} == {"web-1": True, "web-2": False}
-        done = client.post("/sets/_move/", {"to": "db", "seen": "web-1=web,web-2=web"}, follow=True)
-        assert {row["name"]: row["state"] for row in done.context["rows"]} == {"web-1": "done", "web-2": "refused"}
+        client.post(chosen, {"to": "db"})
         assert (where("web-1"), where("web-2")) == ("db", "web")
 
     def test_more_than_twenty_ask_for_their_number(self, admin: Client) -> None:
         names = [f"many-{number}" for number in range(21)]
         for name in names:
             make.cluster(name, labels={CLUSTERSET_LABEL: "web"})
-        form = {"to": "db", "seen": ",".join(f"{name}=web" for name in names)}
-        assert admin.post("/sets/_move/", form | {"typed": "20"}).status_code == 400
+        chosen = select(admin, *names)
+        assert admin.post(chosen, {"to": "db", "typed": "21"}).status_code == 400, "nobody has seen what it does"
+        assert admin.get(f"{chosen}?to=db").status_code == 200
+        assert admin.post(chosen, {"to": "db", "typed": "20"}).status_code == 400
         assert where(names[0]) == "web"
-        assert admin.post("/sets/_move/", form | {"typed": "21"}).status_code == 302
+        assert admin.post(chosen, {"to": "db", "typed": "21"}).status_code == 302
         make.settle()
         assert {where(name) for name in names} == {"db"}
 
@@ -236,7 +245,7 @@ class TestMove:
 
     @pytest.mark.parametrize("seen", ["", ",,,", "a/b=web,c=web", "=web,c=web", "a" * 300 + "=web", "a\0=web"])
     def test_a_damaged_page_moves_nothing(self, admin: Client, seen: str) -> None:
-        assert admin.post("/sets/_move/", {"to": "db", "seen": seen}).status_code == 400
+        assert admin.post("/clusters/web-1/set/", {"to": "db", "seen": seen}).status_code == 400
 
     def test_nothing_is_undone_while_one_is_under_way(self, admin: Client) -> None:
         done = admin.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}, follow=True)
