@@ -42,8 +42,8 @@ CPU_DEBT = 0.5  # seconds of CPU time, at most, that it has to wait for after on
 NOTED_DELAY = 1.0  # seconds; a shorter wait is not recorded
 CROWD = 10  # times the limits for an address, and for a token that was minted for so many clusters or more
 SECONDS_OF_STRANGERS = 20  # how many seconds' worth of failures an address may send at once
-MOST_CREDENTIALS = 65_536  # about 30 MB if all are used; the one that was not used for longest is forgotten
-MOST_ADDRESSES = 16_384
+MOST_CREDENTIALS = 65_536  # of 700 bytes each; the one that was not used for longest is forgotten
+MOST_ADDRESSES = 16_384  # of 500 bytes each
 IPV6_SITE = 64  # bits: a host that has one IPv6 address has all of its /64
 LONGEST_WAIT = 60  # seconds, of Retry-After
 WATCH_WAIT = 5  # seconds, of Retry-After where watches have to end first
@@ -173,28 +173,29 @@ class Callers:
         reads, writes = asyncio.Semaphore(self.share), asyncio.Semaphore(self.share)
         return Account(name, address, Bucket(burst, now), cpu, reads, writes, times)
 
-    def check(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> None:
-        """Before anything is read. Raises HeldBackError."""
+    def check(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> bool:
+        """Before anything is read; returns whether the request was counted for its address. Raises HeldBackError."""
         if account.is_exempt:
-            return
+            return False
         if not account.name:
-            self._check_stranger(account, digest, now, has_certificate=has_certificate)
-            return
+            return self._check_stranger(account, digest, now, has_certificate=has_certificate)
         rate = settings.OCMCONSOLE_LIMIT_REQUESTS * account.times
         most = settings.OCMCONSOLE_LIMIT_IN_FLIGHT * account.times
         if most and account.in_flight >= most:
             raise HeldBackError(IN_FLIGHT, f"{account.name} has {most} requests in flight", 1)
         if rate and (wait := account.take(rate, settings.OCMCONSOLE_LIMIT_BURST * account.times, now)):
             raise HeldBackError(REQUESTS, f"{account.name} sent more than {rate} requests a second", wait)
+        return False
 
-    def _check_stranger(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> None:
+    def _check_stranger(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> bool:
         """A new certificate may be a good one behind the address of a bad neighbour, so it is tried."""
         rate = settings.OCMCONSOLE_LIMIT_STRANGERS
         if not rate or (has_certificate and digest not in self._failed):
-            return
+            return False
         if wait := account.take(rate, _strangers_burst(), now):
             text = f"{account.address} sent more than {rate} requests a second without a valid credential"
             raise HeldBackError(STRANGERS, text, wait)
+        return True
 
     def settle(
         self, account: Account, digest: bytes | None, actor: Actor | None, spent: float, now: float, *, is_refused: bool
@@ -205,7 +206,6 @@ class Callers:
         """
         if actor is not None and not actor.is_anonymous and digest is not None:
             if not account.name:
-                account.requests.level += 1  # its first request: it was counted for the address
                 account = self._learned(digest, actor, now)
             account.is_exempt = actor.is_master
             account.spend(spent)
@@ -224,6 +224,8 @@ class Callers:
 
     def _learned(self, digest: bytes, actor: Actor, now: float) -> Account:
         self._failed.pop(digest, None)
+        if (known := self._known.get(digest)) is not None:  # by another first request that came at the same time
+            return known
         key = (actor.user, site_of(actor.address) if actor.credential.startswith(SHARED) else "")
         if (found := self._named.get(key)) is None:
             times = min(actor.bearers, CROWD)
@@ -253,6 +255,7 @@ class Visit:
     digest: bytes | None
     address: str
     is_inside: bool = False
+    is_counted: bool = False
 
     @classmethod
     def of(cls, callers: Callers, environ: dict[str, Any]) -> Visit:
@@ -264,7 +267,7 @@ class Visit:
 
     def enter(self, *, has_certificate: bool) -> None:
         """Count the request as in flight, until ``leave``. Raises HeldBackError."""
-        self.callers.check(self.account, self.digest, monotonic(), has_certificate=has_certificate)
+        self.is_counted = self.callers.check(self.account, self.digest, monotonic(), has_certificate=has_certificate)
         self.account.in_flight += 1
         self.is_inside = True
 
@@ -284,6 +287,8 @@ class Visit:
 
     def settle(self, actor: Actor | None, spent: float, *, is_refused: bool) -> None:
         found = self.callers.settle(self.account, self.digest, actor, spent, monotonic(), is_refused=is_refused)
+        if found is not self.account and self.is_counted:  # a good credential, seen for the first time
+            self.account.requests.level += 1
         self.payer = found
 
     @contextmanager

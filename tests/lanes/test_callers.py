@@ -10,8 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ocmconsole.kubeapi import callers
+from ocmconsole.kubeapi.actor import Actor
 from tests.lanes.conftest import Serve
 from tests.lanes.listening import Site
 from tests.lanes.site import Feed, feeds
@@ -195,3 +198,72 @@ def _eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
     return condition()
+
+
+# ---------------------------------------------------------------- the table
+
+
+def visited(table: callers.Callers, token: str, actor: Actor | None, address: str = "10.0.0.1") -> callers.Visit:
+    environ = {"REMOTE_ADDR": address, "ocmconsole.peer_certificate": None, "HTTP_AUTHORIZATION": f"Bearer {token}"}
+    visit = callers.Visit.of(table, environ)
+    visit.enter(has_certificate=False)
+    visit.settle(actor, 0.001, is_refused=actor is None)
+    visit.leave()
+    return visit
+
+
+def test_two_certificates_of_one_user_are_one_identity() -> None:
+    table = callers.Callers(2)
+    actor = Actor("eve", credential="cert:1")
+    assert visited(table, "one", actor).payer is visited(table, "two", actor).payer
+
+
+def test_the_bearers_of_a_shared_token_count_for_each_address() -> None:
+    table = callers.Callers(2)
+    places = ("10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "::ffff:10.0.0.1")
+    accounts = [
+        visited(table, "t", Actor("system:bootstrap:t", credential="bootstrap:t", address=place), place).payer
+        for place in places
+    ]
+    assert accounts[0] is not accounts[1]
+    assert accounts[2] is accounts[3]  # one /64
+    assert accounts[4] is accounts[0]
+
+
+def test_a_token_for_many_clusters_has_ten_times_the_limits_and_no_more() -> None:
+    table = callers.Callers(2)
+    for bearers, times in ((1, 1), (5, 5), (1_000, callers.CROWD)):
+        actor = Actor(f"system:bootstrap:{bearers}", credential=f"bootstrap:{bearers}", bearers=bearers)
+        assert visited(table, str(bearers), actor).payer.times == times
+
+
+def test_the_tables_are_bounded(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.OCMCONSOLE_LIMIT_STRANGERS = 0
+    monkeypatch.setattr(callers, "MOST_CREDENTIALS", 50)
+    monkeypatch.setattr(callers, "MOST_ADDRESSES", 40)
+    table = callers.Callers(2)
+    for number in range(200):
+        visited(table, f"good{number}", Actor(f"user{number % 120}", credential="cert:x"), f"10.0.0.{number}")
+        visited(table, f"bad{number}", None, f"10.0.1.{number}")
+    sizes = [len(each) for each in (table._known, table._named, table._holders, table._failed, table._addresses)]
+    assert sizes == [50, 50, 50, 40, 40]
+
+
+def test_first_requests_at_the_same_time_are_learned_once() -> None:
+    table = callers.Callers(2)
+    environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": b"cert"}
+    visits = [callers.Visit.of(table, environ) for _ in range(3)]
+    for visit in visits:
+        visit.settle(Actor("eve", credential="cert:1"), 0.0, is_refused=False)
+    assert len({id(visit.payer) for visit in visits}) == 1
+    assert list(table._holders.values()) == [1]
+
+
+@given(st.lists(st.floats(0, 5), max_size=60))
+def test_in_any_time_no_more_passes_than_the_burst_and_what_was_refilled(pauses: list[float]) -> None:
+    account = callers.Callers(2)._account("eve", "", 1, 10.0, 0.0)
+    now, passed = 0.0, 0
+    for pause in pauses:
+        now += pause
+        passed += account.take(2.0, 10.0, now) == 0
+    assert passed <= 10 + 2 * now + 1e-6
