@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from clusters import maintenance, queries, rights, services, taints
 from clusters.filters import Filters
-from clusters.forms import LabelForm, MaintenanceForm, TaintForm
+from clusters.forms import LabelForm, MaintenanceForm, RemoveManyForm, TaintForm
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.listing import Listing
 from ocmconsole.kubeapi import bulkjobs
@@ -229,8 +229,9 @@ def _add_taint(actor: Actor, name: str, told: Arguments) -> str:
     return ""
 
 
-def _remove(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
-    return "" if services.remove_cluster(actor, name) else "its removal has begun; its page says what it waits for"
+def _remove(actor: Actor, name: str, told: Arguments) -> str:
+    is_gone = services.remove_cluster(actor, name, revoke=told["revoke"])
+    return "" if is_gone else "its removal has begun; its page says what it waits for"
 
 
 MAINTENANCE = register(
@@ -270,7 +271,8 @@ REMOVE = register(
     Act(
         "remove", "Remove", "removed", "trash-2",
         perform=_remove, allowed=rights.deletable, lacking="takes clusters.delete_managedcluster",
-        right=("delete", rights.RESOURCE), is_final=True,
+        right=("delete", rights.RESOURCE), is_final=True, form=RemoveManyForm,
+        arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},
         commands=lambda _, names, __: [f"kubectl delete managedclusters {' '.join(names)}"],
         effects=(
             "The agents lose their rights, and the add-ons and works of the clusters are deleted on the hub.",

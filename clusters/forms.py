@@ -151,6 +151,17 @@ class RemoveForm(TypedNameForm):
     revoke = forms.BooleanField(required=False, initial=True, label="Also revoke its certificates now")
 
 
+class RemoveManyForm(forms.Form):
+    """D19: whether certificates are revoked too is asked, ticked."""
+
+    revoke = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Also revoke their certificates now",
+        help_text="Takes clusters.accept_managedcluster on each. Unticked, the same keys let the clusters come back.",
+    )
+
+
 class AbandonForm(TypedNameForm):
     reason = forms.CharField(
         max_length=500,

@@ -310,7 +310,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
-    asked = deepcopy(new) if decision.fields is not None else new
+    asked = orjson.loads(orjson.dumps(new))  # before the rules add to it: rights limited to some fields are about this
     admission.default(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)
@@ -330,7 +330,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
         place = Key(key.namespace, "") if verb == "create" else key
         found = _required(present, options.asked or attributes(kind, verb, place, subresource, options.version))
         admission.check(present, kind, old, new, subresource)
-        _within(present, kind, key, verb, subresource, found, old, new)
+        _within(present, kind, key, verb, subresource, found, old, asked)
 
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again)
 

@@ -182,6 +182,10 @@ async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
             stream.is_over = True
         if cut is not None or not entries:
             return
+        # Lines wait for a slow client: whoever has lost the right or the credential meanwhile is sent no more of them.
+        if not await changes.in_thread(stream.may_go_on):
+            stream.is_over = True
+            return
         for entry in entries:
             if line := _event(stream, entry):
                 yield line

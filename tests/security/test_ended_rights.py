@@ -120,6 +120,19 @@ def test_a_rule_that_asks_for_a_right_asks_again_too() -> None:
     assert not ManagedCluster.objects.get(name="c1").doc["spec"].get("hubAcceptsClient")
 
 
+def test_a_right_limited_to_some_fields_goes_on_when_others_rights_change_meanwhile() -> None:
+    """The second look, too, compares what was asked, not what the hub's rules have added to it."""
+    User.objects.create_user("ana")
+    permissions.grant(ROOT, "clusters.accept_managedcluster", to=User.objects.get(username="ana"))
+    other = grant(person("somebody"), rule("get", "configmaps"))
+    ana = session.actor_for(User.objects.get(username="ana"), as_of=changes.rights())
+    with once_read("clusters_managedcluster", unbound(other)):
+        services.accept_cluster(ana, "c1")
+    doc = ManagedCluster.objects.get(name="c1").doc
+    assert doc["spec"]["hubAcceptsClient"]
+    assert doc["metadata"]["finalizers"]
+
+
 def test_a_right_that_stays_lets_the_write_through_although_others_rights_change() -> None:
     grant(person("ana"), rule("patch", "configmaps"))
     other = grant(person("li"), rule("patch", "configmaps"))

@@ -89,7 +89,7 @@ def test_an_agents_odd_times_break_no_request_no_reconciler_and_no_page(when: st
         make.cluster(name, accepted=True)
     make.settle()
     agent = agent_of("c1")
-    codes = {200} if when in EDGE_TIMES else {422}
+    codes = {200} if when in EDGE_TIMES else {400}  # a value that cannot be read into a built-in kind
     lease = agent.get(LEASE).doc
     lease["spec"]["renewTime"] = when
     assert agent.send("PUT", LEASE, lease).code in codes
