@@ -54,11 +54,24 @@ def require_honoured(certificate: Certificate, issuer: str, address: str) -> Non
     if found is not None:
         if found[0] is not None:
             raise errors.Unauthorized
+    elif _is_altered_copy(certificate):
+        log.warning("an altered copy of a certificate in the register is refused: %s", _shown(certificate))
+        raise errors.Unauthorized
     elif issuer == "hub" and settings.OCMCONSOLE_UNKNOWN_CERTIFICATES != "accept":
         _report(certificate, address)
         raise errors.Unauthorized
     elif (issuer == "hub" or identity.clusters_named(certificate)) and not _record(certificate):
         raise errors.Unauthorized
+
+
+def _is_altered_copy(certificate: Certificate) -> bool:
+    """Whether the register has this certificate with another signature.
+
+    Of an ECDSA signature anybody can make a second one that is valid too, so the holder of a certificate, a revoked one
+    also, can change its fingerprint. What is signed stays the same: the serial, the key and the name.
+    """
+    same = {name: getattr(certificate, name) for name in ("common_name", "serial", "key_fingerprint")}
+    return IssuedCertificate.objects.filter(**same).exists()
 
 
 # ---------------------------------------------------------------- recorded at first use

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
@@ -22,7 +24,7 @@ from registration.models import IssuedCertificate, KeyLine, UnknownCertificate
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT, grant, person, rule
-from tests.security.callers import CLUSTERS, Caller, forged, holder
+from tests.security.callers import CLUSTERS, Caller, forged, holder, known
 
 pytestmark = pytest.mark.usefixtures("fresh_hub")
 LIST = rule("list", "managedclusters", groups="cluster.open-cluster-management.io")
@@ -59,6 +61,36 @@ def test_a_certificate_of_our_own_ca_that_the_hub_did_not_issue_is_refused_and_k
     told = AuditEvent.objects.get(act="certificate:unknown")
     assert (told.user, told.outcome, told.address) == (found.common_name, "denied", "203.0.113.9")
     assert found.serial in told.reason
+
+
+P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+
+
+def altered(der: bytes) -> bytes:
+    """The same certificate with the other valid form of its ECDSA signature, which needs no key to make."""
+    signature = x509.load_der_x509_certificate(der).signature
+    r, s = decode_dss_signature(signature)
+    other = encode_dss_signature(r, P256_ORDER - s)
+    body = der[4:]  # SEQUENCE with a length of two bytes
+    body = body[: -len(signature) - 3] + b"\x03" + bytes([len(other) + 1]) + b"\0" + other
+    return b"\x30\x82" + len(body).to_bytes(2) + body
+
+
+@pytest.mark.contract("D26")
+@pytest.mark.parametrize("way", ["refuse", "accept"])
+def test_an_altered_copy_of_a_certificate_opens_nothing_and_is_no_incident(way: str, settings: Any) -> None:
+    settings.OCMCONSOLE_UNKNOWN_CERTIFICATES = way
+    person("ana")
+    grant(person("ana"), LIST)
+    der = known(forged("ana"))
+    copy = altered(der)
+    assert ca.parse_certificate(copy).fingerprint != ca.parse_certificate(der).fingerprint
+    assert shows(der).get(CLUSTERS).code == 200
+    assert shows(copy).get(CLUSTERS).code == 401
+    services.revoke_certificate(ROOT, ca.parse_certificate(der).fingerprint, reason="lost")
+    assert {shows(each).get(CLUSTERS).code for each in (der, copy)} == {401}
+    assert not UnknownCertificate.objects.exists()
+    assert IssuedCertificate.objects.filter(common_name="ana").count() == 1
 
 
 @pytest.mark.contract("D26")
