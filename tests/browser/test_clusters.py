@@ -28,7 +28,7 @@ def test_the_list_is_narrowed_ordered_and_kept_by_keyboard_alone(console: Consol
     console.sign_in()
     console.open("/clusters/")
     page = console.page
-    search = page.get_by_label("Name starts with")
+    search = page.get_by_label("Name contains")
     console.tab_to(search)
     page.keyboard.type("list-")
     page.keyboard.press("Enter")
@@ -58,16 +58,18 @@ def test_ticked_clusters_get_a_label(console: Console, fleet: Fleet) -> None:
     expect(page.locator("#bulk")).to_be_hidden()
     page.get_by_label("Select all on this page").check()
     expect(page.locator("#bulk")).to_contain_text("2 selected")
-    page.get_by_role("button", name="Add a label…").click()
+    page.get_by_label("What to do with the selected clusters").select_option("Add a label")
+    page.get_by_role("button", name="Preview…").click()
     expect(page.get_by_role("heading", name="Add a label: 2 clusters")).to_be_visible()
     page.get_by_label("Key").fill("wing")
     page.get_by_label("Value").fill("north")
-    page.get_by_role("button", name="Add a label to 2 clusters").click()
+    page.get_by_role("button", name="Add a label: 2 clusters").click()
     expect(page.get_by_role("heading", name="2 clusters labelled")).to_be_visible()
     assert fleet.cluster("list-a1")["metadata"]["labels"]["wing"] == "north"
 
 
-def test_without_scripts_the_list_does_the_same(scriptless: Console) -> None:
+def test_without_scripts_the_list_does_the_same(scriptless: Console, fleet: Fleet) -> None:
+    fleet.patch("list-a1", {"spec": {"hubAcceptsClient": True}})  # only what was let in goes into maintenance
     scriptless.sign_in()
     scriptless.open("/clusters/?q=list-")
     page = scriptless.page
@@ -78,9 +80,10 @@ def test_without_scripts_the_list_does_the_same(scriptless: Console) -> None:
     assert shown(scriptless) == ["list-b1"]
     page.get_by_role("link", name="Clear the filter Label: team=b").click()
     page.get_by_label("Select list-a1").check()
-    page.locator("#bulk").get_by_role("button", name="Maintenance…", exact=True).click()
+    page.get_by_label("What to do with the selected clusters").select_option("Start maintenance")
+    page.get_by_role("button", name="Preview…").click()
     page.get_by_label("Reason").fill("wiring")
-    page.get_by_role("button", name="Start maintenance of 1 cluster").click()
+    page.get_by_role("button", name="Start maintenance: 1 cluster").click()
     expect(page.get_by_role("heading", name="list-a1 in maintenance")).to_be_visible()
     page.goto(f"{scriptless.url}/clusters/?taint=ocmconsole.io/maintenance&q=list-")
     assert shown(scriptless) == ["list-a1"]

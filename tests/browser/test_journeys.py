@@ -61,7 +61,7 @@ class TestList:
         fleet.accept(fleet.ask("narrow-2"))
         console.sign_in()
         console.open("/clusters/")
-        console.page.get_by_label("Name starts with").fill("narrow-")
+        console.page.get_by_label("Name contains").fill("narrow-")
         console.page.get_by_role("button", name="Filter").click()
         rows = console.page.locator("#clusters tbody tr")
         expect(rows).to_have_count(2)

@@ -100,7 +100,7 @@ class TestPalette:
         page.get_by_label("Search everything").fill("shell-b")
         page.keyboard.press("Enter")
         expect(page.get_by_text(re.compile("results for “shell-b”"))).to_be_visible()
-        page.get_by_role("link", name="shell-b", exact=True).click()
+        page.get_by_role("link", name="shell-b cluster", exact=True).click()
         expect(page.get_by_role("heading", name="shell-b", level=1)).to_be_visible()
 
 
@@ -154,7 +154,8 @@ class TestWays:
         expect(page.get_by_role("heading", name="Activity", level=1)).to_be_visible()
         page.get_by_role("link", name="Search", exact=True).click()
         page.get_by_role("dialog", name="Search everything").get_by_role("combobox").fill("shell-a")
-        expect(page.get_by_role("group", name="Clusters").get_by_role("option")).to_have_text(["shell-a"])
+        found = page.get_by_role("group", name="Exactly this name").get_by_role("option")
+        expect(found).to_have_text([re.compile(r"^shell-a\s*cluster$")])
 
     def test_the_theme_is_switched_and_stays(self, signed_in: Console) -> None:
         signed_in.open("/help/")
@@ -172,7 +173,7 @@ class TestWays:
         page, keyboard = console.page, console.page.keyboard
         console.open("/clusters/")
         keyboard.press("/")
-        expect(page.get_by_label("Name starts with")).not_to_be_focused()
+        expect(page.get_by_label("Name contains")).not_to_be_focused()
         for choice in ("On", "Off"):
             console.open("/preferences/")
             shortcuts = page.get_by_role("radiogroup", name="Single-key shortcuts").or_(
@@ -184,9 +185,9 @@ class TestWays:
             if choice == "On":
                 console.open("/clusters/")
                 keyboard.press("/")
-                expect(page.get_by_label("Name starts with")).to_be_focused()
+                expect(page.get_by_label("Name contains")).to_be_focused()
                 keyboard.type("/")
-                expect(page.get_by_label("Name starts with")).to_have_value("/")
+                expect(page.get_by_label("Name contains")).to_have_value("/")
 
 
 def test_what_the_bell_says_is_put_away_and_taken_back(console: Console, fleet: Fleet) -> None:

@@ -18,6 +18,7 @@ from django.core.management.base import CommandError
 
 from ocmconsole.kubeapi import outages
 from registration import ca, foundation, kubeconfigs
+from registration.models import IssuedCertificate
 from tests import hub as hubs
 
 pytestmark = pytest.mark.django_db
@@ -94,8 +95,10 @@ def test_damage_inside_a_database_is_told_with_the_way_back(tmp_path: Path) -> N
 def test_a_kubeconfig_of_another_time_is_made_anew_at_the_start(home: Path, days: int, kept: bool) -> None:
     """As a clock leaves it that was ahead by more than a year, and a hub that nobody has started for a year."""
     authority = ca.ensure(home, foundation.serving_names())
+    foundation._ensure_admin(home)  # a certificate from before its account would not speak for it (D24)
     then = datetime.now(UTC) + timedelta(days=days)
     certificate, key = authority.issue_client("admin", ("system:masters",), foundation.ADMIN_LIFETIME, then)
+    IssuedCertificate.of(ca.parse_certificate(certificate)).save()  # a hub knows what it has issued (D26)
     pair = {"client-certificate-data": certificate, "client-key-data": key}
     credential = {name: base64.b64encode(value).decode() for name, value in pair.items()}
     path = home / "admin.kubeconfig"

@@ -94,7 +94,7 @@ def test_only_visible_clusters_are_counted(fleet: None) -> None:
 
 
 def test_who_sees_no_cluster_is_told_so(fleet: None) -> None:
-    assert "You can see no cluster" in signed_in("mallory").get("/claims/").content.decode()
+    assert "You can see 0 of the hub" in signed_in("mallory").get("/claims/").content.decode()
 
 
 @pytest.mark.parametrize("query", ["claim=nobody-says", "label=1", 'label=a"b', "claim=", "label=%25s"])
