@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
@@ -333,9 +335,12 @@ def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Litera
 def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
     """D9: the certificate that a request brought, whoever signed it.
 
+    D26: one of the hub's own CA only where it may have been signed for the hub (``_is_forged``).
     D19: one whose line of keys has ended since the approval is revoked from its beginning.
     """
     if old is None or new is None or certificate_pem(old) == certificate_pem(new):
+        return []
+    if _is_forged(actor, new):
         return []
     cluster, of_lines = cluster_of(new), lines.of_request(new)
     certificate = ca.parse_certificate(certificate_pem(new))
@@ -346,6 +351,17 @@ def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) ->
     if actor.is_controller and get_user_model().objects.filter(username=issued.common_name).exists():
         return list(register.ended_for_account(actor, issued))  # an account was made while it was signed (D24)
     return [issued, *joined]
+
+
+def _is_forged(actor: Actor, doc: Doc) -> bool:
+    """D26: a certificate of the hub's CA that neither the hub nor the external signer in its place has signed.
+
+    With the register's entry it would be honoured, whoever has the CA's key; without it is refused, and an incident.
+    """
+    is_ours = doc["spec"]["signerName"] == identity.SIGNER
+    if actor.is_controller or (is_ours and settings.OCMCONSOLE_CSR_SIGNER == "external"):
+        return False
+    return ca.is_of(certificate_pem(doc), (Path(settings.OCMCONSOLE_HOME) / "ca.crt").read_bytes())
 
 
 # ---------------------------------------------------------------- D15

@@ -28,7 +28,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ocmconsole.corekinds import home as files
 from ocmconsole.kubeapi.actor import OWN_PREFIX
 from registration import certificates
-from registration.certificates import Certificate, Request, Roots, parse_certificate, parse_request, trusted_client
+from registration.certificates import (
+    Certificate,
+    Request,
+    Roots,
+    is_of,
+    parse_certificate,
+    parse_request,
+    trusted_client,
+)
 
 __all__ = [
     "Authority",
@@ -37,6 +45,7 @@ __all__ = [
     "Request",
     "Roots",
     "ensure",
+    "is_of",
     "load",
     "parse_certificate",
     "parse_request",

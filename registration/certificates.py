@@ -233,6 +233,14 @@ def trusted_client(
     raise ValueError("the certificate is not signed by a CA that the hub trusts")
 
 
+def is_of(pem: bytes, authority: bytes) -> bool:
+    """Whether the CA, which is the first certificate of a PEM text, has signed the first certificate of another.
+
+    Raises ValueError.
+    """
+    return is_issued_by(_load_certificate(pem), _load_certificate(authority))
+
+
 def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime) -> None:
     """What RFC 5280 says of a path, by OpenSSL. An intermediate is an anchor by itself. Raises ValueError."""
     store = crypto.X509Store()

@@ -25,7 +25,6 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import accounts, audit, authz, errors, verbs
 from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.kinds import Key
 from registration import identity, lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, UnknownCertificate
@@ -78,24 +77,42 @@ def _is_altered_copy(certificate: Certificate) -> bool:
 
 
 def _record(certificate: Certificate) -> bool:
-    """Put an unknown certificate that is to be honoured into the register. False when its line of keys has ended."""
+    """Put an unknown certificate that is to be honoured into the register.
+
+    False when its line of keys has ended, or when it is in the register meanwhile and revoked. A refusal takes no
+    counter; what is recorded is decided once more under its lock, where no line ends and no other request records it.
+    """
     clusters = identity.clusters_named(certificate)
-    if any(not lines.takes(cluster, certificate) for cluster in clusters):
-        log.warning("a certificate of a line of keys that has ended is refused: %s", _shown(certificate))
-        return False
+    is_honoured = _may_join(clusters, certificate)
 
     def record() -> Iterator[Model]:
+        nonlocal is_honoured
+        known = IssuedCertificate.objects.filter(pk=certificate.fingerprint).first()
+        is_honoured = known.revoked_at is None if known is not None else _may_join(clusters, certificate)
+        if known is not None or not is_honoured:
+            return
+        kind, name = (MANAGED_CLUSTER, clusters[0]) if clusters else (CSR, "")
+        place = {"resource": kind.resource, "namespace": "", "name": name}
+        yield audit.allowed(
+            batch.actor, "certificate:record", verb="update", reason=_shown(certificate), diff=[], **place
+        )
         agent = identity.agent_name(certificate.common_name)
         cluster = agent.cluster if agent is not None and clusters == (agent.cluster,) else ""
         yield IssuedCertificate.of(certificate, cluster=cluster)
-        for name in clusters:
-            yield from lines.joined(CONTROLLER, name, certificate)
+        for each in clusters:
+            yield from lines.joined(CONTROLLER, each, certificate)
 
-    with verbs.batch(CONTROLLER) as batch:
-        kind, name = (MANAGED_CLUSTER, clusters[0]) if clusters else (CSR, "")
-        batch.note(kind, Key("", name), "certificate:record", _shown(certificate))
-        batch.records.append(record)
-    return True
+    if is_honoured:
+        with verbs.batch(CONTROLLER) as batch:
+            batch.records.append(record)
+    return is_honoured
+
+
+def _may_join(clusters: tuple[str, ...], certificate: Certificate) -> bool:
+    if all(lines.takes(cluster, certificate) for cluster in clusters):
+        return True
+    log.warning("a certificate of a line of keys that has ended is refused: %s", _shown(certificate))
+    return False
 
 
 # ---------------------------------------------------------------- names of accounts

@@ -35,6 +35,12 @@ def when_named(act: Named) -> Named:
     return act
 
 
+def save_named(actor: Actor, username: str) -> None:
+    """Save the rows of ``when_named``, in the caller's transaction (``verbs.changing_rights``)."""
+    for row in [row for act in _named for row in act(actor, username)]:
+        row.save()
+
+
 def save_user(
     actor: Actor, user: User, *, groups: Iterable[Group] | None = None, rights: Iterable[Permission] | None = None
 ) -> None:
@@ -172,8 +178,7 @@ def _save(
         if changed:
             holder.save()
         if isinstance(holder, User) and any(entry["path"] == "username" for entry in changed):
-            for row in [row for act in _named for row in act(wish.actor, holder.username)]:
-                row.save()
+            save_named(wish.actor, holder.username)
         if isinstance(holder, User):
             _move(holder, moved)
         if changed or moved:

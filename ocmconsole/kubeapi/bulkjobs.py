@@ -26,7 +26,7 @@ from ocmconsole.kubeapi import controllers, errors, workqueue
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob, BulkSelection
-from ocmconsole.kubeapi.session import actor_for
+from ocmconsole.kubeapi.session import actor_of_present
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,11 @@ def _was_done(act: Act, job: BulkJob, item: BulkItem) -> bool:
 
 
 def _person(job: BulkJob) -> Actor | None:
-    return actor_for(job.person, door=Door.WEB, **job.origin) if job.person.is_active else None
+    """The person as of now, read after the count of rights; None when the account is deactivated or gone."""
+    try:
+        return actor_of_present(job.person_id, door=Door.WEB, **job.origin)
+    except errors.Unauthorized:
+        return None
 
 
 def _outcome(act: Act, actor: Actor, job: BulkJob, item: BulkItem) -> tuple[str, str]:

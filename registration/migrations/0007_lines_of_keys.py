@@ -3,7 +3,7 @@
 A line begins with the first key of a name and with each override. A renewal belongs to the line of the certificate that
 asked for it, as the audit recorded; where the audit has been cut, to the newest line, so that no agent loses its hub by
 an upgrade. Of several lines the newest that is not revoked as a whole stays open. The others end, and their unexpired
-certificates are revoked, as the override would do it today.
+certificates are revoked, as the override would do it today. Where each is revoked as a whole, none stays open.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from django.utils import timezone
 
 UPGRADE = "system:ocmconsole:upgrade"
 REPLACED = "Another key was accepted for this cluster; found by the upgrade."
+REVOKED = "All its certificates were revoked; found by the upgrade."
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 
 
@@ -42,14 +43,16 @@ def put_into_lines(apps: Any, schema_editor: Any) -> None:  # noqa: ARG001 - Dja
     certificates = list(apps.get_model("registration", "IssuedCertificate").objects.all())
     known = {each.pk: each for each in certificates}
     asked = _asked_with(apps)
+    named: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for cluster, rows in keys.items():
+        for row in rows:
+            named[row.fingerprint, row.request].add(cluster)
     of_cluster: dict[str, list[Any]] = defaultdict(list)
     for each in certificates:
-        for cluster in _clusters_of(each, keys, asked, known):
+        for cluster in _clusters_of(each, named, asked, known):
             of_cluster[cluster].append(each)
     for cluster in sorted({*keys, *of_cluster}):
-        groups = _groups(keys[cluster], asked, known)
-        _assign(groups, of_cluster[cluster], asked, known)
-        _store(apps, cluster, groups)
+        _store(apps, cluster, _groups(keys[cluster], of_cluster[cluster], asked, known))
 
 
 def _asked_with(apps: Any) -> dict[str, str]:
@@ -63,49 +66,51 @@ def _asked_with(apps: Any) -> dict[str, str]:
     return found
 
 
-def _clusters_of(certificate: Any, keys: dict[str, list[Any]], asked: dict[str, str], known: dict[str, Any]) -> set[str]:
-    """That of its agent; those that its subject names otherwise; that of the agent which asked for it."""
+def _clusters_of(
+    certificate: Any, named: dict[tuple[str, str], set[str]], asked: dict[str, str], known: dict[str, Any]
+) -> set[str]:
+    """That of its agent; those that its subject names otherwise; that of the agent which asked for it.
+
+    ``named``: by fingerprint of a key and name of a request, the clusters under whose names it was accepted.
+    """
     if certificate.cluster:
         return {certificate.cluster}
     if not certificate.request:
         return set()
-    named = {
-        cluster
-        for cluster, rows in keys.items()
-        for row in rows
-        if (row.fingerprint, row.request) == (certificate.key_fingerprint, certificate.request)
-    }
     parent = known.get(asked.get(certificate.request, ""))
-    return named or ({parent.cluster} - {""} if parent is not None else set())
+    found = named.get((certificate.key_fingerprint, certificate.request))
+    return found or ({parent.cluster} - {""} if parent is not None else set())
 
 
-def _groups(keys: list[Any], asked: dict[str, str], known: dict[str, Any]) -> list[Group]:
+def _groups(keys: list[Any], certificates: list[Any], asked: dict[str, str], known: dict[str, Any]) -> list[Group]:
+    """The lines of one cluster with their keys and certificates, oldest first."""
     groups: list[Group] = []
+    places: dict[str, int] = {}  # by fingerprint of a key, the newest group that has it
     for key in keys:
+        parent = known.get(asked.get(key.request_uid, ""))
         if not groups or key.how == "override":
             groups.append(Group(key))
-            continue
-        parent = known.get(asked.get(key.request_uid, ""))
-        mine = [group for group in groups if parent and parent.key_fingerprint in {k.fingerprint for k in group.keys}]
-        (mine or groups)[-1].keys.append(key)
-    return groups
-
-
-def _assign(groups: list[Group], certificates: list[Any], asked: dict[str, str], known: dict[str, Any]) -> None:
+            place = len(groups) - 1
+        else:
+            newest = len(groups) - 1
+            place = places.get(parent.key_fingerprint, newest) if parent is not None else newest
+            groups[place].keys.append(key)
+        places[key.fingerprint] = max(place, places.get(key.fingerprint, 0))
     if certificates and not groups:
         groups.append(Group(None))
     for each in certificates:
         parent = known.get(asked.get(each.request, ""))
-        shown = {each.key_fingerprint, parent.key_fingerprint if parent is not None and not each.cluster else ""}
-        mine = [group for group in groups if shown & {key.fingerprint for key in group.keys}]
-        (mine or groups)[-1].certificates.append(each)
+        shown = (each.key_fingerprint, parent.key_fingerprint if parent is not None and not each.cluster else "")
+        found = [places[fingerprint] for fingerprint in shown if fingerprint in places]
+        groups[max(found, default=len(groups) - 1)].certificates.append(each)
+    return groups
 
 
 def _store(apps: Any, cluster: str, groups: list[Group]) -> None:
     lines = apps.get_model("registration", "KeyLine").objects
     through = apps.get_model("registration", "IssuedCertificate").lines.through
     now = timezone.now()
-    current = next((group for group in reversed(groups) if not group.is_revoked), groups[-1])
+    current = next((group for group in reversed(groups) if not group.is_revoked), None)
     for group in groups:
         is_open = group is current
         line = lines.create(
@@ -113,7 +118,7 @@ def _store(apps: Any, cluster: str, groups: list[Group]) -> None:
             begun_at=group.root.accepted_at if group.root else min(each.not_before for each in group.certificates),
             ended_at=None if is_open else now,
             ended_by="" if is_open else UPGRADE,
-            end_reason="" if is_open else REPLACED,
+            end_reason="" if is_open else REVOKED if group.is_revoked else REPLACED,
         )
         for key in group.keys:
             key.line_id = line.pk

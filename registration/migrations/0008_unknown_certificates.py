@@ -1,6 +1,7 @@
 """D26, D24: the register of an existing database is completed, so that what it has issued is honoured.
 
-A certificate that only the facts of its cluster know, from before there was a register, is entered. A certificate of a
+A certificate that only the facts of its cluster know, from before there was a register, is entered; as revoked where
+the lines of its cluster have all ended. A certificate of a
 person that was issued before the account of that name existed is revoked.
 """
 
@@ -37,6 +38,11 @@ def _enter_facts(apps: Any, issued: Any) -> None:
     facts = apps.get_model("clusters", "ClusterFacts").objects.exclude(certificate_fingerprint="")
     missing = facts.filter(certificate_not_before__isnull=False, certificate_not_after__gt=timezone.now())
     for row in missing.exclude(certificate_fingerprint__in=known):
+        of_cluster = lines.filter(cluster=row.cluster)
+        line = of_cluster.filter(ended_at=None).first() or of_cluster.order_by("-ended_at", "-pk").first()
+        if line is None:
+            line = lines.create(cluster=row.cluster, begun_at=row.certificate_not_before)
+        revoked = {"revoked_at": line.ended_at, "revoked_by": line.ended_by, "revocation_reason": line.end_reason}
         certificate = issued.objects.create(
             fingerprint=row.certificate_fingerprint,
             common_name=f"system:open-cluster-management:{row.cluster}",
@@ -45,11 +51,12 @@ def _enter_facts(apps: Any, issued: Any) -> None:
             serial="",
             not_before=row.certificate_not_before,
             not_after=row.certificate_not_after,
-        )
-        line = lines.filter(cluster=row.cluster, ended_at=None).first() or lines.create(
-            cluster=row.cluster, begun_at=row.certificate_not_before
+            **revoked,
         )
         certificate.lines.add(line)
+        if line.ended_at is not None:
+            shown = {f"certificate_{name}": value for name, value in revoked.items()}
+            apps.get_model("clusters", "ClusterFacts").objects.filter(pk=row.pk).update(**shown)
 
 
 class Migration(migrations.Migration):

@@ -438,6 +438,53 @@ def test_an_upgrade_without_an_audit_takes_no_hub_from_an_agent() -> None:
     assert KeyLine.objects.get().keys.count() == 3
 
 
+def test_an_upgrade_opens_no_line_whose_certificates_are_all_revoked() -> None:
+    agents = [join(), override()]
+    pks = [agent.issued.pk for agent in agents]
+    _as_before_lines()
+    IssuedCertificate.objects.filter(pk__in=pks).update(revoked_at=timezone.now(), revocation_reason="stolen")
+    _upgrade()
+    assert lines.open_line("edge") is None
+    assert set(KeyLine.objects.values_list("end_reason", flat=True)) == {
+        "All its certificates were revoked; found by the upgrade."
+    }
+    edge = IssuedCertificate.objects.filter(cluster="edge")
+    assert set(edge.values_list("revocation_reason", flat=True)) == {"stolen"}
+    assert all(is_shut_out(agent) for agent in agents)
+
+
+def test_an_upgrade_reads_twice_as_many_keys_with_twice_as_many_steps() -> None:
+    """Counted, not timed: how often a fingerprint is read for each renewal of one cluster."""
+    module = importlib.import_module("registration.migrations.0007_lines_of_keys")
+    reads = 0
+
+    class Counted:
+        how, cluster = "renewal", "edge"
+
+        def __init__(self, number: int) -> None:
+            self.request = self.request_uid = f"request-{number}"
+            self._fingerprint = f"key-{number}"
+
+        @property
+        def fingerprint(self) -> str:
+            nonlocal reads
+            reads += 1
+            return self._fingerprint
+
+        key_fingerprint = fingerprint
+
+    def steps(count: int) -> int:
+        nonlocal reads
+        reads = 0
+        rows = [Counted(number) for number in range(count)]
+        asked = {f"request-{number + 1}": f"key-{number}" for number in range(count - 1)}
+        groups = module._groups(rows, rows, asked, {f"key-{number}": row for number, row in enumerate(rows)})
+        assert [(len(group.keys), len(group.certificates)) for group in groups] == [(count, count)]
+        return reads
+
+    assert steps(80) <= 2 * steps(40) + 4
+
+
 def _as_before_lines(keep: str = "") -> None:
     """What the hub of the version before would have stored."""
     AcceptedKey.objects.update(line=None)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from django.apps import apps
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
 from clusters.models import ClusterFacts
 from ocmconsole import attention, checkup
-from ocmconsole.kubeapi import accounts
+from ocmconsole.kubeapi import accounts, changes, verbs
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import ca, foundation, identity, kubeconfigs, lines, register, services
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, KeyLine, UnknownCertificate
 from tests import factories as make
 from tests import requests
@@ -151,6 +157,102 @@ def test_accept_does_not_bring_a_line_back_that_has_ended(settings: Any) -> None
     assert lines.open_line("edge") is None
 
 
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """The act happens once, after a first use was decided and before it is recorded."""
+    takes, acts = lines.takes, [act]
+
+    def asked(cluster: str, certificate: Any) -> bool:
+        answer = takes(cluster, certificate)
+        if acts:
+            assert answer
+            acts.pop()()
+        return answer
+
+    monkeypatch.setattr(lines, "takes", asked)
+
+
+@pytest.mark.contract("D26", "D19")
+@pytest.mark.parametrize("way", ["revoked", "overridden", "recorded and revoked"])
+def test_a_line_that_ends_while_a_certificate_is_first_used_does_not_come_back(
+    way: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OCMCONSOLE_UNKNOWN_CERTIFICATES = "accept"
+    make.cluster("edge")
+    requests.ask("edge-1", requests.agent_pem("edge"), cluster="edge")
+    services.accept_cluster(ROOT, "edge")
+    make.settle()
+    KeyLine.objects.update(begun_at=timezone.now() - timedelta(minutes=1))
+    if way == "overridden":  # the certificate of the accepted key, as a hub that was restored does not know it
+        der = serialized(requests.row("edge-1").doc["status"]["certificate"])
+        IssuedCertificate.objects.all().delete()
+    else:
+        der = agent_der("edge")
+
+    def end() -> None:
+        if way == "overridden":
+            requests.ask("edge-2", requests.agent_pem("edge"), cluster="edge")
+            key = requests.row("edge-2").key_fingerprint
+            services.accept_cluster(ROOT, "edge", override=services.Override(key, "read out to me"))
+            return
+        if way == "recorded and revoked":
+            assert shows(der).get(f"{CLUSTERS}/edge").code == 200
+        services.revoke_all(ROOT, "edge", reason="stolen")
+
+    meanwhile(monkeypatch, end)
+    for _ in range(2):
+        assert shows(der).get(f"{CLUSTERS}/edge").code == 401
+    assert KeyLine.objects.filter(ended_at=None).count() == (way == "overridden")
+    honoured = IssuedCertificate.objects.filter(pk=ca.parse_certificate(der).fingerprint, revoked_at=None)
+    assert not honoured.exists()
+
+
+def serialized(encoded: str) -> bytes:
+    """DER of a request's certificate."""
+    return x509.load_pem_x509_certificate(base64.b64decode(encoded)).public_bytes(serialization.Encoding.DER)
+
+
+@pytest.mark.contract("D26")
+def test_two_requests_that_are_a_certificates_first_use_both_succeed_and_record_it_once(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OCMCONSOLE_UNKNOWN_CERTIFICATES = "accept"
+    make.cluster("edge", accepted=True)
+    make.settle()
+    der, codes = agent_der("edge"), []
+    meanwhile(monkeypatch, lambda: codes.append(shows(der).get(f"{CLUSTERS}/edge").code))
+    codes.append(shows(der).get(f"{CLUSTERS}/edge").code)
+    assert codes == [200, 200]
+    assert AuditEvent.objects.filter(act="certificate:record", name="edge").count() == 1
+    assert IssuedCertificate.objects.get(cluster="edge").lines.count() == 1
+
+
+@pytest.mark.contract("D26")
+@pytest.mark.parametrize("signer", ["example.com/house", identity.SIGNER])
+def test_a_forged_certificate_is_not_made_known_by_a_requests_status(signer: str) -> None:
+    robot = person("robot")
+    certificates = "certificates.k8s.io"
+    grant(
+        robot,
+        rule("get patch", "certificatesigningrequests", groups=certificates),
+        rule("patch", "certificatesigningrequests/status", groups=certificates),
+        rule("sign", "signers", groups=certificates, names=signer),
+    )
+    requests.ask("laundry", requests.pem("li", []), cluster="", by=make.ADMIN, signerName=signer)
+    der = forged("root", "system:masters")
+    pem = x509.load_der_x509_certificate(der).public_bytes(serialization.Encoding.PEM)
+    encoded = base64.b64encode(pem).decode()
+    verbs.edit(
+        robot,
+        CSR,
+        Key("", "laundry"),
+        lambda doc: doc.setdefault("status", {}).update(certificate=encoded),
+        subresource="status",
+    )
+    assert not IssuedCertificate.objects.filter(common_name="root").exists()
+    assert shows(der).get(CLUSTERS).code == 401
+    assert UnknownCertificate.objects.get().pk == ca.parse_certificate(der).fingerprint
+
+
 @pytest.mark.contract("D26")
 def test_what_the_hub_issues_is_known_at_once() -> None:
     kubeconfigs.of_user(ROOT, "li", groups=("system:masters",), lifetime=timedelta(hours=1))
@@ -210,6 +312,19 @@ def test_a_certificate_from_before_an_account_does_not_speak_for_it(way: str) ->
 
 
 @pytest.mark.contract("D24")
+def test_a_superuser_made_at_the_command_line_ends_earlier_certificates_of_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    earlier, before = holder("rita"), changes.rights()
+    assert earlier.get("/version").code == 200
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "long enough for this")
+    call_command("createsuperuser", interactive=False, username="rita", email="rita@example.com", verbosity=0)
+    assert earlier.get("/version").code == 401
+    assert changes.rights() > before
+    assert AuditEvent.objects.get(act="certificate:revoke").door == "cli"
+
+
+@pytest.mark.contract("D24")
 def test_other_changes_of_an_account_end_no_certificate() -> None:
     user = make_account("ana")
     mine = holder("ana")
@@ -225,11 +340,6 @@ def test_what_is_signed_while_the_account_is_made_is_revoked_from_its_beginning(
     from registration.admission import certificate_is_remembered
 
     row = requests.row("ana-1")
-    import base64
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-
     pem = x509.load_der_x509_certificate(forged("ana")).public_bytes(serialization.Encoding.PEM)
     signed = {**row.doc, "status": {"certificate": base64.b64encode(pem).decode()}}
     found = certificate_is_remembered(register.CONTROLLER, row.doc, signed)
@@ -260,6 +370,28 @@ def test_an_upgrade_completes_the_register_and_ends_what_is_older_than_its_accou
     assert shows(der).get(f"{CLUSTERS}/edge").code == 200
     assert KeyLine.objects.get(cluster="edge").certificates.get().pk == read.fingerprint
     assert (earlier.get("/version").code, later.get("/version").code) == (401, 200)
+
+
+@pytest.mark.contract("D26", "D19")
+def test_an_upgrade_opens_no_line_that_has_ended_for_a_certificate_of_the_facts() -> None:
+    make.cluster("edge", accepted=True)
+    make.settle()
+    der, now = agent_der("edge"), timezone.now()
+    read = ca.parse_certificate(der)
+    ClusterFacts.objects.update_or_create(
+        cluster="edge",
+        defaults={
+            "certificate_fingerprint": read.fingerprint,
+            "certificate_not_before": read.not_before,
+            "certificate_not_after": read.not_after,
+        },
+    )
+    KeyLine.objects.create(cluster="edge", begun_at=now, ended_at=now, ended_by="li", end_reason="stolen")
+    importlib.import_module("registration.migrations.0008_unknown_certificates").complete(apps, None)
+    assert shows(der).get(f"{CLUSTERS}/edge").code == 401
+    assert lines.open_line("edge") is None
+    facts = ClusterFacts.objects.get(cluster="edge")
+    assert (facts.certificate_revoked_at, facts.certificate_revocation_reason) == (now, "stolen")
 
 
 def test_the_text_of_the_incident_names_what_is_needed_to_find_it() -> None:

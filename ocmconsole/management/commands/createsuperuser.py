@@ -1,23 +1,39 @@
-"""``manage.py createsuperuser``: Django's, with an entry in the audit."""
+"""``manage.py createsuperuser``: Django's, with an entry in the audit, and D24's end of earlier certificates."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from django.contrib.auth.management.commands import createsuperuser
 from django.contrib.auth.models import User
+from django.db.models.signals import post_save, pre_save
 
-from ocmconsole.kubeapi import permissions
+from ocmconsole.kubeapi import accounts, permissions, verbs
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.permissions import place_of
 
 
 class Command(createsuperuser.Command):
     def handle(self, *args: Any, **options: Any) -> str | None:
-        known = set(User.objects.values_list("pk", flat=True))
-        said: str | None = super().handle(*args, **options)
-        for user in User.objects.exclude(pk__in=known):
-            actor = Actor.controller("command-line").through(Door.CLI)
-            diff = [{"path": "is_superuser", "new": user.is_superuser}]
-            permissions.entry(actor, "user:create", place_of(user), diff=diff).save()
+        """The signals span one transaction around the account alone: no lock is held while the person types."""
+        with ExitStack() as saving:
+
+            def begin(**_: Any) -> None:
+                saving.enter_context(verbs.changing_rights())
+
+            def end(instance: User, **_: Any) -> None:
+                actor = Actor.controller("command-line").through(Door.CLI)
+                accounts.save_named(actor, instance.username)
+                diff = [{"path": "is_superuser", "new": instance.is_superuser}]
+                permissions.entry(actor, "user:create", place_of(instance), diff=diff).save()
+                saving.close()
+
+            pre_save.connect(begin, sender=User, weak=False)
+            post_save.connect(end, sender=User, weak=False)
+            try:
+                said: str | None = super().handle(*args, **options)
+            finally:
+                pre_save.disconnect(begin, sender=User)
+                post_save.disconnect(end, sender=User)
         return said

@@ -194,6 +194,15 @@ class TestHowItRuns:
         assert set(states(job).values()) == {expected}
 
     @pytest.mark.usefixtures("li")
+    def test_the_account_is_read_when_the_job_goes_on_not_when_it_was_begun(self, fleet: list[str]) -> None:
+        pk = label(fleet).pk
+        job = BulkJob.objects.select_related("person").get(pk=pk)
+        User.objects.filter(username="li").update(is_active=False)
+        bulkjobs.advance(job)
+        assert labelled(fleet) == []
+        assert set(states(job).values()) == {State.NOT_TRIED}
+
+    @pytest.mark.usefixtures("li")
     def test_an_act_that_a_later_version_does_not_know_ends_the_job(self, fleet: list[str]) -> None:
         job = label(fleet)
         BulkJob.objects.update(act="clusters.gone")
