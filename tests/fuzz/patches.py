@@ -292,7 +292,7 @@ def _nowhere(draw: Draw) -> Case:
         st.sampled_from(
             [
                 (f"{site.path}/missing", MISSING, media), (f"{path}/nothing", MISSING, media), (path, frozenset({415}), "application/json"),
-                (path, frozenset({415}), "application/vnd.kubernetes.protobuf"), (path, frozenset({415}), ""), (site.path, frozenset({405}), media),
+                (path, frozenset({415}), "application/vnd.kubernetes.protobuf"), (path, frozenset({415}), ""), (site.path, site.nameless, media),
                 (f"{path}/approval" if site is not world.REQUESTS else f"{path}/x", MISSING, media), (path, frozenset({415}), "application/yaml"),
             ]
         )

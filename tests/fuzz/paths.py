@@ -193,13 +193,18 @@ def _method(draw: Draw) -> Case:
             [(method, path) for method in ("OPTIONS", "TRACE", "CONNECT", "FLY", "É") for path in (world.CLUSTERS.path, f"{world.CLUSTERS.path}/{STANDING}")]
             + [(method, path) for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "FLY") for path in ("/", "/version", "/api/v1", "/openapi/v3", "/healthz")]
             + [("POST", f"{site.path}/{STANDING}") for site in world.SITES]
-            + [(method, site.path) for method in ("PUT", "PATCH") for site in world.SITES]
             + [("POST", f"{world.CLUSTERS.path}/{STANDING}/status"), ("DELETE", f"{world.CLUSTERS.path}/{STANDING}/status"), ("DELETE", world.NAMESPACES.path)]
             + [("PATCH", f"{world.NAMESPACES.path}/{STANDING}/finalize"), ("GET", f"{world.ACCOUNTS.path}/{STANDING}/token"), ("PUT", f"{world.ACCOUNTS.path}/{STANDING}/token")]
             + [("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), ("POST", "/api/v1/services")]
         )
     )  # fmt: skip
     return Case(method=method, path=path, headers=(("Content-Type", JSON),), body=b"{}", codes=NOT_ALLOWED)
+
+
+def _collection(draw: Draw) -> Case:
+    site = draw(st.sampled_from(world.SITES))
+    method = draw(st.sampled_from(["PUT", "PATCH"]))
+    return Case(method=method, path=site.path, headers=(("Content-Type", JSON),), body=b"{}", codes=site.nameless)
 
 
 def _not_allowed(draw: Draw) -> Case:
@@ -235,6 +240,7 @@ def cases() -> st.SearchStrategy[Case]:
         _odd_namespace,
         _method,
         _method,
+        _collection,
         _not_allowed,
     ]
     return mixed(valid, refused)

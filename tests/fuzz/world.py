@@ -139,6 +139,11 @@ class Site:
         return served
 
     @property
+    def nameless(self) -> frozenset[int]:
+        """What a PUT or PATCH of the collection gets: custom kinds look for a name first (wire.md 3.3)."""
+        return frozenset({400 if self.served.kind.custom else 405})
+
+    @property
     def path(self) -> str:
         prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         inside = f"/namespaces/{self.namespace}" if self.served.kind.namespaced else ""
