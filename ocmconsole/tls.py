@@ -17,6 +17,7 @@ import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from cryptography.x509 import InvalidVersion
 from OpenSSL import SSL, crypto
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ HEADER = 5  # bytes of a record: type, version (2), length (2); RFC 8446, 5.1
 RECORD = HEADER + 16 * 1024 + 2048  # bytes: the largest record that RFC 5246 (6.2.3) allows
 RECORD_TYPES = range(20, 25)  # change_cipher_spec to heartbeat
 LARGEST_CHAIN = 16 * 1024  # bytes of all certificates that a client sends; an agent's has about 1 KiB
+LARGEST_HANDSHAKE = 2 * LARGEST_CHAIN  # bytes from the client: its chain or a ticket with that, and the small messages
 CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!eNULL"  # of TLS 1.2; all of TLS 1.3 are good
 SESSIONS = b"ocmconsole"  # what a resumed session of TLS must belong to
 
@@ -54,6 +56,7 @@ class Context(ssl.SSLContext):
         context.check_privatekey()
         context.set_alpn_select_callback(_protocol)
         context.set_verify(SSL.VERIFY_PEER, _accept)
+        context.set_verify_depth(0)  # no chain: its signatures cost up to 100 ms, and nothing uses the verdict
         self._context = context
 
     def wrap_bio(  # type: ignore[override] # what the loops call, and a look-alike of ssl.SSLObject
@@ -79,6 +82,8 @@ class Session:
         self._tls.set_accept_state()
         self._incoming, self._outgoing = incoming, outgoing
         self._has_failed = False
+        self._room = LARGEST_HANDSHAKE  # bytes that the handshake may still use
+        self._is_open = False
         self._records = bytearray()  # what came and OpenSSL was not given yet
 
     @property
@@ -101,6 +106,7 @@ class Session:
         try:
             self._step(self._tls.do_handshake)
             self._check_chain()
+            self._is_open = True
         except ssl.SSLWantReadError:
             raise
         except ssl.SSLError as error:
@@ -123,6 +129,8 @@ class Session:
             return bytes(self._step(self._tls.recv, min(length, RECORD)))
         except SSL.ZeroReturnError:
             return b"" if buffer is None else 0
+        finally:
+            self._flush()  # alerts, and the answer to a KeyUpdate
 
     def write(self, data: Any) -> int:
         """Raises SSLWantReadError, SSLError."""
@@ -170,12 +178,16 @@ class Session:
                 raise ssl.SSLError(1, _reason(error)) from error
 
     def _feed(self) -> bool:
-        """Give OpenSSL the next record; False when no whole one is there.
+        """Give OpenSSL the next record; False when no whole one is there. Raises SSLError in too long a handshake.
 
         One at a time, so that ``pending`` knows what is left: nobody can ask OpenSSL what it has not looked at.
         """
         self._fetch()
         if size := self._next_record():
+            if not self._is_open:
+                self._room -= size
+                if self._room < 0:
+                    raise ssl.SSLError(1, f"the client's handshake has more than {LARGEST_HANDSHAKE} bytes")
             self._tls.bio_write(bytes(self._records[:size]))
             del self._records[:size]
         return size > 0
@@ -212,8 +224,10 @@ class Session:
         shown = self._tls.get_peer_certificate()
         if shown is None:
             return ""
-        subject = shown.to_cryptography().subject.rfc4514_string()
-        return f"; certificate of {subject!r}, serial {shown.get_serial_number():x}"
+        with suppress(ValueError, InvalidVersion):  # OpenSSL reads more than cryptography does
+            subject = shown.to_cryptography().subject.rfc4514_string()
+            return f"; certificate of {subject!r}, serial {shown.get_serial_number():x}"
+        return ""
 
 
 def _reason(error: SSL.Error) -> str:

@@ -28,7 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole import serving
+from ocmconsole import serving, tls
 from registration import ca
 from tests.lanes.listening import LOOPS, Site, listening, read_all, read_until
 
@@ -296,6 +296,63 @@ def test_certificates_of_unusual_size_are_not_kept(home: Path, tmp_path: Path) -
     pair = Issuer("Verbose CA").client("raj", padding=20_000)
     with api(home) as site, pytest.raises(httpx.TransportError):
         ask(site, client_context(home, tmp_path, pair))
+
+
+class Wire:
+    """A handshake in memory between Python's ``ssl`` and the hub."""
+
+    def __init__(self, home: Path, context: ssl.SSLContext) -> None:
+        self.to_hub, self.to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.client = context.wrap_bio(self.to_client, self.to_hub, server_hostname="localhost")
+        self.hub = tls.Context(home / "serving.crt", home / "serving.key").wrap_bio(self.to_hub, self.to_client)
+
+    def shake(self) -> None:
+        """Raises what the hub's side raises in the end: SSLWantReadError for an alert."""
+        for _ in range(3):
+            with suppress(ssl.SSLWantReadError):
+                self.client.do_handshake()
+            with suppress(ssl.SSLWantReadError):
+                return self.hub.do_handshake()
+        return self.hub.do_handshake()
+
+
+def test_no_chain_is_built_and_verified_in_a_handshake(home: Path, tmp_path: Path) -> None:
+    """Its signatures cost time, and nothing uses the verdict: the certificate is judged at each request."""
+    above = [Issuer("Root")]
+    for number in range(4):
+        above.append(Issuer(f"Below {number}", above[-1]))
+    pair = above[-1].client()
+    chain = Pair(pair.certificate + b"".join(issuer.pem for issuer in reversed(above)), pair.key)
+    wire = Wire(home, client_context(home, tmp_path, chain))
+    wire.shake()
+    assert wire.hub.certificate == pair.der
+    assert len(wire.hub._tls.get_peer_cert_chain() or []) >= 5
+    assert len(wire.hub._tls.get_verified_chain() or []) <= 2  # OpenSSL's least
+
+
+def test_a_handshake_has_so_many_bytes(home: Path, tmp_path: Path) -> None:
+    pair = Issuer("Verbose CA").client("raj", padding=30_000)
+    with pytest.raises(ssl.SSLError, match="the client's handshake has more than 32768 bytes"):
+        Wire(home, client_context(home, tmp_path, pair)).shake()
+
+
+def test_a_certificate_that_only_openssl_can_read_fails_as_any_other(home: Path, tmp_path: Path) -> None:
+    """It is of version 6 of X.509, which is none, and too large."""
+    pair = Issuer("Odd CA").client("raj", padding=17_000)
+    odd = pair.der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05", 1)
+    context = client_context(home, tmp_path, Pair(ssl.DER_cert_to_PEM_cert(odd).encode(), pair.key))
+    with pytest.raises(ssl.SSLError, match="the handshake has failed"):
+        Wire(home, context).shake()
+
+
+def test_the_alert_for_a_broken_record_is_there_to_be_sent(home: Path, tmp_path: Path) -> None:
+    wire = Wire(home, client_context(home, tmp_path))
+    wire.shake()
+    wire.to_client.read()
+    wire.to_hub.write(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+    with pytest.raises(ssl.SSLError, match="bad record mac"):
+        wire.hub.read()
+    assert wire.to_client.pending
 
 
 @given(st.lists(st.binary(min_size=1, max_size=200), max_size=5), st.booleans())
