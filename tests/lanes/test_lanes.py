@@ -18,7 +18,7 @@ import pytest
 from django.db import connections
 
 from ocmconsole import intake, serving
-from tests.lanes.conftest import Serve
+from tests.lanes.conftest import KNOWN, Serve
 from tests.lanes.listening import LOOPS, read_all, read_until
 from tests.lanes.site import CHUNK, Feed, feeds
 
@@ -135,23 +135,38 @@ class TestLargeBodies:
     def test_the_api_decides_itself_about_a_body_that_is_too_large(
         self, serve: Serve, client: httpx.Client, size: int, chunked: bool
     ) -> None:
+        """Of a caller who shows a credential: it may say first that this caller may not do this at all."""
         content: Any = iter([b"x" * size]) if chunked else b"x" * size
-        response = client.post(serve("api").url("/echo/x"), content=content)
+        response = client.post(serve("api").url("/echo/x"), content=content, headers={"Authorization": KNOWN})
         answer = response.json()
         assert answer["meta"]["ocmconsole.body_too_large"] == 4096
         assert answer["body"] == ""
         assert answer["meta"]["CONTENT_LENGTH"] == "0"
         assert response.headers["connection"] == "close"
 
+    def test_without_any_credential_it_is_refused_at_once(self, serve: Serve) -> None:
+        with serve("api").connect() as connection:
+            connection.sendall(get("/echo/x", "Content-Length: 4097", method="POST"))
+            head, _, body = read_all(connection).partition(HEAD_END)
+        assert head.startswith(b"HTTP/1.1 413 ")
+        assert b'"message":"Request entity too large: limit is 4096"' in body
+
     def test_the_console_refuses_a_body_that_is_too_large(self, serve: Serve, client: httpx.Client) -> None:
         assert client.post(serve("console").url("/echo/x"), content=b"x" * 4097).status_code == 413
 
-    def test_a_client_that_asks_first_is_refused_before_it_sends(self, serve: Serve) -> None:
+    @pytest.mark.parametrize(
+        ("credential", "expected"),
+        [([f"Authorization: {KNOWN}"], b'"ocmconsole.body_too_large": 4096'), ([], b"HTTP/1.1 413 ")],
+    )
+    def test_a_client_that_asks_first_is_refused_before_it_sends(
+        self, serve: Serve, credential: list[str], expected: bytes
+    ) -> None:
+        head = get("/echo/x", "Expect: 100-continue", "Content-Length: 5000", *credential, method="POST")
         with serve("api").connect() as connection:
-            connection.sendall(get("/echo/x", "Expect: 100-continue", "Content-Length: 5000", method="POST"))
+            connection.sendall(head)
             answer = read_all(connection)
         assert b"100 Continue" not in answer
-        assert b'"ocmconsole.body_too_large": 4096' in answer
+        assert expected in answer
 
     def test_a_body_that_never_comes_is_given_up(self, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(intake, "STRANGER_SECONDS", 0.1)
