@@ -121,11 +121,13 @@ class Intake:
         environ: Environ,
         receive: ASGIReceiveCallable,
         judge: Callable[[Environ], Awaitable[bool]],
+        digest: bytes | None,
     ) -> tuple[bytes, Holding | None]:
         """The body, and what it holds of a budget: to be closed by the caller of this function.
 
         ``judge`` returns whether the head of the request carries a valid credential. It is awaited before the body,
         unless the body is small and has come with the head: such a request is authenticated when it is handled.
+        ``digest`` is what its credential is known by (``callers.digest_of``), None for a cookie and for nothing.
         Raises TooLargeError, BusyError, ClientGoneError.
         """
         declared = _declared(scope)
@@ -139,7 +141,7 @@ class Intake:
         limit = self.limits.body if is_known else self.limits.stranger_body
         if declared is not None and declared > limit:
             raise TooLargeError(limit, is_anonymous=not shows_credential)
-        holding = self._holding(environ, is_known=is_known)
+        holding = self._holding(environ, digest, is_known=is_known)
         try:
             holding.grow_to(declared or 0)
             async with asyncio.timeout(BODY_SECONDS if is_known else STRANGER_SECONDS):
@@ -159,13 +161,11 @@ class Intake:
         finally:
             self.judging.give_back(address, 1)
 
-    def _holding(self, environ: Environ, *, is_known: bool) -> Holding:
+    def _holding(self, environ: Environ, digest: bytes | None, *, is_known: bool) -> Holding:
         address = str(environ["REMOTE_ADDR"])
         if not is_known:
             return Holding(self.strangers, address)
-        certificate = environ["ocmconsole.peer_certificate"]
-        shown = certificate or environ.get("HTTP_AUTHORIZATION") or environ.get("HTTP_COOKIE")
-        return Holding(self.known, f"{hash(shown)}")
+        return Holding(self.known, f"{hash(digest or environ.get('HTTP_COOKIE'))}")
 
     async def discard(self, scope: HTTPScope, receive: ASGIReceiveCallable) -> None:
         """After a refusal: read what is still coming, for a moment and for a few clients only, and keep nothing.

@@ -170,7 +170,7 @@ class _Exchange:
     async def _answer(self, environ: Environ, visit: callers.Visit) -> None:
         held: intake.Holding | None = None
         try:
-            body, held = await self.lane.intake.read(self.scope, environ, self.receive, self._judged)
+            body, held = await self.lane.intake.read(self.scope, environ, self.receive, self._judged, visit.digest)
             _put_body(environ, body)
         except intake.BusyError:
             self._note(visit, callers.BODIES if visit.account.name else callers.STRANGER_BODIES)

@@ -96,10 +96,9 @@ def _who(environ: dict[str, object]) -> Actor:
     authorization = environ.get("HTTP_AUTHORIZATION")
     if authorization is None:
         return Actor.anonymous()
-    scheme, _, token = str(authorization).partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
+    if not (token := callers.bearer_token(str(authorization))):
         raise errors.Unauthorized
-    return actor_of_token(token.strip(), str(environ.get("REMOTE_ADDR", "")))
+    return actor_of_token(token, str(environ.get("REMOTE_ADDR", "")))
 
 
 def actor_of_token(token: str, address: str = "") -> Actor:

@@ -109,6 +109,7 @@ class Account:
     """One identity, or one address of requests without a known credential.
 
     ``name`` is the user name, "" for an address. ``times``: how many agents are expected behind it, up to ``CROWD``.
+    ``since``: the monotonic time of the request that it was made for.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Account:
     cpu: Bucket
     reads: asyncio.Semaphore
     writes: asyncio.Semaphore
+    since: float
     times: int = 1
     is_exempt: bool = False
     in_flight: int = 0
@@ -171,19 +173,19 @@ class Callers:
     def _account(self, name: str, address: str, times: int, burst: float, now: float) -> Account:
         cpu = Bucket(CPU_CREDIT * times, now)
         reads, writes = asyncio.Semaphore(self.share), asyncio.Semaphore(self.share)
-        return Account(name, address, Bucket(burst, now), cpu, reads, writes, times)
+        return Account(name, address, Bucket(burst, now), cpu, reads, writes, now, times)
 
     def check(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> bool:
         """Before anything is read; returns whether the request was counted for its address. Raises HeldBackError."""
         if account.is_exempt:
             return False
-        if not account.name:
-            return self._check_stranger(account, digest, now, has_certificate=has_certificate)
-        rate = settings.OCMCONSOLE_LIMIT_REQUESTS * account.times
         most = settings.OCMCONSOLE_LIMIT_IN_FLIGHT * account.times
         if most and account.in_flight >= most:
-            raise HeldBackError(IN_FLIGHT, f"{account.name} has {most} requests in flight", 1)
-        if rate and (wait := account.take(rate, settings.OCMCONSOLE_LIMIT_BURST * account.times, now)):
+            raise HeldBackError(IN_FLIGHT, f"{account.name or account.address} has {most} requests in flight", 1)
+        if not account.name:
+            return self._check_stranger(account, digest, now, has_certificate=has_certificate)
+        if wait := _count(account, now):
+            rate = settings.OCMCONSOLE_LIMIT_REQUESTS * account.times
             raise HeldBackError(REQUESTS, f"{account.name} sent more than {rate} requests a second", wait)
         return False
 
@@ -197,13 +199,17 @@ class Callers:
             raise HeldBackError(STRANGERS, text, wait)
         return True
 
-    def settle(
-        self, account: Account, digest: bytes | None, actor: Actor | None, spent: float, now: float, *, is_refused: bool
-    ) -> Account:
+    def settle(self, visit: Visit, actor: Actor | None, spent: float, now: float, *, is_refused: bool) -> Account:
         """After the request: who sent it, or that its credential was refused. Returns the account that is charged.
 
         ``spent`` is CPU time in seconds. A request that failed before its credential was read is charged to nobody.
+        A credential that worked once and is refused now (revoked, expired) is forgotten, and its address is charged.
         """
+        account, digest = visit.account, visit.digest
+        if account.name and digest is not None and is_refused and actor is None:
+            self._forget(digest)
+            account = self.account_of(None, visit.address, now)
+            account.take(settings.OCMCONSOLE_LIMIT_STRANGERS, _strangers_burst(), now)
         if actor is not None and not actor.is_anonymous and digest is not None:
             if not account.name:
                 account = self._learned(digest, actor, now)
@@ -236,6 +242,10 @@ class Callers:
         while len(self._known) > MOST_CREDENTIALS:
             self._drop(self._known.popitem(last=False)[1])
         return found
+
+    def _forget(self, digest: bytes) -> None:
+        if (account := self._known.pop(digest, None)) is not None:  # else another request was refused before this one
+            self._drop(account)
 
     def _drop(self, account: Account) -> None:
         """A named account goes with its last credential; requests that still run hold it themselves."""
@@ -286,10 +296,18 @@ class Visit:
             yield wait
 
     def settle(self, actor: Actor | None, spent: float, *, is_refused: bool) -> None:
-        found = self.callers.settle(self.account, self.digest, actor, spent, monotonic(), is_refused=is_refused)
-        if found is not self.account and self.is_counted:  # a good credential, seen for the first time
+        """As ``Callers.settle``. What was counted for the address is given back for a good credential that is new.
+
+        It counts for its identity instead, unless that is new too. Over the limit of the identity it remains counted
+        for the address: many credentials, or ever new spellings of one, gain nothing.
+        """
+        now = monotonic()
+        self.payer = self.callers.settle(self, actor, spent, now, is_refused=is_refused)
+        if not self.payer.name or self.payer is self.account:
+            return
+        is_within = self.payer.is_exempt or self.payer.since == now or not _count(self.payer, now)
+        if is_within and self.is_counted:
             self.account.requests.level += 1
-        self.payer = found
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -300,6 +318,13 @@ class Visit:
             yield
         finally:
             self.payer.watches -= 1
+
+
+def _count(account: Account, now: float) -> int:
+    """One request of a named account; as ``Account.take``."""
+    if not (rate := settings.OCMCONSOLE_LIMIT_REQUESTS * account.times):
+        return 0
+    return account.take(rate, settings.OCMCONSOLE_LIMIT_BURST * account.times, now)
 
 
 def _strangers_burst() -> float:
@@ -316,8 +341,15 @@ def digest_of(certificate: bytes | None, authorization: str, address: str) -> by
     if certificate is not None:
         return hashlib.sha256(certificate).digest()
     if authorization:
-        return hashlib.sha256(f"{site_of(address)} {authorization}".encode()).digest()
+        shown = bearer_token(authorization) or authorization
+        return hashlib.sha256(f"{site_of(address)} {shown}".encode()).digest()
     return None
+
+
+def bearer_token(authorization: str) -> str:
+    """The token of an ``Authorization`` header, however its scheme and blanks are written; "" without one."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def site_of(address: str) -> str:

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocmconsole import intake
 from ocmconsole.kubeapi import callers
 from ocmconsole.kubeapi.actor import Actor
 from tests.lanes.conftest import Serve
-from tests.lanes.listening import Site
+from tests.lanes.listening import Site, read_all, read_until
 from tests.lanes.site import Feed, feeds
+from tests.lanes.test_lanes import get
 
 pytestmark = pytest.mark.contract("D23")
 
@@ -75,10 +77,16 @@ def test_superusers_are_not_held_back(serve: Serve, client: httpx.Client, limit:
     assert [ask("root").status_code for _ in range(60)] == [200] * 60
 
 
-def test_a_refused_body_is_not_read_and_the_connection_goes_on(serve: Serve, client: httpx.Client, limit: Any) -> None:
-    ask = asking(client, serve("api", largest_body=10**7))
-    assert flooded(ask, "eve", method="POST", content=b"x" * 500_000).status_code == 429
-    assert ask("ana", method="POST", content=b"x" * 1000).text == "1000"
+def test_a_refused_body_is_not_waited_for_and_without_one_the_connection_goes_on(
+    serve: Serve, client: httpx.Client, limit: Any
+) -> None:
+    site = serve("api", largest_body=10**7)
+    flooded(asking(client, site), "eve")
+    with site.connect() as connection:
+        connection.sendall(get("/known", "Authorization: Bearer eve") * 2)
+        assert read_until(connection, b'"status":"Failure"').count(b"HTTP/1.1 429 ") >= 1
+        connection.sendall(get("/known", "Authorization: Bearer eve", "Content-Length: 500000", method="POST"))
+        assert b"connection: close" in read_all(connection)
 
 
 def test_an_identity_that_costs_much_waits_without_a_thread(serve: Serve, limit: Any) -> None:
@@ -257,6 +265,83 @@ def test_first_requests_at_the_same_time_are_learned_once() -> None:
         visit.settle(Actor("eve", credential="cert:1"), 0.0, is_refused=False)
     assert len({id(visit.payer) for visit in visits}) == 1
     assert list(table._holders.values()) == [1]
+
+
+# ---------------------------------------------------------------- spellings, and credentials that end
+
+
+def sent(
+    table: callers.Callers, actor: Actor | None, *, authorization: str = "", certificate: bytes | None = None
+) -> str:
+    """One request from one address; the limit that holds it back, or "" ."""
+    environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": certificate}
+    visit = callers.Visit.of(table, environ | {"HTTP_AUTHORIZATION": authorization})
+    try:
+        visit.enter(has_certificate=certificate is not None)
+    except callers.HeldBackError as error:
+        return error.limit
+    visit.settle(actor, 0.001, is_refused=actor is None)
+    visit.leave()
+    return ""
+
+
+@pytest.mark.parametrize("spelling", ["bearer t", "BEARER t", "Bearer   t", "Bearer t ", "bEARER \tt\t"])
+def test_a_token_is_one_credential_however_its_header_is_written(spelling: str) -> None:
+    assert callers.digest_of(None, spelling, "10.0.0.1") == callers.digest_of(None, "Bearer t", "10.0.0.1")
+    assert callers.digest_of(None, "Bearer T", "10.0.0.1") != callers.digest_of(None, "Bearer t", "10.0.0.1")
+
+
+def test_a_body_counts_for_the_token_however_its_header_is_written() -> None:
+    reader, table = intake.Intake(intake.Limits()), callers.Callers(2)
+    holders = set()
+    for written in ("Bearer t", "bearer   t"):
+        environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": None, "HTTP_AUTHORIZATION": written}
+        digest = callers.Visit.of(table, environ).digest
+        holders.add(reader._holding(environ, digest, is_known=True).caller)
+    assert len(holders) == 1
+
+
+def test_many_credentials_of_one_identity_gain_nothing(limit: Any) -> None:
+    table, actor = callers.Callers(2), Actor("eve", credential="jwt:eve", address="10.0.0.1")
+    answers = [sent(table, actor, authorization=f"Bearer {number}") for number in range(100)]
+    assert answers.count("") <= 20 + 20 + 5  # what the identity and the address may send at once, and a slow machine
+    assert set(answers) == {"", callers.STRANGERS}
+
+
+@pytest.mark.parametrize("groups", [(), ("system:masters",)])
+def test_a_revoked_credential_is_its_addresss_and_the_new_one_of_that_user_goes_on(
+    limit: Any, groups: tuple[str, ...]
+) -> None:
+    table, actor = callers.Callers(2), Actor("agent", groups, credential="cert:1")
+    assert sent(table, actor, certificate=b"old") == sent(table, actor, certificate=b"new") == ""
+    answers = [sent(table, None, certificate=b"old") for _ in range(100)]
+    assert set(answers) == {"", callers.STRANGERS}
+    assert answers.count("") <= 20 + 5
+    assert sent(table, actor, certificate=b"new") == ""
+    assert list(table._holders.values()) == [1]
+
+
+def test_what_two_requests_find_revoked_at_the_same_time_is_forgotten_once() -> None:
+    table, actor = callers.Callers(2), Actor("agent", credential="cert:1")
+    sent(table, actor, certificate=b"old")
+    environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": b"old"}
+    for visit in [callers.Visit.of(table, environ) for _ in range(2)]:
+        visit.settle(None, 0.0, is_refused=True)
+        assert visit.payer.name == ""
+    assert [len(each) for each in (table._known, table._named, table._holders)] == [0, 0, 0]
+
+
+def test_an_address_has_so_many_requests_in_flight_whatever_certificates_it_shows(limit: Any) -> None:
+    limit.OCMCONSOLE_LIMIT_IN_FLIGHT = 2
+    table = callers.Callers(2)
+    for number in range(2 * callers.CROWD + 1):
+        environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": b"%d" % number}
+        visit = callers.Visit.of(table, environ)
+        if number < 2 * callers.CROWD:
+            visit.enter(has_certificate=True)
+    with pytest.raises(callers.HeldBackError) as refused:
+        visit.enter(has_certificate=True)
+    assert refused.value.limit == callers.IN_FLIGHT
 
 
 @given(st.lists(st.floats(0, 5), max_size=60))
