@@ -97,9 +97,9 @@ class TestReuse:
 
 
 def connections_of(site: Site) -> list[serving.Connection]:
-    """Those in memory, whether they are open or not; other tests leave some of other sites."""
+    """Those in memory. By ``type``: ``isinstance`` evaluates lazy objects that other tests left, and these may raise."""
     state = site.listener.server_state
-    return [one for one in gc.get_objects() if isinstance(one, serving.Connection) and one.server_state is state]
+    return [one for one in gc.get_objects() if type(one) is serving.Connection and one.server_state is state]
 
 
 class TestMemory:
