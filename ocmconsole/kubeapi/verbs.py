@@ -310,7 +310,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
-    asked = orjson.loads(orjson.dumps(new))  # before the rules add to it: rights limited to some fields are about this
+    asked = deepcopy(new)  # before the rules add to it: rights limited to some fields are about this
     admission.default(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)

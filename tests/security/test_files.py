@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 
 def open_to_others(home: Path) -> dict[str, str]:
-    """Paths below the home that another user could use, with their modes. Certificates are public."""
-    found = [home, *(path for path in home.rglob("*") if path.suffix != ".crt" and not path.is_symlink())]
+    """Paths below the home that another user could use, with their modes.
+
+    Certificates are public, and what kubectl keeps for other tests of a shared hub is kubectl's.
+    """
+    below = (path for path in home.rglob("*") if not path.relative_to(home).parts[0].startswith("kubectl-"))
+    found = [home, *(path for path in below if path.suffix != ".crt" and not path.is_symlink())]
     modes = {str(path): stat.S_IMODE(path.stat().st_mode) for path in found}
     return {path: f"{mode:o}" for path, mode in modes.items() if mode & 0o077}
 
