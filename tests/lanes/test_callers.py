@@ -202,10 +202,11 @@ def _busy() -> list[str]:
 
 
 def _eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    """A condition may change what it asks about, so what it once said holds."""
     end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
+    while not (found := condition()) and time.monotonic() < end:
         time.sleep(0.01)
-    return condition()
+    return found
 
 
 # ---------------------------------------------------------------- the table
