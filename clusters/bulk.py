@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 NAMES_IN_COMMAND = 10
 ROWS_AT_ONCE = 1_000  # of one statement
 
-Form = forms.Form
 Told = dict[str, Any]
 
 
