@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from clusters import cleanup, removal, roles
 from clusters.kinds import OWN_FINALIZERS, finalizers_of
-from clusters.status import span
 from ocmconsole.corekinds.models import ClusterRole
+from ocmconsole.durations import span
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster

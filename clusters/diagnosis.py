@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from clusters import departure, queries
 from clusters.kinds import ConditionType, conditions_of
-from clusters.status import AGENT_LOG, Page, Status, Step, Word, span
+from clusters.status import AGENT_LOG, Page, Status, Step, Word
+from ocmconsole.durations import span
 from ocmconsole.kubeapi import conditions
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
+from ocmconsole.durations import span
+
 LATE_LEASES = 2
 GRACE_LEASES = 5  # H16
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def grace(lease_seconds: int) -> timedelta:
@@ -342,19 +343,6 @@ def _maintained(facts: Facts, now: datetime) -> Status:
 def clock(moment: datetime, now: datetime) -> str:
     """``18:00``, or with its date when that is not today's; UTC."""
     return moment.strftime("%H:%M") if moment.date() == now.date() else moment.strftime("%d %b %H:%M").lstrip("0")
-
-
-def span(length: timedelta) -> str:
-    """The two largest units: ``11 min``, ``2 min 10 s``, ``3 d 4 h``."""
-    seconds = max(0, int(length.total_seconds()))
-    parts = []
-    for size, unit in UNITS:
-        if seconds >= size:
-            parts.append(f"{seconds // size} {unit}")
-            seconds %= size
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

@@ -16,7 +16,8 @@ from django.db.models import Count, Q
 from clusters import history, queries
 from clusters.history import CELL, CELLS, DAY, HOURS, KEPT, Cell, Gap, Level, Span
 from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, ManagedCluster, Transition
-from clusters.status import grace, span
+from clusters.status import grace
+from ocmconsole.durations import span
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor

@@ -9,9 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from clusters.status import Word
 from clusters.words import WORST_FIRST, with_word
@@ -53,6 +55,20 @@ def of_clusters(clusters: QuerySet[Any], now: datetime) -> Composition:
     """One query."""
     rows = with_word(clusters, now).order_by().values("rank").annotate(count=Count("pk"))
     return Composition.of({WORST_FIRST[row["rank"]]: row["count"] for row in rows})
+
+
+def of_any(clusters: QuerySet[Any], sets: Sequence[Membership], now: datetime) -> Composition:
+    """Of the clusters that are in at least one of the sets, each counted once; a query for every twenty selectors."""
+    if any(each.takes_everything for each in sets):
+        return of_clusters(clusters, now)
+    states = with_word(clusters, now).order_by()
+    conditions = [Q(clusterset__in=[each.name for each in sets if each.is_exclusive])]
+    conditions += [each.condition() for each in sets if not each.is_exclusive]
+    ranks: dict[Any, int] = {}
+    for first in range(0, len(conditions), SELECTORS_AT_ONCE):
+        chosen = reduce(or_, conditions[first : first + SELECTORS_AT_ONCE])
+        ranks.update(states.filter(chosen).values_list("pk", "rank"))
+    return Composition.of(Counter(WORST_FIRST[rank] for rank in ranks.values()))
 
 
 def of_sets(clusters: QuerySet[Any], sets: Sequence[Membership], now: datetime) -> dict[str, Composition]:

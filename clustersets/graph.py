@@ -22,7 +22,7 @@ WORDS = {f"word:{word}": word for word in WORST_FIRST}
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``key`` is what a filter names it by: ``set:web``. ``merged`` is how many a group stands for."""
+    """``key`` is what a filter names it by: ``set:web``. ``merged`` is how many a group stands for; it has no count."""
 
     key: str
     label: str
@@ -53,12 +53,25 @@ class Graph:
     members: tuple[Edge, ...]
 
     @property
+    def total(self) -> int:
+        """Clusters in the sets that are drawn, each counted once."""
+        return sum(node.count for node in self.words)
+
+    @property
     def is_empty(self) -> bool:
         return not self.sets
 
 
-def of(bindings: Iterable[tuple[str, str, bool]], members: Mapping[str, Mapping[Word, int]], chosen: str = "") -> Graph:
-    """``bindings`` are (namespace, set, is bound), ``members`` counts by set and word; ``chosen`` is a node's key."""
+def of(
+    bindings: Iterable[tuple[str, str, bool]],
+    members: Mapping[str, Mapping[Word, int]],
+    clusters: Mapping[Word, int],
+    chosen: str = "",
+) -> Graph:
+    """``bindings`` are (namespace, set, is bound), ``members`` counts by set and word; ``chosen`` is a node's key.
+
+    ``clusters`` counts by word the clusters of the sets that are drawn, each once however many of the sets it is in.
+    """
     ties = [Edge(f"namespace:{namespace}", f"set:{name}", 1, not bound) for namespace, name, bound in bindings]
     counts = [
         Edge(f"set:{name}", f"word:{word}", count) for name, words in members.items() for word, count in words.items()
@@ -72,7 +85,7 @@ def of(bindings: Iterable[tuple[str, str, bool]], members: Mapping[str, Mapping[
     namespaces = dict.fromkeys((edge.start for edge in ties), 0)
     for edge in ties:
         namespaces[edge.start] += 1
-    words = {key: sum(edge.count for edge in counts if edge.end == key) for key in WORDS}
+    words = {key: clusters.get(WORDS[key], 0) for key in WORDS if any(edge.end == key for edge in counts)}
     shown_words = [key for key, count in words.items() if count]
     room = len(names) + len(namespaces) + len(shown_words) <= MOST_NODES
     kept_sets = _kept(weight, len(weight) if room else MOST_SETS)
@@ -124,7 +137,7 @@ def _column(kind: str, weights: Mapping[str, int], kept: set[str]) -> tuple[Node
     nodes = [Node(key, key.partition(":")[2], weights[key]) for key in sorted(kept)]
     if rest := [key for key in weights if key not in kept]:
         label = f"{len(rest)} more {kind}s"
-        nodes.append(Node(f"{kind}:{REST}", label, sum(weights[key] for key in rest), merged=len(rest)))
+        nodes.append(Node(f"{kind}:{REST}", label, merged=len(rest)))
     return tuple(_placed(nodes))
 
 

@@ -26,9 +26,10 @@ from clusters import queries as clusters
 from clusters.credentials import Lane
 from clusters.filters import SPANS
 from clusters.kinds import LONGEST_LEASE_SECONDS
-from clusters.status import Word, clock, grace, span
+from clusters.status import Word, clock, grace
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
+from ocmconsole.durations import span
 from ocmconsole.kubeapi.session import actor_of
 from registration import policy_services, register
 from registration.queries import waiting_names

@@ -89,6 +89,11 @@ def _redis() -> Iterator[str]:
         yield "it does not answer; sign-in, reconcilers and watches go on without it"
 
 
+def unused() -> set[str]:
+    """Names of the checks of what this hub is not set up with: neither well nor wrong."""
+    return set() if settings.OCMCONSOLE_REDIS_URL else {"Redis"}
+
+
 def warnings() -> dict[str, str]:
     """What will be wrong if nobody does something, by the name of the check."""
     found = {"disk": space.warning()}

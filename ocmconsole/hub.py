@@ -22,6 +22,7 @@ from django.views.decorators.http import require_GET
 from clusters import health
 from clusters.models import FleetMinute, Serving
 from ocmconsole import checkup
+from ocmconsole.durations import span
 from ocmconsole.kubeapi import broker, changes, metrics, workqueue
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, HeldBack, WorkItem
@@ -57,8 +58,11 @@ def hub_health(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied("The hub's health is for its admins.")
     now = timezone.now()
     checks = checkup.problems() | {"reconcilers": list(_reconcilers(now))}
+    unused = checkup.unused()
     context = {
-        "checks": [{"name": name, "problems": problems} for name, problems in checks.items()],
+        "checks": [
+            {"name": name, "problems": problems, "is_used": name not in unused} for name, problems in checks.items()
+        ],
         "warnings": checkup.warnings(),
         "wrong": sum(map(bool, checks.values())),
         "made_of": _made_of(),
@@ -91,7 +95,7 @@ def _made_of() -> list[tuple[str, str]]:
         ("Reconcilers", settings.OCMCONSOLE_CONTROLLERS),
         (
             "Certificates",
-            f"{settings.OCMCONSOLE_CSR_SIGNER} signer, at most {settings.OCMCONSOLE_CERT_LIFETIME.days} d",
+            f"{settings.OCMCONSOLE_CSR_SIGNER} signer, at most {span(settings.OCMCONSOLE_CERT_LIFETIME)}",
         ),
         ("Memory", f"{memory:,} MiB at most, in this process"),
         ("Python", f"{platform.python_version()}, Django {django.get_version()}"),
@@ -100,7 +104,7 @@ def _made_of() -> list[tuple[str, str]]:
 
 def _redis() -> str:
     if not settings.OCMCONSOLE_REDIS_URL:
-        return "none: one process does it all"
+        return "not used"
     return "away: the hub goes on without it" if broker.breaker.is_open else "in use"
 
 

@@ -34,11 +34,12 @@ TEAMS_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """``reaches`` marks what concerns other people or their work."""
+    """``reaches`` marks what concerns other people or their work, ``joins`` the step at which another set is chosen."""
 
     title: str
     text: str = ""
     reaches: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +134,8 @@ def _sets(actor: Actor, found: Evidence, chosen: Choice) -> list[Effect]:
     joined = list(seen.values_list("name", flat=True))
     others = [name for name in joined if name != chosen.joined]
     also = f"Its labels also make it a member of {_listed(others)}." if others else ""
-    effects = (
-        [Effect(f"{'Moves to' if chosen.is_move else 'Joins'} set {chosen.joined}", also)] if chosen.joined else []
-    )
-    return [*effects, *_sight(joined)]
+    title = f"{'Moves to' if chosen.is_move else 'Joins'} set {chosen.joined}" if chosen.joined else "Joins no set"
+    return [Effect(title, also, joins=True), *_sight(joined)]
 
 
 def _sight(joined: list[str]) -> list[Effect]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from clusters.models import ClusterFacts
+from ocmconsole.durations import in_words
 from registration import gathering, identity, memory, superseding, weighing
 from registration.facts import SUPERSEDED, Asked, Evidence, Fact, KeyHistory, Recorded, Verdict
 from registration.kinds import conditions, state_of
@@ -121,10 +123,4 @@ def _decision_text(doc: Doc) -> str:
 
 def lifetime_text(seconds: float | None) -> str:
     """``365 days``, ``12 hours``; the hub's default when nothing was asked."""
-    if not seconds:
-        return "the hub's default lifetime"
-    for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = round(seconds / size)
-            return f"{count} {word}{'s' if count != 1 else ''}"
-    return f"{seconds:.0f} seconds"
+    return in_words(timedelta(seconds=round(seconds))) if seconds else "the hub's default lifetime"

@@ -16,6 +16,7 @@ from clusters.quantities import number, readable
 from clusters.status import Word
 from clusters.views import opened
 from clusters.views.opened import SUMMARY, TABS, Opened, opens_cluster, tab_url
+from ocmconsole.durations import span
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 
@@ -66,7 +67,7 @@ def summary(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: A
         "capacity": capacity(cluster.doc),
         "urls": opened.urls_of(cluster.doc),
         "annotations": metadata.get("annotations") or {},
-        "heartbeat": status.span(timedelta(seconds=cluster.row.lease_duration_seconds)),
+        "heartbeat": span(timedelta(seconds=cluster.row.lease_duration_seconds)),
         "first_seen": cluster.known.first_seen
         if cluster.known.pk and cluster.known.first_seen is not None
         else cluster.row.created,
@@ -110,7 +111,7 @@ def _heard(cluster: Opened) -> dict[str, Any] | None:
     grace = opened.grace_of(cluster.row)
     return {
         "type": "Lease",
-        "status": status.span(age),
+        "status": span(age),
         "reason": "",
         "message": "",
         "since": cluster.last_heard,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from clusters import history
 from clusters.history import KEPT, Level
-from clusters.status import span
 from clusters.timeline import Explained, Timeline
 from clusters.views import opened
 from clusters.views.opened import Opened, tab_url
+from ocmconsole.durations import span
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -221,7 +221,6 @@ def _certificate(known: ClusterFacts, now: datetime) -> dict[str, Any] | None:
         "begins": known.certificate_not_before,
         "ends": ends,
         "day": f"{ends:%d %b %Y}".lstrip("0"),
-        "days": (ends - now).days,
         "tone": lane.tone,
         "over": {Lane.REVOKED: "revoked", Lane.EXPIRED: "ended"}.get(lane, ""),
     }

@@ -22,9 +22,10 @@ from clusters.credentials import lane_of
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from clusters.quantities import readable
-from clusters.status import Page, Word, grace, span
+from clusters.status import Page, Word, grace
 from clusters.views import gone
 from clusters.views.refusals import plain
+from ocmconsole.durations import span
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.session import actor_of
@@ -200,6 +201,7 @@ def _facts(cluster: Opened) -> dict[str, Any]:
         "platform": claims.get("platform.open-cluster-management.io", ""),
         "certificate": known if ends else None,
         "certificate_days": (ends - cluster.now).days if ends else 0,
+        "certificate_is_over": ends is None or ends <= cluster.now,
         "certificate_lane": lane_of(known, cluster.now),
         "last_heard": cluster.last_heard,
         "cpu": readable(allocatable["cpu"]) if "cpu" in allocatable else "",

@@ -96,13 +96,15 @@ def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:
 def _map(actor: Actor, node: str) -> dict[str, Any]:
     sets = [membership.of(row.doc) for row in queries.sets_for(actor)[:MOST_MAPPED]]
     shown = {each.name for each in sets}
-    found = composition.of_sets(clusters.clusters_for(actor), sets, timezone.now())
+    now = timezone.now()
+    found = composition.of_sets(clusters.clusters_for(actor), sets, now)
     members = {name: {part.word: part.count for part in each.parts} for name, each in found.items()}
     rows = bindings.bindings_for(actor).filter(cluster_set__in=shown)
     ties = [(row.namespace, row.cluster_set, bindings.bound(row.doc).get("status") != "False") for row in rows]
     chosen = node if node.startswith(NODES) and not node.endswith(graph.REST) else ""
-    drawn = graph.of(ties, members, chosen)
     near = _near(chosen, ties, members)
+    inside = composition.of_any(clusters.clusters_for(actor), [each for each in sets if each.name in near], now)
+    drawn = graph.of(ties, members, {part.word: part.count for part in inside.parts}, chosen)
     return {
         "graph": drawn,
         "chosen": chosen,

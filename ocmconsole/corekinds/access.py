@@ -129,7 +129,7 @@ def take(actor: Actor, source: Source) -> None:
     elif source.door is Door.BINDING:
         _unbind(actor, source)
     else:
-        raise errors.BadRequest("a superuser is one by his account: change that in Django admin")
+        raise errors.BadRequest("a superuser is one by the account: change that in Django admin")
 
 
 def _unbind(actor: Actor, source: Source) -> None:

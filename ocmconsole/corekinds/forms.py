@@ -38,7 +38,7 @@ class QuestionForm(forms.Form):
         label="Groups",
         required=False,
         max_length=1_000,
-        widget=text(placeholder="his own, or a, b"),
+        widget=text(placeholder="their own, or a, b"),
     )
     verb = forms.CharField(max_length=20, widget=text("verbs"), error_messages={"required": "Say what is to be done."})
     resource = forms.CharField(

@@ -62,7 +62,7 @@ PRESETS = {
             "user-check",
             (("see", CLUSTERS), ("accept", CLUSTERS)),
             (Scope.ALL, Scope.CLUSTER, Scope.NAMES),
-            note="Accepting also lets him send a cluster away again.",
+            note="The right to accept a cluster is also the right to disconnect it.",
         ),
         Preset(
             "set-owner",
@@ -71,7 +71,7 @@ PRESETS = {
             "boxes",
             (("see", SETS), ("join", SETS), ("bind", SETS)),
             (Scope.SET, Scope.ALL),
-            note="To move a cluster he must also be allowed to change that cluster.",
+            note="To move a cluster takes the right to change that cluster too.",
         ),
         Preset(
             "binder",

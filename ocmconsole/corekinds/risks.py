@@ -14,8 +14,8 @@ from ocmconsole.corekinds.rights import ALL
 from ocmconsole.corekinds.whocan import Door, Source
 
 HANDING_OUT = {
-    "escalate": "write roles with more than he holds",
-    "bind": "give away roles that he does not hold",
+    "escalate": "write roles with more than they hold",
+    "bind": "give roles that they do not hold",
     "impersonate": "act as somebody else",
 }
 

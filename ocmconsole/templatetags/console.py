@@ -23,13 +23,13 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from ocmconsole.durations import span
+
 register = template.Library()
 
 NOTHING = "\N{EN DASH}"
 BARS = 16
 BAR_HEIGHT = 18
-# The longest unit that still says something, as `kubectl get` does it.
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 @register.simple_tag
@@ -58,11 +58,16 @@ def _moment(value: object) -> datetime | None:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def span(length: timedelta) -> str:
-    """A length of time in its largest whole unit: 4 min, 3 h, 12 d."""
-    seconds = max(0, int(length.total_seconds()))
-    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
-    return f"{seconds // size} {unit}"
+def _largest(length: timedelta) -> str:
+    """A length of time in the largest unit that says something, as `kubectl get` does it: 4 min, 3 h, 12 d."""
+    return span(length, units=1)
+
+
+@register.filter
+def left(value: object) -> str:
+    """How long until then, for columns: 47 d, 3 h, 20 min; 0 s when it is over."""
+    found = _moment(value)
+    return NOTHING if found is None else _largest(found - timezone.now())
 
 
 def _time(moment: datetime, text: str, counts: str = "") -> SafeString:
@@ -80,7 +85,7 @@ def _time(moment: datetime, text: str, counts: str = "") -> SafeString:
 def age(value: object) -> SafeString | str:
     """How long ago, without "ago": the form for columns."""
     found = _moment(value)
-    return NOTHING if found is None else _time(found, span(timezone.now() - found), "data-age")
+    return NOTHING if found is None else _time(found, _largest(timezone.now() - found), "data-age")
 
 
 @register.filter
@@ -92,7 +97,7 @@ def ago(value: object) -> SafeString | str:
     passed = timezone.now() - found
     if abs(passed) < timedelta(seconds=1):
         return _time(found, "just now", "data-ago")
-    return _time(found, f"{span(passed)} ago" if passed > timedelta() else f"in {span(-passed)}", "data-ago")
+    return _time(found, f"{_largest(passed)} ago" if passed > timedelta() else f"in {_largest(-passed)}", "data-ago")
 
 
 @register.filter

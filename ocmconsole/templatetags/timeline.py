@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from clusters.status import span
+from ocmconsole.durations import span
 from ocmconsole.templatetags import charts
 
 if TYPE_CHECKING:

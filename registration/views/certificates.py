@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
+from ocmconsole.durations import in_words
 from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.links import query_of
@@ -185,7 +186,7 @@ def authority(request: HttpRequest) -> HttpResponse:
             "days": (chain[1].not_after - now).days,
             "names": sorted(foundation.serving_names()),
         },
-        "lifetime": settings.OCMCONSOLE_CERT_LIFETIME.days,
+        "lifetime": in_words(settings.OCMCONSOLE_CERT_LIFETIME),
         "is_external": settings.OCMCONSOLE_CSR_SIGNER == "external",
         "alive": issued.honoured(counts),
         "in_use": counts[Lane.IN_USE],

@@ -42,7 +42,6 @@ def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: 
     return {
         "lives": lives,
         "current": lives.current,
-        "days": (lives.current.issued.not_after - cluster.now).days if lives.current else 0,
         "pending": issued.pending_of(cluster.name),
         "rejected": issued.rejected_of(cluster.name),
         "failed": issued.failed_of(cluster.name),

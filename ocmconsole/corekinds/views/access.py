@@ -91,13 +91,13 @@ def _holder(request: HttpRequest, subject: Subject) -> HttpResponse:
     actor = actor_of(request)
     is_self = subject == Subject("User", actor.user)
     if not is_self and not access.sees_everyone(actor):
-        raise Http404("There is nobody of this name, or you may not see him.")
+        raise Http404("There is nobody of this name, or you may not see them.")
     person: Any = User.objects.filter(username=subject.name).first() if subject.kind == "User" else None
     team: Any = Group.objects.filter(name=subject.name).first() if subject.kind == "Group" else None
     groups = list(person.groups.order_by("name").values_list("name", flat=True)) if person else []
     held = whocan.held_by([subject, *(Subject("Group", name) for name in groups)])
     if not (person or team or held[subject] or is_self):
-        raise Http404("There is nobody of this name, or you may not see him.")
+        raise Http404("There is nobody of this name, or you may not see them.")
     administers = access.administers(actor)
     parts = [_part(subject, held[subject], administers=administers)]
     parts += [_part(Subject("Group", name), held[Subject("Group", name)], administers=False) for name in groups]

@@ -66,7 +66,7 @@ def activate(request: HttpRequest) -> HttpResponse:
     """Switch a person off, who loses every credential at once, or on again."""
     person = _person(request)
     person.is_active = request.POST.get("active") == "yes"
-    state = "active again" if person.is_active else "deactivated: no credential of his opens anything"
+    state = "active again" if person.is_active else "deactivated: none of their credentials is accepted"
     done = f"{person.username} is {state}."
     return _saved(request, person, done)
 
@@ -88,7 +88,7 @@ def _person(request: HttpRequest) -> User:
     name = request.POST.get("user", "")
     found = User.objects.filter(username=name).first() if "\0" not in name else None
     if found is None or not access.sees_everyone(actor_of(request)):
-        raise Http404("There is nobody of this name, or you may not see him.")
+        raise Http404("There is nobody of this name, or you may not see them.")
     return found
 
 

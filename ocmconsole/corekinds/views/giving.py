@@ -227,7 +227,7 @@ def _answered(request: HttpRequest, actor: Actor, row: AccessRequest, form: Reas
         if not form.is_valid():
             return False
         access.dismiss_request(actor, row, form.cleaned_data["reason"])
-        messages.success(request, f"The request of {row.user} is dismissed; he reads why.")
+        messages.success(request, f"The request of {row.user} is dismissed; they see the reason.")
         return True
     access.grant_request(actor, row)
     messages.success(request, f"{row.user} may now {access.question_of(row).sentence}; the audit has it.")

@@ -13,9 +13,9 @@ class Command(BaseCommand):
     help = "Checks clock, certificates, database and its disk, Redis and TLS names."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = checkup.problems()
+        found, unused = checkup.problems(), checkup.unused()
         for name, problems in found.items():
-            self.stdout.write(f"{name}: {'; '.join(problems) or 'ok'}")
+            self.stdout.write(f"{name}: {'not used' if name in unused else '; '.join(problems) or 'ok'}")
         for name, text in checkup.warnings().items():
             self.stdout.write(f"warning: {name}: {text}")
         if failed := sum(map(bool, found.values())):

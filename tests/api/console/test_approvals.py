@@ -388,6 +388,18 @@ class TestRequest:
         assert "1 team, 1 person can see it through its sets web-operators." in moved
         assert "kubectl label managedcluster web-1 --overwrite" in moved
 
+    def test_the_set_is_changed_at_the_step_that_joins_it(self, browser: Client) -> None:
+        make.clusterset("default")
+        make.clusterset("web")
+        asks("web-1", bearer())
+        for path in ("web-1/", "web-1/effects/?set=web"):
+            steps = re.findall(
+                r"<li[^>]*><div><b>(.*?)</b>(.*?)</li>", browser.get(INBOX + path).content.decode(), re.DOTALL
+            )
+            assert [title for title, rest in steps if "Change set" in rest] == [
+                "Joins set default" if path == "web-1/" else "Moves to set web"
+            ]
+
     @pytest.mark.contract("A6")
     def test_the_chosen_set_is_joined_in_the_same_act(self, browser: Client) -> None:
         make.clusterset("web")

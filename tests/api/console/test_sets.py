@@ -408,6 +408,25 @@ class TestMap:
         assert [each.label for each in context["graph"].sets] == ["web"]
         assert [row["name"] for row in context["rows"]] == ["web"]
 
+    def test_a_cluster_in_several_sets_is_counted_once(self, admin: Client) -> None:
+        make.clusterset("global", selector={"selectorType": "LabelSelector", "labelSelector": {}})
+        for node, clusters, sets in (
+            ("", 4, 5),
+            ("set:prod", 2, 1),
+            ("namespace:shop", 2, 1),
+            ("word:needs-review", 4, 5),
+        ):
+            shown = admin.get("/sets/", {"view": "map", "node": node})
+            graph = shown.context["graph"]
+            assert (graph.total, [each.count for each in graph.words]) == (clusters, [clusters]), node
+            assert f"{clusters} clusters in {sets} set" in text(shown)
+
+    def test_a_cluster_that_two_selectors_choose_is_counted_once(self, admin: Client) -> None:
+        for number in range(25):  # more than one statement asks for
+            chosen = {"matchLabels": {"env": "prod" if number % 2 else "test"}}
+            make.clusterset(f"more-{number}", selector={"selectorType": "LabelSelector", "labelSelector": chosen})
+        assert admin.get("/sets/?view=map").context["graph"].total == 4
+
     @pytest.mark.parametrize("node", ["set:nobody", "word:nonsense", "nonsense", "set:", "namespace:…"])
     def test_an_odd_filter_draws_something_or_says_nothing_is_there(self, admin: Client, node: str) -> None:
         assert admin.get("/sets/", {"view": "map", "node": node}).status_code == 200

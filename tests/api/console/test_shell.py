@@ -482,6 +482,26 @@ def test_hub_health_says_what_is_wrong(admin: Client, settings: Any) -> None:
     assert "It does not answer" in html
 
 
+def test_hub_health_calls_a_redis_that_is_not_there_not_used(admin: Client, settings: Any) -> None:
+    settings.OCMCONSOLE_REDIS_URL = ""
+    shown = admin.get("/hub/")
+    checks = {check["name"]: check["is_used"] for check in shown.context["checks"]}
+    assert [name for name, used in checks.items() if not used] == ["Redis"]
+    assert dict(shown.context["made_of"])["Redis"] == "not used"
+    html = shown.content.decode()
+    assert re.search(r"<b>Redis</b></div><span[^>]*>not used</span>", html)
+    assert not re.search(r"Works:</span></span><div><b>Redis", html)
+
+
+def test_hub_health_says_that_a_redis_is_away(admin: Client, settings: Any) -> None:
+    settings.OCMCONSOLE_REDIS_URL = "redis://127.0.0.1:1/0"
+    shown = admin.get("/hub/")
+    assert dict(shown.context["made_of"])["Redis"].startswith("away")
+    redis = next(check for check in shown.context["checks"] if check["name"] == "Redis")
+    assert redis["is_used"]
+    assert redis["problems"]
+
+
 def test_metrics_count_clusters_by_their_state(fleet: None) -> None:
     from ocmconsole.kubeapi import metrics
 

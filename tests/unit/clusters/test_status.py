@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.status import Facts, Status, Word, span, word
+from clusters.status import Facts, Status, Word, word
+from ocmconsole.durations import span
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

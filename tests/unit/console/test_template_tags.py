@@ -39,8 +39,10 @@ def words(markup: str) -> str:
         (timedelta(seconds=-5), "0 s"),
     ],
 )
-def test_a_span_is_told_in_its_largest_whole_unit(length: timedelta, said: str) -> None:
-    assert console.span(length) == said
+@pytest.mark.usefixtures("frozen")
+def test_an_age_and_what_is_left_have_the_largest_whole_unit(length: timedelta, said: str) -> None:
+    assert words(str(console.age(NOW - length))) == said
+    assert console.left(NOW + length) == said
 
 
 @pytest.mark.usefixtures("frozen")

@@ -1,0 +1,49 @@
+"""How the product speaks of its users: what people read calls nobody he."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.test_documents import DOCUMENTS, PACKAGES
+from tests.architecture.test_repository import ROOT, tracked
+
+GENDERED = re.compile(r"\b(?:s?he|his|him(?:self)?|hers?(?:elf)?)\b", re.IGNORECASE)
+READ_BY_PEOPLE = [
+    *tracked("templates/*.html", "templates/*.txt", "templates/**/*.html", "templates/**/*.txt", *DOCUMENTS),
+]
+MODULES = [path for path in tracked(*(f"{package}/*.py" for package in PACKAGES)) if "migrations" not in path.parts]
+
+
+@pytest.mark.parametrize("path", READ_BY_PEOPLE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_and_documents_call_no_user_he(path: Path) -> None:
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+    assert [(number, line) for number, line in lines if GENDERED.search(line)] == []
+
+
+def test_messages_of_pages_api_and_commands_call_no_user_he() -> None:
+    found = [
+        (str(path.relative_to(ROOT)), line, value)
+        for path in MODULES
+        for line, value in _texts(path)
+        if GENDERED.search(value)
+    ]
+    assert found == []
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """String literals with their lines, docstrings left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    with_docstring = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, with_docstring) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
