@@ -165,6 +165,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "ocmconsole.signin.lifetime.LifetimeMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "ocmconsole.signin.stepup.StepUpMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]

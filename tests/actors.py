@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY as RECORDS
 from django.contrib.auth.models import User
 from django.test import Client
 
 from ocmconsole.corekinds import kinds
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
+from ocmconsole.signin import lifetime
 
 RBAC = "rbac.authorization.k8s.io"
 ROOT = Actor(user="root", groups=(MASTERS, AUTHENTICATED))
@@ -64,3 +66,11 @@ def signed_in(name: str, **more: Any) -> Client:
     client = Client()
     client.force_login(User.objects.filter(username=name).first() or User.objects.create_user(name, **more))
     return client
+
+
+def grow_old(client: Client) -> None:
+    """Turn the browser's proofs of who is signed in (the sign-in, later ones) six minutes back: they are no proof now."""
+    session, ago = client.session, 6 * 60
+    session[lifetime.BEGAN] -= ago
+    session[RECORDS] = [{**each, "at": each["at"] - ago} for each in session.get(RECORDS, [])]
+    session.save()

@@ -1,11 +1,10 @@
 """Signing in with django-allauth, as this hub wants it (ADR 14).
 
-A view that needs a person who has just proven who he is asks ``recently_authenticated(request)`` and otherwise returns
-``authenticate_again(request)``.
+Requests that need a fresh proof of who is signed in are listed in ``stepup.ACTS``.
 """
 
 from __future__ import annotations
 
-from ocmconsole.signin.stepup import authenticate_again, recently_authenticated
+from ocmconsole.signin.stepup import recently_authenticated
 
-__all__ = ["authenticate_again", "recently_authenticated"]
+__all__ = ["recently_authenticated"]

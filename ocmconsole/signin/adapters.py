@@ -25,6 +25,7 @@ from ocmconsole.kubeapi import accounts
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.session import actor_of, stranger
 from ocmconsole.signin import names, records
+from ocmconsole.signin.stepup import recently_authenticated
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
@@ -64,6 +65,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
         records.refused(request, "the account is deactivated", name=user.get_username())
         response: HttpResponse = super().respond_user_inactive(request, user)
         return response
+
+    def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:  # noqa: ARG002 - allauth's signature
+        """For allauth's own checks: the rule of this hub, by which a sign-in is a proof as well."""
+        return not recently_authenticated(context.request)
 
     def logout(self, request: HttpRequest) -> None:
         records.signed_out(request)

@@ -1,29 +1,152 @@
-"""Step-up: acts that weigh most ask again who is there, unless that was proven within the last minutes.
+"""Step-up: requests that weigh most need a proof of who is signed in from the last five minutes.
 
-Invariant: a stolen session is not enough. Who has neither password nor passkey here proves himself where he signs in.
+A sign-in is such a proof, and so is a password, code or passkey on the page that ``authenticate_again`` redirects to.
+``ACTS`` is the only list of these requests; ``StepUpMiddleware`` enforces it, so that views know nothing of it.
+Invariants: a stolen session is not enough. A form that was sent is kept in the session, encrypted with a key that only
+the browser's cookie holds, and is carried out after the proof.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import time
-from functools import wraps
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from allauth.account import app_settings
 from allauth.account.internal.flows.login import get_authentication_records
-from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate, get_reauthentication_flows
+from allauth.account.internal.flows.reauthentication import (
+    STATE_SESSION_KEY,
+    get_reauthentication_flows,
+    resume_request,
+)
+from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.shortcuts import redirect
-from django.urls import reverse
+from django.contrib.auth.views import redirect_to_login
+from django.http import QueryDict
+from django.shortcuts import redirect, render
+from django.urls import resolve, reverse
 from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from ocmconsole.signin.lifetime import BEGAN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
+
+Arguments = Mapping[str, Any]  # of the route
+Condition = Callable[[QueryDict, Arguments], bool]
+
+NEXT = "next"
+KEPT_SECONDS = 60 * 60  # a form is carried out only while the person still means it: an idle session ends as soon
+
+
+# ---------------------------------------------------------------- what needs a proof
+
+
+def _always(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
+    return True
+
+
+def _is_sent(field: str, *values: str) -> Condition:
+    """The form has the field, with one of the values if there are some."""
+    return lambda sent, _: sent.get(field) in values if values else bool(sent.get(field))
+
+
+def _has_no_terms(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
+    """A token for any name and any number of clusters."""
+    return not sent.get("cluster", "").strip() and not sent.get("uses", "").strip()
+
+
+def _is_kept(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
+    """Not only tried."""
+    return sent.get("act") != "try"
+
+
+def _is_final(sent: QueryDict, arguments: Arguments) -> bool:
+    return arguments["name"] in {"remove", "revoke"} or bool(sent.get("revoke"))
+
+
+# By name of the route, in which "*" stands for any text: the forms (POST) that need a proof, and when.
+ACTS: dict[str, Condition] = {
+    # Accept a key that the hub would not give the name to (D9).
+    "registration:override": _always,
+    # Bootstrap tokens without terms.
+    "registration:mint": _has_no_terms,
+    # Approval policies; the wizard makes one when it is to accept the cluster by itself.
+    "registration:new-policy": _is_kept,
+    "registration:edit-policy": _is_kept,
+    "registration:switch-policy": _always,
+    "registration:delete-policy": _always,
+    "registration:add-token": _is_sent("accept"),
+    # Rights.
+    "access:give": _always,
+    "access:answer": lambda sent, _: sent.get("act") != "dismiss",
+    "access:join": _always,
+    # People.
+    "access:add-person": _always,
+    "access:activate": _is_sent("active", "yes"),
+    # The ends of clusters and of their certificates.
+    "clusters:remove": _always,
+    "clusters:abandon": _always,
+    "clusters:bulk": _is_final,
+    "registration:disconnect": _is_sent("revoke"),
+    "registration:revoke": _always,
+    "registration:revoke-many": _is_sent("confirmed"),
+    # The same in Django admin: people, groups, roles, rights on one object, policies, deletions, actions on many.
+    "admin:auth_*": _always,
+    "admin:corekinds_*role*": _always,
+    "admin:registration_approvalpolicy_*": _always,
+    "admin:*_permissions": _always,
+    "admin:*_delete": _always,
+    "admin:*_changelist": _always,
+}
+# What adds, changes, removes or shows second factors: by any method, since their pages show secrets.
+FACTORS = (
+    "mfa_activate_totp", "mfa_deactivate_totp", "mfa_add_webauthn", "mfa_edit_webauthn", "mfa_remove_webauthn",
+    "mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes",
+)  # fmt: skip
+
+
+def needs_proof(request: HttpRequest) -> bool:
+    """Whether the resolved request is one of ``ACTS`` or ``FACTORS``."""
+    match = request.resolver_match
+    if match is None:
+        return False
+    name = match.view_name
+    if name in FACTORS:
+        return True
+    if request.method != "POST":
+        return False
+    return any(fnmatchcase(name, act) and when(request.POST, match.kwargs) for act, when in ACTS.items())
+
+
+class StepUpMiddleware:
+    """Below the session, its person and the check of the form's CSRF token."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        if not needs_proof(request):
+            return None
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        return None if recently_authenticated(request) else authenticate_again(request)
+
+
+# ---------------------------------------------------------------- the proof
 
 
 def recently_authenticated(request: HttpRequest) -> bool:
@@ -31,29 +154,70 @@ def recently_authenticated(request: HttpRequest) -> bool:
     user = request.user
     if not isinstance(user, User):
         return False
-    if get_reauthentication_flows(user):
-        return bool(did_recently_reauthenticate(request))
-    records = get_authentication_records(request, user)  # allauth would take everybody without a password at his word
-    return bool(records) and time.time() - float(records[-1]["at"]) < app_settings.REAUTHENTICATION_TIMEOUT
+    shown = [float(record["at"]) for record in get_authentication_records(request, user)]
+    latest = max([float(request.session.get(BEGAN, 0)), *shown])
+    return bool(time.time() - latest < app_settings.REAUTHENTICATION_TIMEOUT)
 
 
-def authenticate_again(request: HttpRequest, *, back: str = "") -> HttpResponse:
-    """The page that asks; it comes back to ``back``, or to the page that was asked for."""
-    query = {"next": back or request.get_full_path()}
+def authenticate_again(request: HttpRequest) -> HttpResponse:
+    """The redirect to the page that asks for the proof; afterwards the request is carried out, a form as sent."""
+    place = request.get_full_path()
+    if request.method == "POST":
+        _keep(request)
+    else:
+        request.session.pop(STATE_SESSION_KEY, None)  # a form that was given up
     user = request.user
     if isinstance(user, User) and not get_reauthentication_flows(user) and settings.OCMCONSOLE_OIDC_ISSUER:
-        return redirect(f"{reverse('sso')}?{urlencode(query | {'auth_params': 'prompt=login'})}")
-    return redirect(f"{reverse('account_reauthenticate')}?{urlencode(query)}")
+        back = f"{reverse('carry_on')}?{urlencode({NEXT: place})}" if request.method == "POST" else place
+        return redirect(f"{reverse('sso')}?{urlencode({NEXT: back, 'auth_params': 'prompt=login'})}")
+    return redirect(f"{reverse('account_reauthenticate')}?{urlencode({NEXT: place})}")
 
 
-def asking_everybody(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A view of allauth's that asks by itself who has password or factor here, and takes all others at their word."""
+# ---------------------------------------------------------------- the form that waits for it
 
-    @login_required
-    @wraps(view)
-    def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if recently_authenticated(request) or get_reauthentication_flows(request.user):
-            return view(request, *args, **kwargs)  # which keeps what was sent until the person has answered
+
+def _keep(request: HttpRequest) -> None:
+    kept = {
+        "path": request.path,
+        "place": request.path_info,
+        "query": request.GET.urlencode(),
+        "body": request.POST.urlencode(),
+    }
+    sealed = _cipher(request).encrypt(json.dumps(kept).encode()).decode()
+    callback = f"{__name__}.{carried_out.__name__}"
+    request.session[STATE_SESSION_KEY] = {"callback": callback, "state": {"sealed": sealed}}
+
+
+def _cipher(request: HttpRequest) -> Fernet:
+    """The database has only the digest of a session's key (``models.KeyField``)."""
+    key = f"stepup:{request.session.session_key}".encode()
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(key).digest()))
+
+
+def carried_out(request: HttpRequest, state: dict[str, str]) -> HttpResponseBase | None:
+    """The answer of the form that was kept; None (for allauth) or a page when it is no longer there or not meant."""
+    wanted = (request.POST.get(NEXT) or request.GET.get(NEXT, "")).partition("?")[0]
+    try:
+        kept = json.loads(_cipher(request).decrypt(state["sealed"].encode(), ttl=KEPT_SECONDS))
+    except InvalidToken:
+        messages.warning(request, "What you had sent is not kept any more. Send it again.")
+        return None
+    if wanted != kept["path"]:
+        return None  # the proof was for something else
+    request.GET, request.POST = QueryDict(kept["query"]), QueryDict(kept["body"])
+    request.path, request.path_info, request.META["QUERY_STRING"] = kept["path"], kept["place"], kept["query"]
+    match = request.resolver_match = resolve(kept["place"])
+    answer: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
+    return answer
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def carry_on(request: HttpRequest) -> HttpResponseBase:
+    """After a proof that a provider of single sign-on gave: the person says once more that the form is meant."""
+    if not recently_authenticated(request):
         return authenticate_again(request)
-
-    return asked
+    if request.method == "POST":
+        return resume_request(request) or redirect("home")
+    return render(request, "account/carry_on.html", {"place": request.GET.get(NEXT, "")})

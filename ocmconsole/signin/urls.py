@@ -11,10 +11,9 @@ from allauth.socialaccount import views as social
 from django.conf import settings
 from django.urls import path
 
-from ocmconsole.signin import lifetime, views
-from ocmconsole.signin.stepup import asking_everybody
+from ocmconsole.signin import lifetime, stepup, views
 
-# Whatever adds, changes, removes or shows what signs somebody in.
+# Whatever adds, changes, removes or shows what signs somebody in (stepup.FACTORS).
 FACTORS = [
     ("app/activate/", app.activate_totp, "mfa_activate_totp"),
     ("app/deactivate/", app.deactivate_totp, "mfa_deactivate_totp"),
@@ -33,6 +32,7 @@ urlpatterns = [
     path("login/second/", factors.authenticate, name="mfa_authenticate"),
     path("login/again/", account.reauthenticate, name="account_reauthenticate"),
     path("login/again/code/", factors.reauthenticate, name="mfa_reauthenticate"),
+    path("login/again/go-on/", stepup.carry_on, name="carry_on"),
     path("logout/", account.logout, name="logout"),
     path("logout/", account.logout, name="account_logout"),
     path("admin/logout/", account.logout),
@@ -41,7 +41,7 @@ urlpatterns = [
     path("account/", views.Account.as_view(), name="account"),
     path("account/", views.Account.as_view(), name="mfa_index"),
     path("account/password/", views.ChangePassword.as_view(), name="account_change_password"),
-    *(path(f"account/{place}", asking_everybody(view), name=name) for place, view, name in FACTORS),
+    *(path(f"account/{place}", view, name=name) for place, view, name in FACTORS),
     path("account/passkeys/", passkeys.list_webauthn, name="mfa_list_webauthn"),
     path("account/passkeys/login/", passkeys.login_webauthn, name="mfa_login_webauthn"),
     path("account/passkeys/reauthenticate/", passkeys.reauthenticate_webauthn, name="mfa_reauthenticate_webauthn"),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
@@ -18,7 +16,6 @@ from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of
-from ocmconsole.signin import authenticate_again, recently_authenticated
 from registration import evidence, later, services, staleness
 from registration.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm
 from registration.views.request import may_revoke, page
@@ -46,14 +43,8 @@ def accept(request: HttpRequest, name: str) -> HttpResponse:
 
 @login_required
 @require_POST
-@reauthentication_required  # type: ignore[untyped-decorator] # allauth has no types here
 def override(request: HttpRequest, name: str) -> HttpResponse:
-    """Accept a key that the hub would not give the name to, on the word of a person who proved who he is (D9).
-
-    The decorator goes on with the form afterwards; whoever signs in elsewhere has to send it again.
-    """
-    if not recently_authenticated(request):
-        return authenticate_again(request, back=reverse("registration:request", args=[name]))
+    """Accept a key that the hub would not give the name to, on a person's word with a fresh proof (D9)."""
     form = OverrideForm({**request.POST.dict(), "name": name})
     if not form.is_valid():
         return page(request, name, forms={"override_form": form}, status=400)

@@ -77,6 +77,17 @@ for name in {TOKENS!r}:
 """
 
 
+# The newest session began ten minutes ago: acts of ``signin.stepup`` need a new proof.
+GROW_OLD = """
+from ocmconsole.models import Session
+from ocmconsole.signin.sessions import SessionStore
+row = Session.objects.exclude(began=None).latest("began")
+data = row.get_decoded() | {"account_authentication_methods": []}
+data["session_began"] -= 600
+Session.objects.filter(pk=row.pk).update(session_data=SessionStore().encode(data))
+"""
+
+
 def introduce(fleet: Fleet) -> None:
     """A person who may look at clusters and decide nothing, and the tokens that agents come with: all in one process."""
     minted = re.findall(r"^token=(\S+)", fleet.hub.manage("shell", "-c", MAKE), re.MULTILINE)

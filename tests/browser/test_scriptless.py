@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
+from tests.browser.people import GROW_OLD, VIEWER, VIEWERS_PASSWORD, Console
 from tests.fleet import Fleet
 
 
@@ -34,6 +34,7 @@ def test_comparing_and_overriding(scriptless: Console, fleet: Fleet) -> None:
     page.get_by_role("radiogroup", name="The right key").get_by_role("radio").first.check()
     page.get_by_label("Type the name of the cluster").fill("plain-contested")
     page.get_by_label("How you know").fill("By telephone.")
+    fleet.hub.manage("shell", "-c", GROW_OLD)
     page.get_by_role("button", name="Accept this key for plain-contested").click()
     page.get_by_label("Password").fill(scriptless.password)
     page.get_by_role("button", name="Confirm").click()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
-from tests.browser.people import Console
+from tests.browser.people import GROW_OLD, Console
 from tests.browser.test_accessibility import violations
 from tests.fleet import Fleet
 
@@ -53,10 +53,11 @@ def confirm(page: Page) -> None:
     page.get_by_role("button", name="Confirm").click()
 
 
-def test_a_passkey_signs_in_alone_and_makes_the_password_half_of_it(local: Console) -> None:
+def test_a_passkey_signs_in_alone_and_makes_the_password_half_of_it(local: Console, fleet: Fleet) -> None:
     page = local.page
     local.sign_in_with_the_form(NAME)
     local.open("/account/")
+    fleet.hub.manage("shell", "-c", GROW_OLD)
     page.get_by_role("link", name="Add a passkey").click()
     confirm(page)
     page.get_by_role("textbox", name="Name").fill("Laptop")
@@ -86,8 +87,10 @@ def test_a_passkey_signs_in_alone_and_makes_the_password_half_of_it(local: Conso
     local.open("/account/passkeys/")
     expect(page.get_by_role("cell", name="Laptop", exact=True)).to_be_visible()
     page.get_by_role("link", name="Remove Laptop").click()
-    confirm(page)
+    fleet.hub.manage("shell", "-c", GROW_OLD)
     page.get_by_role("button", name="Remove it").click()
+    page.get_by_role("link", name="Use a security key").click()
+    page.get_by_role("button", name="Use a passkey").click()
     expect(page.get_by_text("You have none.")).to_be_visible()
 
 

@@ -14,12 +14,10 @@ from html.parser import HTMLParser
 from typing import Any, Protocol
 
 import yaml
-from allauth.account.internal.flows.login import record_authentication
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from django.contrib.messages import ERROR
 from django.core.management import CommandError, call_command
-from django.http import HttpRequest
 from django.test import Client
 
 from clusters.models import ManagedCluster
@@ -233,21 +231,12 @@ class Shown:
         return found
 
 
-def _prove(client: Client, user: Any) -> None:
-    """Acts that need it find that the person has just proven who he is."""
-    request = HttpRequest()
-    request.session = client.session
-    record_authentication(request, user, "password", reauthenticated=True)
-    request.session.save()
-
-
 class Browser:
     """Signed in, with cookies; a POST without the page's token is refused, as in a real one."""
 
     def __init__(self, user: Any) -> None:
         self.client = Client(enforce_csrf_checks=True)
         self.client.force_login(user, "django.contrib.auth.backends.ModelBackend")
-        _prove(self.client, user)
         self.at = ""
 
     def open(self, path: str) -> Shown:

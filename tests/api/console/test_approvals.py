@@ -34,7 +34,7 @@ from registration.forms import packed, unpacked
 from registration.models import CertificateSigningRequest, Decline, Snooze
 from tests import factories as make
 from tests import requests
-from tests.actors import ROOT
+from tests.actors import ROOT, grow_old
 from tests.doors import rights
 from tests.doors.scene import Waiting
 
@@ -589,6 +589,7 @@ def test_an_override_asks_who_is_there(browser: Client) -> None:
     asks("web-1", token)
     asks_again("web-1", replace(token, address="203.0.113.9"))
     key = evidence.of("web-1").waiting[0].fingerprint
+    grow_old(browser)
     answer = decide(browser, "override", "web-1", accept_key=key, typed="web-1", reason="He read it to me.")
     assert answer.redirect_chain[0][0].startswith("/login/again/")
     assert not make.stored("web-1").hub_accepts_client

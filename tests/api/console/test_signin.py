@@ -19,8 +19,9 @@ from django.utils import timezone
 
 from ocmconsole import urls as console
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.signin import recently_authenticated
+from ocmconsole.signin import lifetime, recently_authenticated
 from ocmconsole.signin.views import single_sign_on
+from tests.actors import grow_old
 
 pytestmark = pytest.mark.django_db
 
@@ -217,6 +218,7 @@ def test_a_second_factor_is_asked_for_and_recovery_codes_replace_it_once(
     client: Client, ana: User, django_capture_on_commit_callbacks: Any
 ) -> None:
     sign_in(client)
+    grow_old(client)
     assert client.get("/account/app/activate/")["Location"].startswith("/login/again/")
     confirm(client)
     with django_capture_on_commit_callbacks(execute=True):
@@ -278,9 +280,11 @@ def request_of(client: Client, user: User) -> HttpRequest:
     return request
 
 
-def test_a_session_alone_is_no_recent_proof(client: Client, ana: User) -> None:
+def test_a_sign_in_is_a_proof_for_five_minutes_and_a_session_alone_is_none(client: Client, ana: User) -> None:
     with time_machine.travel(timezone.now(), tick=False) as clock:
         sign_in(client)
+        assert recently_authenticated(request_of(client, ana))
+        clock.shift(timedelta(minutes=6))
         assert not recently_authenticated(request_of(client, ana))
         confirm(client)
         assert recently_authenticated(request_of(client, ana))
@@ -289,13 +293,9 @@ def test_a_session_alone_is_no_recent_proof(client: Client, ana: User) -> None:
 
 
 def test_who_has_no_password_here_proves_himself_by_signing_in(client: Client) -> None:
-    sso = User.objects.create(username="sso", password="!unusable")
-    client.force_login(sso)
+    sso = sso_person(client, ago=timedelta(minutes=6))
     assert not recently_authenticated(request_of(client, sso))
-    session = client.session
-    session["account_authentication_methods"] = [{"method": "socialaccount", "at": timezone.now().timestamp()}]
-    session["account_authentication_methods_user"] = str(sso.pk)
-    session.save()
+    client.force_login(sso)
     assert recently_authenticated(request_of(client, sso))
     assert client.get("/account/password/").status_code == 404
 
@@ -308,6 +308,7 @@ def sso_person(client: Client, *, ago: timedelta) -> User:
     at = (timezone.now() - ago).timestamp()
     session["account_authentication_methods"] = [{"method": "socialaccount", "at": at}]
     session["account_authentication_methods_user"] = str(user.pk)
+    session[lifetime.BEGAN] = at
     session.save()
     return user
 
