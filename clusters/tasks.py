@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from celery import shared_task
 from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce, Greatest
 from django.utils import timezone
@@ -26,7 +25,6 @@ MOST_AT_ONCE = 2_000
 VERDICTS = ("lease_health", "clock")
 
 
-@shared_task(ignore_result=True)
 def sweep_leases() -> None:
     """H16, H18: find clusters that fell silent or whose clock verdict flipped, and say so.
 
@@ -42,7 +40,6 @@ def sweep_leases() -> None:
         workqueue.drain(only=VERDICTS)
 
 
-@shared_task(ignore_result=True)
 def note_heartbeats() -> None:
     """D17: each minute in which the hub served, how well each cluster is heard; no other time counts."""
     now = timezone.now()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from celery import shared_task
 from django.utils import timezone
 
 from clustersets.controllers import SELECTORS, stands
@@ -11,7 +10,6 @@ from ocmconsole.kubeapi import workqueue
 from ocmconsole.kubeapi.kinds import Key
 
 
-@shared_task(ignore_result=True)
 def keep_sets() -> None:
     """H23, H24: neither absence nor an edit while the gate was off is a change that could be watched."""
     present = {row.name: row.doc for row in ManagedClusterSet.objects.filter(name__in=SELECTORS)}

@@ -19,10 +19,11 @@ class ConsoleConfig(AppConfig):
     verbose_name = "ocmconsole"
 
     def ready(self) -> None:
-        """Protect the files; make this project's Celery the current one; listen to allauth's signals."""
+        """Protect the files; where Celery is used, make this project's the current one; listen to allauth."""
         database = settings.DATABASES["default"]
         is_file = database["ENGINE"] == "django.db.backends.sqlite3"
         files = [Path(f"{database['NAME']}{suffix}") for suffix in SQLITE_FILES] if is_file else []
         home.protect(settings.OCMCONSOLE_HOME, *files)
-        from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
+        if settings.OCMCONSOLE_CONTROLLERS == "celery":
+            from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
         from ocmconsole.signin import records  # noqa: F401, PLC0415 - it listens to allauth

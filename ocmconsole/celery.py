@@ -1,40 +1,20 @@
-"""Celery: carries pokes, never state. ``BEAT`` is also what the one-process hub runs by its own clock."""
+"""Celery: carries pokes, never state. Its tasks are the functions of ``schedule``, by their dotted names."""
 
 from __future__ import annotations
 
 import os
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import import_modules, worker_init
 from kombu import Queue
 
+from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, WORK, queue_of
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
-
-BEAT = {
-    "drain": {"task": "ocmconsole.kubeapi.tasks.drain", "schedule": 1.0},
-    "expire-events": {"task": "ocmconsole.corekinds.tasks.expire_events", "schedule": 60.0},
-    "sweep-leases": {"task": "clusters.tasks.sweep_leases", "schedule": 2.0},
-    "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
-    "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
-    "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
-    "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},
-    "bound-log": {"task": "ocmconsole.kubeapi.tasks.bound_log", "schedule": 10.0},
-    "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
-}
-
-# What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns.
-TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets"})
-CLOCK = "clock"
-WORK = "celery"  # Celery's own default
-# After so many seconds a poke or a tick is dropped, as there are newer ones. So far may the hosts' clocks be apart.
-EXPIRES = 15.0
+# Each worker and beat would run Django's system checks at its start, which import every page, and ignore what they say.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("ocmconsole")
-
-
-def queue_of(name: str) -> str:
-    """Of an entry of ``BEAT``."""
-    return CLOCK if name in TIMELY else WORK
 
 
 @app.on_configure.connect
@@ -61,12 +41,18 @@ def configure(sender: Celery, **_: object) -> None:
     )
 
 
+@import_modules.connect(sender=app)
+def make_tasks(**_: object) -> None:
+    """Once Django is set up, which Celery's own receiver of this signal does before."""
+    from django.utils.module_loading import import_string  # noqa: PLC0415 - as above
+
+    for entry in BEAT.values():
+        app.task(name=str(entry["task"]), ignore_result=True)(import_string(str(entry["task"])))
+
+
 @worker_init.connect
 def stand_by(**_: object) -> None:
     """Before the worker connects to its broker, which may be away already."""
     from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
 
     Standby().start()
-
-
-app.autodiscover_tasks()

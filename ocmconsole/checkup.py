@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 
-from ocmconsole.kubeapi import broker, changes, outages, space
+from ocmconsole.kubeapi import broker, changes, outages, probes, space
 from registration import ca, foundation, register
 
 SOON = timedelta(days=30)
@@ -26,8 +25,7 @@ def problems() -> dict[str, list[str]]:
 
 def _database() -> Iterator[str]:
     try:
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        if probes.unapplied():
             yield "migrations are missing; serve applies them"
         else:
             changes.head()

@@ -15,10 +15,11 @@ from time import monotonic
 from django.db import DatabaseError, close_old_connections, connections
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from clusters import uptime
-from ocmconsole.celery import BEAT, CLOCK, WORK, app, queue_of
 from ocmconsole.kubeapi import broker, workqueue
+from ocmconsole.schedule import BEAT, CLOCK, WORK, queue_of
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +77,8 @@ class Workers:
         ]
 
     def start(self, *, alone: bool = True) -> None:
-        """``alone``: not inside a Celery worker. Then tasks are found now, and what a killed one had claimed is due."""
+        """``alone``: not inside a Celery worker. Then what a killed one had claimed is due."""
         if alone:
-            app.loader.import_default_modules()  # inside a Celery worker this would configure the log a second time
             workqueue.release()
         for thread in self._threads:
             thread.start()
@@ -111,7 +111,7 @@ class Workers:
     def _run(task: str) -> None:
         close_old_connections()
         try:
-            app.tasks[task]()
+            import_string(task)()
         except Exception:  # the clock goes on; the next tick tries again
             log.exception("%s failed", task)
 

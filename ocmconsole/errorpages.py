@@ -15,9 +15,8 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
-from redis.exceptions import RedisError
 
-from ocmconsole.kubeapi import errors, outages
+from ocmconsole.kubeapi import broker, errors, outages
 from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import REQUEST_ID
 
@@ -58,7 +57,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     error = sys.exception()
     if isinstance(error, OperationalError | InterfaceError):
         return unavailable(request, outages.refusal(error))
-    if isinstance(error, RedisError):
+    if error is not None and broker.is_failure(error):
         return unavailable(request, outages.refused("Redis does not answer"))
     return _bare(request, "500.html", 500)
 

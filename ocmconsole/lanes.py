@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import Context
 from http import HTTPStatus
+from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -29,7 +30,8 @@ from django.core import signals
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
 from django.db import Error as DatabaseFailure
 from django.db import close_old_connections
-from django.urls import set_script_prefix
+from django.template import engines
+from django.urls import get_resolver, set_script_prefix
 
 from ocmconsole import intake
 from ocmconsole.kubeapi import callers, errors, given_up, heldback, metrics, outages, probes
@@ -129,6 +131,7 @@ def django_handler() -> Handle:
 
         Both must come on the thread of the view: they drop a connection that broke, and arm its health check.
         """
+        _import_views(environ["ocmconsole.listener"])
         set_script_prefix(get_script_name(environ))
         signals.request_started.send(sender=WSGIHandler, environ=environ)
         response = handler.get_response(WSGIRequest(environ))
@@ -136,6 +139,25 @@ def django_handler() -> Handle:
         return response
 
     return handle
+
+
+_importing = threading.Lock()
+_imported: set[str] = set()
+
+
+def _import_views(listener: str) -> None:
+    """At a listener's first request, as they take up to 0.4 s of CPU time, and not each hub has users of both.
+
+    By one thread at a time: of packages that import each other two threads could find each other's half made modules.
+    """
+    if listener in _imported:
+        return
+    with _importing:
+        if listener == API:
+            import_module("ocmconsole.kubeapi.views")
+        else:
+            _ = get_resolver().url_patterns, engines.all()
+        _imported.add(listener)
 
 
 # ---------------------------------------------------------------- the answer

@@ -135,7 +135,6 @@ INSTALLED_APPS = [
     "registration",
     "guardian",
     "django_htmx",
-    "rest_framework",
     "template_partials",
     "allauth",
     "allauth.account",
@@ -218,7 +217,7 @@ CACHES = {
     "default": {
         "BACKEND": "ocmconsole.caching.SteadyCache",
         "LOCATION": OCMCONSOLE_REDIS_URL,
-        "OPTIONS": broker.OPTIONS,
+        "OPTIONS": broker.options(),
     }
     if OCMCONSOLE_REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}

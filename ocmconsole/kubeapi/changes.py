@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import orjson
-import redis.asyncio
 from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.db import close_old_connections, connection, transaction
@@ -272,7 +271,10 @@ class Tail:
 
     async def _follow_redis(self) -> None:
         """Other processes' commits; when Redis is away the poll is the floor."""
-        client = redis.asyncio.Redis.from_url(
+        from redis import RedisError  # noqa: PLC0415 - see ``broker``
+        from redis.asyncio import Redis  # noqa: PLC0415
+
+        client = Redis.from_url(
             settings.OCMCONSOLE_REDIS_URL, socket_connect_timeout=broker.SECONDS, socket_keepalive=True
         )
         while True:
@@ -281,7 +283,7 @@ class Tail:
                     await channel.subscribe(CHANNEL)
                     async for _ in channel.listen():
                         self._woken.set()
-            except redis.RedisError:
+            except RedisError:
                 await asyncio.sleep(POLL_SECONDS)
 
 

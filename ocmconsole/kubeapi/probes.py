@@ -13,13 +13,17 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
 from time import monotonic
 from typing import NamedTuple
 
+from django.apps import apps
 from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from ocmconsole.kubeapi import broker, changes, outages, space
 
@@ -182,11 +186,35 @@ def migrations() -> str:
         cursor.execute("SELECT count(*), max(id) FROM django_migrations")
         applied = cursor.fetchone()
     if applied != _applied.get("marker"):
-        executor = MigrationExecutor(connection)
-        if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            return f"{len(plan)} missing"
+        if missing := len(unapplied()):
+            return f"{missing} missing"
         _applied["marker"] = applied
     return ""
+
+
+def unapplied() -> set[tuple[str, str]]:
+    """Migrations, as label of the app and name, that are not recorded in the database; all of an empty one.
+
+    Only their files' names are read: to import them all and build Django's plan takes 0.1 s of CPU time. Where files
+    are missing from the table the plan decides, since a squashed migration stands for those that it replaces.
+    """
+    missing = _files() - set(MigrationRecorder(connection).applied_migrations())
+    if not missing:
+        return set()
+    loader = MigrationLoader(connection)
+    return set(loader.graph.nodes) - set(loader.applied_migrations or ())
+
+
+def _files() -> set[tuple[str, str]]:
+    found = set()
+    for app in apps.get_app_configs():
+        package, _ = MigrationLoader.migrations_module(app.label)
+        try:
+            folder = import_module(package).__path__ if package else ()
+        except ModuleNotFoundError:
+            continue
+        found |= {(app.label, module.name) for module in iter_modules(folder) if module.name[0] not in "_~"}
+    return found
 
 
 _applied: dict[str, object] = {}

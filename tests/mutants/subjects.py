@@ -79,12 +79,13 @@ def _silence_reconciler(name: str, reconcile: Function) -> None:
 
 
 def _tasks() -> Iterator[Subject]:
-    from ocmconsole.celery import BEAT, app
+    from django.utils.module_loading import import_string
 
-    app.loader.import_default_modules()
+    from ocmconsole.schedule import BEAT
+
     for name in sorted({str(entry["task"]) for entry in BEAT.values()} - NO_RULE):
-        task = app.tasks[name]
-        yield Subject(name, _app(name), _ids(task.run), partial(setattr, task, "run", _nothing))
+        task = import_string(name)
+        yield _subject(task, partial(_silence_name, task, _nothing))
 
 
 def _subject(function: Function, silence: Callable[[], None]) -> Subject:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
@@ -29,12 +29,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            call_command("migrate", verbosity=0)
+            foundation.migrate()
             foundation.ensure()
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
             raise CommandError(outages.explained(error)) from error
+        if not gc.isenabled():  # by manage.py
+            gc.freeze()  # what is there now stays: looks for garbage leave it out
+            gc.enable()
         self._presence = embedded.Presence()
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
@@ -77,8 +80,11 @@ class Command(BaseCommand):
 def _leave() -> None:
     """Python itself waits for threads without end.
 
-    A request that still runs has had its time: its client has been cut off and tries again, as after a crash.
+    A request that still runs has had its time: its client has been cut off and tries again, as after a crash. Nor does
+    it matter what is garbage now: Python looks at its end, several times, which took up to 5 s of a loaded machine.
     """
+    gc.disable()
+    gc.freeze()
     if not lanes.end_threads(STOP_SECONDS):
         logging.shutdown()
         os._exit(0)

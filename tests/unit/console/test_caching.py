@@ -27,7 +27,7 @@ def silent() -> Iterator[socket.socket]:
 
 
 def cache_at(port: int) -> SteadyCache:
-    cache = SteadyCache(f"redis://127.0.0.1:{port}/0", {"OPTIONS": broker.OPTIONS})
+    cache = SteadyCache(f"redis://127.0.0.1:{port}/0", {"OPTIONS": broker.options()})
     cache.memory.clear()
     return cache
 

@@ -1,0 +1,32 @@
+"""What the hub does by the clock: names of functions, how often, and in which queue.
+
+Read by Celery (``celery``) and by the one-process hub (``embedded``).
+
+Invariant: no Celery is imported here, nor by a function of the schedule. A server without Redis starts without it.
+"""
+
+from __future__ import annotations
+
+BEAT: dict[str, dict[str, object]] = {
+    "drain": {"task": "ocmconsole.kubeapi.tasks.drain", "schedule": 1.0},
+    "expire-events": {"task": "ocmconsole.corekinds.tasks.expire_events", "schedule": 60.0},
+    "sweep-leases": {"task": "clusters.tasks.sweep_leases", "schedule": 2.0},
+    "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
+    "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
+    "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
+    "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},
+    "bound-log": {"task": "ocmconsole.kubeapi.tasks.bound_log", "schedule": 10.0},
+    "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
+}
+
+# What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns.
+TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets"})
+CLOCK = "clock"
+WORK = "celery"  # Celery's own default
+# Seconds after which a poke or a tick is dropped, as there are newer ones. So far may the hosts' clocks be apart.
+EXPIRES = 15.0
+
+
+def queue_of(name: str) -> str:
+    """Of an entry of ``BEAT``."""
+    return CLOCK if name in TIMELY else WORK
