@@ -32,7 +32,7 @@ from ocmconsole.corekinds import access
 from ocmconsole.durations import span
 from ocmconsole.kubeapi.session import actor_of
 from registration import policy_services, register
-from registration.queries import waiting_names
+from registration.later import in_sight
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -102,7 +102,7 @@ def _incidents(actor: Actor) -> Item | None:
 
 
 def _approvals(actor: Actor, now: datetime) -> Item | None:
-    names = waiting_names(actor)
+    names = in_sight(actor)
     if not names:
         return None
     asked = clusters.clusters_for(actor).filter(name__in=names).aggregate(first=Min("created"))["first"]

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Case, Count, Min, SmallIntegerField, Sum, Value, When
-from django.db.models.functions import TruncDate
+from django.db.models import Case, Count, DateField, Func, Min, SmallIntegerField, Sum, Value, When
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -32,6 +31,8 @@ from ocmconsole.corekinds.models import Event
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
@@ -73,7 +74,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "may_mint": tokens.may_mint(actor).allowed,
     }
     if fleet.sees_all:
-        context |= {"heartbeats": heartbeats(now), "availability": availability(now), "came": came(now)}
+        looked = looks(now)
+        context |= {"heartbeats": heartbeats(now), "availability": availability(looked, now), "came": came(looked)}
     return render(request, "overview.html", context)
 
 
@@ -216,14 +218,31 @@ def _turns(fleet: Fleet) -> QuerySet[Any]:
 def _joins(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
     """Clusters that joined, a bar for each of 30 days."""
     found = _turns(fleet).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
-    counts = dict(found.annotate(day=TruncDate("at")).order_by().values_list("day").annotate(n=Count("pk")))
+    counts = dict(found.annotate(day=Day("at")).order_by().values_list("day").annotate(n=Count("pk")))
     return [{"label": f"{day.day} {day:%b}", "count": counts.get(day, 0)} for day in _month(now)]
 
 
-def came(now: datetime) -> str:
+class Day(Func):
+    """The day of a moment in UTC, the time zone of each connection to PostgreSQL (``settings.TIME_ZONE``).
+
+    By the database itself: ``TruncDate`` is Python on SQLite, and takes 0.2 s for the 43,200 minutes of 30 days.
+    """
+
+    function = "DATE"
+    output_field = DateField()
+
+
+def looks(now: datetime) -> dict[date, tuple[int, int]]:
+    """How many heartbeats came and were expected, for each day of 30 on which the hub looked."""
+    rows = FleetMinute.objects.filter(minute__gt=now - MONTH).annotate(day=Day("minute")).order_by()
+    sums = rows.values_list("day").annotate(came=Sum("heard"), due=Sum("expected"))
+    return {day: (came, due) for day, came, due in sums}
+
+
+def came(looked: Mapping[date, tuple[int, int]]) -> str:
     """The share of all heartbeats expected in 30 days that came, as text; empty where the hub never looked."""
-    sums = FleetMinute.objects.filter(minute__gt=now - MONTH).aggregate(came=Sum("heard"), due=Sum("expected"))
-    return f"{math.floor(10_000 * sums['came'] / sums['due']) / 100:.2f} %" if sums["due"] else ""
+    heard, due = (sum(each) for each in zip(*looked.values(), strict=True)) if looked else (0, 0)
+    return f"{math.floor(10_000 * heard / due) / 100:.2f} %" if due else ""
 
 
 def _month(now: datetime) -> list[Any]:
@@ -236,11 +255,9 @@ def heartbeats(now: datetime) -> list[dict[str, Any]]:
     return [{"at": row.minute, "heard": row.heard, "expected": row.expected} for row in rows]
 
 
-def availability(now: datetime) -> list[dict[str, Any]]:
+def availability(looked: Mapping[date, tuple[int, int]], now: datetime) -> list[dict[str, Any]]:
     """The share of expected heartbeats that came, in per cent for each of 30 days; None for a day without a look."""
-    rows = FleetMinute.objects.filter(minute__gt=now - MONTH).annotate(day=TruncDate("minute")).order_by()
-    sums = rows.values("day").annotate(came=Sum("heard"), due=Sum("expected"))
-    shares = {row["day"]: 100 * row["came"] / row["due"] for row in sums if row["due"]}
+    shares = {day: 100 * heard / due for day, (heard, due) in looked.items() if due}
     return [{"label": f"{day.day} {day:%b}", "share": shares.get(day)} for day in _month(now)]
 
 

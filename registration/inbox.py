@@ -6,17 +6,18 @@ Invariant: nobody reads of a name that he may not see (D16), and the number of q
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Max
 from django.utils import timezone
 
 from clusters import queries as clusters
-from clusters.models import ClusterFacts
+from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import evidence, later, queries, services, staleness
@@ -38,6 +39,7 @@ UNDO = timedelta(minutes=10)
 MOST_WEIGHED = 1_000
 LONGEST_WHY = 110
 LONGEST_ID = 18  # digits of a row's number
+LAST = datetime.max.replace(tzinfo=UTC)  # for a name whose rows went while they were read
 Decision = ClusterFacts.Decision
 
 
@@ -170,7 +172,7 @@ def of(actor: Actor, *, with_gone: bool = False) -> Inbox:
     recent = _just_decided(actor, set(names)) if with_gone else {}
     found = evidence.of_all([*wanted, *recent])
     allowed = services.acceptable(actor, wanted)
-    put_off = later.put_off_by(actor, (found[name] for name in wanted))
+    put_off = later.put_off_by(actor, names)
     rows = [Row(found[name], found[name].verdict, name in allowed, put_off=put_off.get(name)) for name in wanted]
     rows.sort(key=lambda row: row.order)
     return Inbox(
@@ -179,6 +181,14 @@ def of(actor: Actor, *, with_gone: bool = False) -> Inbox:
         gone=[_gone(found[name], outcome) for name, outcome in recent.items()],
         beyond=len(names) - len(wanted),
     )
+
+
+def oldest_first(names: Collection[str]) -> list[str]:
+    """The names by the time of their newest request, else of their cluster; by columns alone, so nothing is weighed."""
+    clusters_since = ManagedCluster.objects.filter(name__in=names).values_list("name", "created")
+    asked = queries.requests_of_all(names).order_by().values_list("cluster").annotate(at=Max("created"))
+    since = {**dict(clusters_since), **dict(asked)}
+    return sorted(names, key=lambda name: (since.get(name, LAST), name))
 
 
 def _gone(found: Evidence, outcome: Outcome) -> Row:

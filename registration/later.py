@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING
 
 import orjson
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import rows
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi import once, rows
 from ocmconsole.kubeapi.kinds import Key
 from registration import queries, staleness
 from registration.models import Snooze
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.models import Resource
-    from registration.facts import Evidence
     from registration.staleness import Seen, Versioned
 
 HOUR = timedelta(hours=1)
@@ -47,20 +48,31 @@ def bring_back(actor: Actor, name: str) -> None:
     Snooze.objects.filter(user=actor.user, cluster=name).delete()
 
 
-def put_off_by(actor: Actor, found: Iterable[Evidence]) -> dict[str, Snooze]:
-    """What the person does not want to see now."""
-    present = {each.name: each for each in found}
-    rows = Snooze.objects.filter(user=actor.user, cluster__in=present)
-    now = timezone.now()
-    return {
-        row.cluster: row
-        for row in rows
-        if (row.until is None or row.until > now) and row.seen == _digest_of(present[row.cluster])
-    }
+def put_off_by(actor: Actor, names: Collection[str]) -> dict[str, Snooze]:
+    """By cluster name, what the user does not want to see now. Weighs no evidence; at most four queries."""
+    wanted = frozenset(names)
+    return once.ask(("put off", actor.user, wanted), lambda: _put_off_by(actor, wanted))
 
 
-def _digest_of(found: Evidence) -> str:
-    return _digest(found.cluster, found.waiting)
+def _put_off_by(actor: Actor, names: frozenset[str]) -> dict[str, Snooze]:
+    live = Q(until=None) | Q(until__gt=timezone.now())
+    found = {row.cluster: row for row in Snooze.objects.filter(live, user=actor.user) if row.cluster in names}
+    if not found:
+        return {}
+    clusters = {row.name: row for row in ManagedCluster.objects.filter(name__in=list(found))}
+    waiting = queries.waiting_requests_of_all(found)
+    return {name: row for name, row in found.items() if row.seen == _digest(clusters.get(name), waiting[name])}
+
+
+def in_sight(actor: Actor) -> list[str]:
+    """Names that wait for a decision and that the user has not put off: what badge, tab and inbox count."""
+
+    def names() -> list[str]:
+        waiting = queries.waiting_names(actor)
+        put_off = put_off_by(actor, waiting)
+        return [name for name in waiting if name not in put_off]
+
+    return once.ask(("in sight", actor.user, actor.groups), names)
 
 
 def _digest(row: Resource | None, waiting: Iterable[Versioned]) -> str:

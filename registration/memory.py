@@ -54,9 +54,13 @@ class Asker:
 
 def creation_of(kind: Kind, name: str, uid: str) -> AuditEvent | None:
     """The audit entry of an object's creation: its evidence (ADR 2)."""
+    return _creations(kind).filter(name=name, uid=uid).first()
+
+
+def _creations(kind: Kind) -> QuerySet[AuditEvent]:
     return AuditEvent.objects.filter(
-        resource=kind.resource, namespace="", name=name, uid=uid, verb="create", outcome=AuditEvent.Outcome.ALLOWED
-    ).first()
+        resource=kind.resource, namespace="", verb="create", outcome=AuditEvent.Outcome.ALLOWED
+    )
 
 
 def asker_of(event: AuditEvent | None, *, user: str = "") -> Asker:
@@ -75,9 +79,18 @@ def asker_of(event: AuditEvent | None, *, user: str = "") -> Asker:
 
 
 def asker_of_request(doc: Doc) -> Asker:
-    metadata = doc["metadata"]
-    event = creation_of(CSR, metadata["name"], metadata.get("uid", ""))
-    return asker_of(event, user=doc["spec"].get("username", ""))
+    return askers_of_requests([doc])[doc["metadata"]["name"]]
+
+
+def askers_of_requests(docs: Collection[Doc]) -> dict[str, Asker]:
+    """By the name of each request, in one query."""
+    uids = {doc["metadata"]["name"]: doc["metadata"].get("uid", "") for doc in docs}
+    events = _creations(CSR).filter(name__in=list(uids), uid__in=list(uids.values())).order_by("-pk") if uids else ()
+    found = {event.name: event for event in events if uids[event.name] == event.uid}
+    return {
+        doc["metadata"]["name"]: asker_of(found.get(doc["metadata"]["name"]), user=doc["spec"].get("username", ""))
+        for doc in docs
+    }
 
 
 # ---------------------------------------------------------------- keys

@@ -16,7 +16,7 @@ from registration import identity, memory, superseding
 from registration.models import CertificateSigningRequest, Decline
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -52,20 +52,44 @@ def undecided_requests(cluster: str) -> list[CertificateSigningRequest]:
 
 def waiting_requests(cluster: str) -> list[CertificateSigningRequest]:
     """Requests of a cluster that wait for a decision, newest first: pending ones that give way to no other (K11)."""
-    pending = undecided_requests(cluster)
-    gone = giving_way(cluster) if pending else {}
-    return [row for row in pending if row.name not in gone]
+    return waiting_requests_of_all([cluster])[cluster]
+
+
+def waiting_requests_of_all(clusters: Collection[str]) -> dict[str, list[CertificateSigningRequest]]:
+    """The same by cluster name for all of them, with two queries."""
+    found: dict[str, list[CertificateSigningRequest]] = {name: [] for name in clusters}
+    for row in _undenied(clusters):
+        found[row.cluster].append(row)
+    several = {name: rows for name, rows in found.items() if _may_give_way(rows)}
+    gone = _giving_way(several)
+    for name, rows in found.items():
+        found[name] = [row for row in rows if row.state == State.PENDING and row.name not in gone.get(name, ())]
+    return found
 
 
 def giving_way(cluster: str) -> dict[str, str]:
     """Names of the pending requests of a cluster that give way, each with the name of the one to which it does."""
-    rows = list(requests_of(cluster).exclude(state__in=(State.DENIED, State.FAILED)))
-    if len(rows) < 2:  # noqa: PLR2004 - one alone has nothing to give way to
-        return {}
-    return superseding.giving_way([
-        superseding.candidate(row.doc, memory.asker_of_request(row.doc), state=row.state, created=row.created)
-        for row in rows
-    ])  # fmt: skip
+    rows = list(_undenied([cluster]))
+    return _giving_way({cluster: rows})[cluster] if _may_give_way(rows) else {}
+
+
+def _undenied(clusters: Collection[str]) -> QuerySet[Any]:
+    return requests_of_all(clusters).exclude(state__in=(State.DENIED, State.FAILED))
+
+
+def _may_give_way(rows: Sequence[CertificateSigningRequest]) -> bool:
+    """One alone has nothing to give way to."""
+    return len(rows) > 1 and any(row.state == State.PENDING for row in rows)
+
+
+def _giving_way(requests: Mapping[str, Sequence[CertificateSigningRequest]]) -> dict[str, dict[str, str]]:
+    askers = memory.askers_of_requests([row.doc for rows in requests.values() for row in rows])
+    return {
+        name: superseding.giving_way([
+            superseding.candidate(row.doc, askers[row.name], state=row.state, created=row.created) for row in rows
+        ])
+        for name, rows in requests.items()
+    }  # fmt: skip
 
 
 def superseded(since: datetime) -> QuerySet[AuditEvent]:
@@ -116,4 +140,4 @@ def _of_accepted(accepted: set[str]) -> set[str]:
     """Accepted clusters whose agent has no certificate that counts now: its request waits for a person."""
     counting = ClusterFacts.objects.filter(certificate_not_after__gt=timezone.now(), certificate_revoked_at=None)
     able = set(counting.filter(cluster__in=accepted).values_list("cluster", flat=True))
-    return {name for name in accepted - able if waiting_requests(name)}
+    return {name for name, rows in waiting_requests_of_all(accepted - able).items() if rows}

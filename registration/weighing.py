@@ -8,6 +8,7 @@ was read by ``gathering``.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
@@ -223,6 +224,7 @@ def _range_facts(source: str, before: list[Use]) -> Iterator[Fact]:
                    text=f"{source} asks; before, it was used from {shown}.")  # fmt: skip
 
 
+@lru_cache(maxsize=4_096)
 def _range(address: str) -> str:
     """The network that a site would have; an address is never proof of one."""
     try:

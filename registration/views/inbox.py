@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi.session import actor_of
-from registration import inbox, services
+from registration import inbox, later, services
 from registration.cursors import Cursor
 from registration.facts import Verdict
 from registration.forms import FilterForm, token_choices
@@ -44,7 +44,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
     shown = [row for row in matching if wanted.verdict in {"", row.verdict}]
     start = _number(request.GET.get("page", ""))
     context = {
-        "tabs": _tabs("waiting", found),
+        "tabs": _tabs("waiting", actor),
         "counts": found.counts,
         "news": _news(found.counts),
         "put_off": [] if is_later else found.put_off,
@@ -76,7 +76,8 @@ def bar(request: HttpRequest) -> HttpResponse:
     return render(request, "registration/approvals.html#bar", {"sums": _sums(request, shown), "filter": form})
 
 
-def _tabs(current: str, found: Inbox) -> list[dict[str, Any]]:
+def _tabs(current: str, actor: Actor) -> list[dict[str, Any]]:
+    """The count is that of the badge; no request is weighed for it."""
     places = (
         ("waiting", "registration:approvals"),
         *((tab, f"registration:{tab}") for tab in ("decided", "superseded")),
@@ -85,7 +86,7 @@ def _tabs(current: str, found: Inbox) -> list[dict[str, Any]]:
         {
             "label": tab.capitalize(),
             "url": reverse(route),
-            "count": found.counts["all"] if tab == "waiting" else 0,
+            "count": len(later.in_sight(actor)) if tab == "waiting" else 0,
             "current": tab == current,
         }
         for tab, route in places
@@ -151,7 +152,7 @@ def decided(request: HttpRequest) -> HttpResponse:
     rows = found[:PAGE]
     allowed = services.acceptable(actor, [facts.cluster for facts, outcome in rows if outcome.can_undo])
     context = {
-        "tabs": _tabs("decided", inbox.of(actor)),
+        "tabs": _tabs("decided", actor),
         "rows": [
             {"name": facts.cluster, "outcome": outcome, "may": facts.cluster in allowed} for facts, outcome in rows
         ],
@@ -167,7 +168,7 @@ def superseded(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     found = inbox.superseded(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
     context = {
-        "tabs": _tabs("superseded", inbox.of(actor)),
+        "tabs": _tabs("superseded", actor),
         "rows": found[:PAGE],
         "next_after": _place(found[PAGE - 1].at, found[PAGE - 1].entry) if len(found) > PAGE else "",
     }

@@ -96,7 +96,7 @@ def page(
         "keys": found.fitting if found.cluster else [],
         "commands": _commands(found, chosen),
         "decision": _decision(found),
-        "put_off": later.put_off_by(actor, [found]).get(name),
+        "put_off": later.put_off_by(actor, [name]).get(name),
         "raw": _raw(found),
         **(forms or {}),
     }
@@ -223,8 +223,8 @@ def _raw(found: Evidence) -> list[tuple[str, str]]:
 
 
 def _place(actor: Actor, name: str) -> dict[str, Any] | None:
-    """Where it stands in the inbox, and its neighbours there."""
-    names = [row.name for row in inbox.of(actor).rows]
+    """Where it stands among the requests in sight, the oldest first, and its neighbours there."""
+    names = inbox.oldest_first(later.in_sight(actor))
     if name not in names:
         return None
     at = names.index(name)
