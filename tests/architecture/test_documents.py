@@ -13,12 +13,12 @@ from django.core.management import get_commands
 from clusters.status import Word
 from tests.architecture.test_repository import ROOT, tracked
 
-PACKAGES = ("ocmconsole", "clusters", "clustersets", "registration")
+PACKAGES = ("ocmconsole", "clusters", "clustersets", "placements", "registration")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "THREAT_MODEL.md", "CHANGELOG.md", "docs/*.md", "docs/*/*.md")
 COMMAND = re.compile(r"^\| `(\w+)", re.MULTILINE)
 FILE = re.compile(r"\S*[./]\S*|Makefile")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
-LONGEST_ARCHITECTURE = 320
+LONGEST_ARCHITECTURE = 330  # of which the tree of modules is a half
 
 
 def text(name: str) -> str:
@@ -114,7 +114,7 @@ def test_a_decision_that_the_code_names_exists() -> None:
 
 def paths_in(page: str) -> Iterator[Path]:
     """Files that a page names in backquotes with their folder."""
-    named = r"`((?:ocmconsole|clusters|clustersets|registration|tests|docs)/[\w/.-]+?\.(?:py|md))`"
+    named = r"`((?:ocmconsole|clusters|clustersets|placements|registration|tests|docs)/[\w/.-]+?\.(?:py|md))`"
     yield from (ROOT / name for name in re.findall(named, text(page)))
 
 

@@ -17,7 +17,7 @@ MOVES = {"add", "remove", "set", "clear", "create"}
 
 
 def sources() -> list[Path]:
-    return tracked("ocmconsole/*.py", "clusters/*.py", "clustersets/*.py", "registration/*.py")
+    return tracked("ocmconsole/*.py", "clusters/*.py", "clustersets/*.py", "placements/*.py", "registration/*.py")
 
 
 def written(tree: ast.AST) -> list[str]:

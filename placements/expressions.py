@@ -1,0 +1,82 @@
+"""CEL expressions about a ManagedCluster, with the libraries that upstream's placement controller offers (P7). Pure.
+
+An expression is parsed and checked once (``Expression.compiled``); evaluating it costs a bounded number of steps, and
+whatever goes wrong then means that the cluster does not match. The evaluator is Google's, in C++; the functions of
+Kubernetes are in ``cellibrary``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any
+
+from placements import cellibrary
+from placements.fleet import AddOnScore, Cluster
+
+# Scores of one cluster by the name of the AddOnPlacementScore.
+ScoresOf = Callable[[str], Mapping[str, AddOnScore]]
+
+MOST_CHARACTERS = 10_000  # an expression's source; Kubernetes admits no longer ones in its own policies either
+KEPT_EXPRESSIONS = 2_000
+
+_scores: ContextVar[tuple[str, ScoresOf]] = ContextVar("scores of the cluster that is being evaluated")
+
+
+@dataclass(frozen=True)
+class Expression:
+    text: str
+    _program: Any = field(repr=False, compare=False)
+
+    @classmethod
+    def compiled(cls, text: str) -> Expression:
+        """Raises ValueError ``compilation failed: ...``, as upstream words it."""
+        if len(text) > MOST_CHARACTERS:
+            raise ValueError(f"compilation failed: the expression has more than {MOST_CHARACTERS} characters")
+        return _compiled(text)
+
+    def holds(self, cluster: Cluster, scores: ScoresOf) -> bool:
+        """True only when it evaluates to true: an error, another type and too many steps are no match."""
+        return self._evaluate(cluster, scores) is True
+
+    def error(self, cluster: Cluster, scores: ScoresOf) -> str | None:
+        """Why it has no value for this cluster; None when it simply is not true."""
+        found = self._evaluate(cluster, scores)
+        return None if isinstance(found, bool) else str(found)
+
+    def _evaluate(self, cluster: Cluster, scores: ScoresOf) -> object:
+        """A bool, or the text of what was wrong."""
+        bound = _scores.set((cluster.name, scores))
+        try:
+            found = self._program.eval(data={"managedCluster": cluster.view()})
+        except Exception as error:  # noqa: BLE001 - bindings of C++: what they raise is not written down
+            return str(error)
+        finally:
+            _scores.reset(bound)
+        value = found.value()
+        return value if isinstance(value, bool) else str(value)[:500]
+
+
+@lru_cache(KEPT_EXPRESSIONS)
+def _compiled(text: str) -> Expression:
+    try:
+        return Expression(text, _environment().compile(text))
+    except RuntimeError as error:
+        flaw = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        raise ValueError(f"compilation failed: {flaw}") from None
+
+
+@cache
+def _environment() -> Any:
+    return cellibrary.environment(scores=_scores_of)
+
+
+def _scores_of(_cluster: object, name: str) -> list[dict[str, Any]]:
+    """``managedCluster.scores(name)``: an error when the cluster has no such object."""
+    cluster, scores = _scores.get()
+    found = scores(cluster).get(name)
+    if found is None:
+        raise ValueError(f'addonplacementscores.cluster.open-cluster-management.io "{name}" not found')
+    return [{"name": key, "value": value} for key, value in found.values.items()]

@@ -1,0 +1,118 @@
+"""What the scheduler knows of clusters, bound sets, scores and decisions; made of documents. Pure and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from clusters.claims import reported
+from clusters.quantities import number
+from clusters.taints import taints_of
+from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.times import instant
+
+# A taint or score without a readable time counts as old: its toleration has expired, its score has too.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Taint(NamedTuple):
+    key: str
+    value: str
+    effect: str
+    time_added: datetime
+
+    @classmethod
+    def of(cls, doc: Doc) -> Taint:
+        return cls(
+            str(doc.get("key") or ""),
+            str(doc.get("value") or ""),
+            str(doc.get("effect") or ""),
+            moment(doc.get("timeAdded")) or EPOCH,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
+
+
+class Cluster:
+    """A ManagedCluster's document with the parts that the pipeline reads, each computed once."""
+
+    def __init__(self, doc: Doc) -> None:
+        self.doc = doc
+        self.name: str = doc["metadata"]["name"]
+        self._allocatable: dict[str, float | None] = {}
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.name})"
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        return self.doc["metadata"].get("labels") or {}
+
+    @cached_property
+    def claims(self) -> Mapping[str, str]:
+        """Values of ``status.clusterClaims`` by name."""
+        return reported(self.doc)
+
+    @cached_property
+    def taints(self) -> tuple[Taint, ...]:
+        return tuple(map(Taint.of, taints_of(self.doc)))
+
+    @cached_property
+    def is_being_deleted(self) -> bool:
+        return bool(self.doc["metadata"].get("deletionTimestamp"))
+
+    def allocatable(self, resource: str) -> float | None:
+        """An amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity (P17)."""
+        if resource not in self._allocatable:
+            status = self.doc.get("status") or {}
+            amount, capacity = (number((status.get(part) or {}).get(resource)) for part in ("allocatable", "capacity"))
+            self._allocatable[resource] = None if amount is None or capacity is None else float(amount)
+        return self._allocatable[resource]
+
+    def view(self) -> Doc:
+        """The object as CEL expressions read it: what upstream's typed object shows (P7, observed)."""
+        seen = {part: self.doc.get(part) or {} for part in ("metadata", "spec", "status")}
+        return seen | {"status": {"version": {}} | seen["status"]}
+
+
+@dataclass(frozen=True)
+class AddOnScore:
+    """An AddOnPlacementScore's status (1.9)."""
+
+    values: Mapping[str, int]
+    valid_until: datetime | None = None
+
+    @classmethod
+    def of(cls, doc: Doc) -> AddOnScore:
+        status = doc.get("status") or {}
+        values = {str(each["name"]): int(each["value"]) for each in status.get("scores") or ()}
+        until = status.get("validUntil")
+        return cls(values, None if until is None else moment(until) or EPOCH)
+
+    def is_expired(self, now: datetime) -> bool:
+        """From the moment after ``validUntil`` (P18)."""
+        return self.valid_until is not None and now > self.valid_until
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """``members``: clusters by set, in the order of their names. ``scores``: by cluster and AddOnPlacementScore name.
+
+    ``decided``: in how many PlacementDecisions of the whole hub a cluster stands (P15).
+    """
+
+    members: Mapping[str, Sequence[Cluster]]
+    scores: Mapping[tuple[str, str], AddOnScore] = field(default_factory=dict)
+    decided: Mapping[str, int] = field(default_factory=dict)
+
+
+def moment(text: Any) -> datetime | None:
+    """An RFC 3339 time; None for anything else."""
+    try:
+        return instant(text) if isinstance(text, str) else None
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,308 @@
+"""``schedule``: a Placement, a fleet and the time in; who is chosen, who is not and why, and what to write out. Pure.
+
+The same function serves the scheduler, explanations, previews and the playground, so that none of them can say
+something else than what is done. The order of the steps is upstream's (ocm.md section 5): sets, predicates, taints,
+scores, number, groups.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from clusters.kinds import spec_of
+from ocmconsole.kubeapi.errors import Doc
+from placements import prioritizers, spread, tolerations
+from placements.fleet import AddOnScore, Cluster, Fleet
+from placements.groups import Group, GroupStrategy
+from placements.predicates import Predicate, Unmet
+from placements.prioritizers import Prioritizer, Scoring
+from placements.tolerations import Toleration, Verdict
+
+BY_SCORE = "Score"
+NEGATIVE = "numberOfClusters must not be negative"  # K17: upstream's scheduler stops with a panic
+
+SATISFIED, NO_BINDINGS, NO_INTERSECTION = "AllDecisionsScheduled", "NoManagedClusterSetBindings", "NoIntersection"
+ALL_EMPTY, NONE_MATCHED = "AllManagedClusterSetsEmpty", "NoManagedClusterMatched"
+UNSCHEDULED = "NotAllDecisionsScheduled"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A Placement's spec, read once. ``problem``: why it is misconfigured, in upstream's words; empty if it is not."""
+
+    sets: tuple[str, ...]
+    number: int | None
+    predicates: tuple[Predicate, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    prioritizers: tuple[Prioritizer, ...] = ()
+    constraints: tuple[spread.Constraint, ...] = ()
+    groups: GroupStrategy = field(default_factory=GroupStrategy)
+    sorts_by_score: bool = False
+    problem: str = ""
+
+    @classmethod
+    def of(cls, placement: Doc) -> Plan:
+        """Never raises for a document that its schema lets pass (P29, D14)."""
+        spec = spec_of(placement)
+        parts: dict[str, Any] = {
+            "sets": tuple(map(str, spec.get("clusterSets") or ())),
+            "number": spec.get("numberOfClusters"),
+            "constraints": tuple(spread.constraints_of(spec)),
+            "sorts_by_score": spec.get("sortBy") == BY_SCORE,
+        }
+        problem = ""
+        for plugin, read in _PARTS.items():
+            try:
+                parts |= read(spec)
+            except ValueError as error:
+                problem = problem or f"{plugin}:{error}"
+        return cls(**parts, problem=problem)
+
+    @property
+    def needs_scores(self) -> bool:
+        return self.number is not None or self.sorts_by_score
+
+
+def _predicates(spec: Doc) -> dict[str, Any]:
+    selectors = [each.get("requiredClusterSelector") or {} for each in spec.get("predicates") or ()]
+    return {"predicates": tuple(map(Predicate.of, selectors))}
+
+
+def _tolerations(spec: Doc) -> dict[str, Any]:
+    return {"tolerations": tuple(map(Toleration.checked, spec.get("tolerations") or ()))}
+
+
+def _rest(spec: Doc) -> dict[str, Any]:
+    if (spec.get("numberOfClusters") or 0) < 0:
+        raise ValueError(NEGATIVE)
+    return {"prioritizers": tuple(prioritizers.prioritizers_of(spec)), "groups": GroupStrategy.of(spec)}
+
+
+# By the name that upstream puts before the text, in the order in which it looks.
+_PARTS = {"Predicate": _predicates, "TaintToleration": _tolerations, "": _rest}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a cluster is not chosen: the step that it did not pass, and what that step found."""
+
+    step: str
+    unmet: tuple[tuple[Unmet, ...], ...] = ()
+    taints: tuple[Verdict, ...] = ()
+    rank: int = 0
+    score: int = 0
+    needed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``available``, ``matching``, ``feasible``: clusters left after sets, predicates and taints, in order of names.
+
+    ``chosen``: best first. Scores are computed when they are asked for; ``look_again`` is the moment at which the
+    answer may change although nothing is written, or None.
+    """
+
+    plan: Plan
+    scoring: Scoring = field(repr=False)
+    bound: tuple[str, ...]
+    eligible: tuple[str, ...]
+    available: Sequence[Cluster] = ()
+    matching: Sequence[Cluster] = ()
+    feasible: Sequence[Cluster] = ()
+
+    # -------------------------------------------------------------------------------------------- scores
+
+    @cached_property
+    def scores(self) -> list[tuple[Prioritizer, Mapping[str, int]]]:
+        """What each prioritizer gives the feasible clusters, by name."""
+        return [(each, prioritizers.scores_of(each, self.feasible, self.scoring)) for each in self.plan.prioritizers]
+
+    @cached_property
+    def totals(self) -> Mapping[str, int]:
+        """P19: the sum of weight and score of each feasible cluster."""
+        totals = dict.fromkeys(map(attrgetter("name"), self.feasible), 0)
+        for prioritizer, scores in self.scores:
+            weight = prioritizer.weight
+            for name, score in scores.items():
+                totals[name] += weight * score
+        return totals
+
+    @cached_property
+    def _unwanted(self) -> frozenset[str]:
+        """D7: last among the feasible ones, when not all are wanted."""
+        given, now = self.plan.tolerations, self.scoring.now
+        found = (each.name for each in self.feasible if each.taints and tolerations.is_unwanted(each, given, now))
+        return frozenset(found)
+
+    def _order(self, cluster: Cluster) -> tuple[bool, int, str]:
+        return cluster.name in self._unwanted, -self.totals[cluster.name], cluster.name
+
+    # -------------------------------------------------------------------------------------------- who is chosen
+
+    @cached_property
+    def chosen(self) -> Sequence[Cluster]:
+        """P19, D7, and the spread policy where there is one."""
+        if self.plan.problem:
+            return ()
+        if self.plan.constraints:
+            wanted = len(self.feasible) if self.plan.number is None else self.plan.number
+            return spread.choose(sorted(self.feasible, key=self._order), self.plan.constraints, wanted)
+        if self.plan.number is None:
+            return self.feasible
+        if self.plan.number >= len(self.feasible):
+            return sorted(self.feasible, key=self._order)
+        return heapq.nsmallest(self.plan.number, self.feasible, key=self._order)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        return self.plan.groups.divide(self.chosen, self.totals if self.plan.sorts_by_score else None)
+
+    @cached_property
+    def look_again(self) -> datetime | None:
+        """P13 for those that are chosen; K18 for scores, where they matter."""
+        given, now, present = self.plan.tolerations, self.scoring.now, self.scoring.present
+        ends = [
+            tolerations.next_end(each, given, is_decided=each.name in present, now=now)
+            for each in self.chosen
+            if each.taints
+        ]
+        if self.plan.needs_scores:
+            ends.append(prioritizers.next_expiry(self.plan.prioritizers, self.feasible, self.scoring.fleet, now))
+        return min((end for end in ends if end is not None), default=None)
+
+    # -------------------------------------------------------------------------------------------- conditions
+
+    @property
+    def conditions(self) -> tuple[Condition, Condition]:
+        """P28-P30: always both."""
+        reason, message = self._satisfied()
+        status = "True" if reason == SATISFIED else "False"
+        problem = self.plan.problem
+        return (
+            Condition("PlacementSatisfied", status, reason, message),
+            Condition("PlacementMisconfigured", "True", "Misconfigured", problem)
+            if problem
+            else Condition(
+                "PlacementMisconfigured", "False", "Succeedconfigured", "Placement configurations check pass"
+            ),
+        )
+
+    def _satisfied(self) -> tuple[str, str]:
+        if not self.bound:
+            return NO_BINDINGS, "No valid ManagedClusterSetBindings found in placement namespace"
+        if not self.eligible:
+            named = ",".join(self.plan.sets)
+            return NO_INTERSECTION, f"None of ManagedClusterSets [{named}] is bound to placement namespace"
+        if not self.available:
+            return ALL_EMPTY, f"All ManagedClusterSets [{','.join(self.eligible)}] have no member ManagedCluster"
+        if not self.chosen:
+            return NONE_MATCHED, "No ManagedCluster matches any of the cluster predicate"
+        missing = (self.plan.number or 0) - len(self.chosen)
+        if missing > 0:
+            return UNSCHEDULED, f"{missing} cluster decisions unscheduled"
+        return SATISFIED, "All cluster decisions scheduled"
+
+    # -------------------------------------------------------------------------------------------- why not
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], ...]:
+        steps = (self.available, self.matching, self.feasible, self.chosen)
+        return tuple(frozenset(map(attrgetter("name"), each)) for each in steps)
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        return {each.name: rank for rank, each in enumerate(sorted(self.feasible, key=self._order), start=1)}
+
+    def reason(self, cluster: Cluster) -> Reason | None:
+        """Why the cluster is not chosen; None when it is."""
+        available, matching, feasible, chosen = self._names
+        if cluster.name in chosen:
+            return None
+        if cluster.name not in available:
+            return Reason("being deleted" if cluster.is_being_deleted else "sets")
+        if cluster.name not in matching:
+            scores = _scores_in(self.scoring.fleet, self.plan.predicates)
+            return Reason("predicates", tuple(tuple(each.unmet(cluster, scores)) for each in self.plan.predicates))
+        if cluster.name not in feasible:
+            is_decided = cluster.name in self.scoring.present
+            found = tolerations.keeps_away(cluster, self.plan.tolerations, is_decided=is_decided, now=self.scoring.now)
+            return Reason("taints", taints=tuple(found))
+        if self.plan.problem:
+            return Reason("configuration")
+        needed = self.totals[self.chosen[-1].name] if self.chosen else 0
+        step = "spread" if self.plan.constraints else "unwanted" if cluster.name in self._unwanted else "score"
+        return Reason(step, rank=self._ranks[cluster.name], score=self.totals[cluster.name], needed=needed)
+
+
+def schedule(
+    placement: Doc | Plan,
+    fleet: Fleet,
+    *,
+    bound: Collection[str],
+    present: Collection[str] = (),
+    steady: Collection[str] | None = None,
+    now: datetime,
+) -> Outcome:
+    """``bound``: sets that exist and are bound in the Placement's namespace (P3). ``present``: its decisions.
+
+    ``steady``: the decisions that Steady looks at, where they are others: with a negative weight the decision would
+    flip for ever, so that the scheduler keeps those that stood when the weight was last changed (K48).
+    """
+    plan = placement if isinstance(placement, Plan) else Plan.of(placement)
+    present = frozenset(present)
+    scoring = Scoring(fleet, present, present if steady is None else frozenset(steady), now)
+    names = tuple(sorted(bound))
+    eligible = tuple(name for name in names if not plan.sets or name in plan.sets)
+    available = _available(fleet, eligible)
+    matching = _matching(plan, fleet, available)
+    feasible = [
+        cluster
+        for cluster in matching
+        if not cluster.taints
+        or not tolerations.keeps_away(cluster, plan.tolerations, is_decided=cluster.name in present, now=now)
+    ]
+    return Outcome(plan, scoring, names, eligible, available, matching, feasible)
+
+
+def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
+    """P5: members of any of the sets, each once, without those that are being deleted."""
+    if len(sets) == 1:
+        found = fleet.members.get(sets[0], ())
+    else:
+        union = {cluster.name: cluster for name in sets for cluster in fleet.members.get(name, ())}
+        found = [union[name] for name in sorted(union)]
+    return [cluster for cluster in found if not cluster.is_being_deleted]
+
+
+def _matching(plan: Plan, fleet: Fleet, clusters: Sequence[Cluster]) -> Sequence[Cluster]:
+    """P6: by any of the predicates; all clusters when there is none."""
+    if not plan.predicates:
+        return clusters
+    scores = _scores_in(fleet, plan.predicates)
+    if len(plan.predicates) == 1:
+        only = plan.predicates[0]
+        return [cluster for cluster in clusters if only.matches(cluster, scores)]
+    return [cluster for cluster in clusters if any(each.matches(cluster, scores) for each in plan.predicates)]
+
+
+def _scores_in(fleet: Fleet, predicates: Sequence[Predicate]) -> Any:
+    """By cluster name its AddOnPlacementScores; only expressions read them."""
+    by_cluster: dict[str, dict[str, AddOnScore]] = {}
+    if any(each.expressions for each in predicates):
+        for (cluster, name), score in fleet.scores.items():
+            by_cluster.setdefault(cluster, {})[name] = score
+    return lambda cluster: by_cluster.get(cluster, {})

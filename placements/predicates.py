@@ -1,0 +1,65 @@
+"""The predicate step: clusters by labels, claims and CEL expressions (P6, P7). Pure.
+
+Predicates are alternatives; within one all must hold. A selector or expression that cannot be read raises
+``Misconfigured`` when the Placement is read, so that matching cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.selectors import EVERYTHING, LabelSelector, Requirement
+from placements.expressions import Expression, ScoresOf
+from placements.fleet import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A condition that a cluster does not fulfil. ``value``: what it has, None for nothing (or an expression)."""
+
+    part: str
+    condition: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    labels: LabelSelector = EVERYTHING
+    claims: LabelSelector = EVERYTHING
+    expressions: tuple[Expression, ...] = ()
+
+    @classmethod
+    def of(cls, selector: Doc) -> Predicate:
+        """A ClusterSelector. Raises ValueError with upstream's words for what it cannot read (P29)."""
+        expressions = (selector.get("celSelector") or {}).get("celExpressions") or ()
+        return cls(
+            LabelSelector.from_wire(selector.get("labelSelector") or {}),
+            LabelSelector.from_wire(selector.get("claimSelector") or {}),
+            tuple(Expression.compiled(text) for text in expressions),
+        )
+
+    def matches(self, cluster: Cluster, scores: ScoresOf) -> bool:
+        return (
+            (self.labels.is_empty or self.labels.matches(cluster.labels))
+            and (self.claims.is_empty or self.claims.matches(cluster.claims))
+            and all(expression.holds(cluster, scores) for expression in self.expressions)
+        )
+
+    def unmet(self, cluster: Cluster, scores: ScoresOf) -> list[Unmet]:
+        """Every condition that the cluster does not fulfil."""
+        found = [
+            Unmet(part, str(each), values.get(each.key))
+            for part, selector, values in (
+                ("label", self.labels, cluster.labels),
+                ("claim", self.claims, cluster.claims),
+            )
+            for each in _failing(selector, values)
+        ]
+        failing = (each for each in self.expressions if not each.holds(cluster, scores))
+        return found + [Unmet("expression", each.text, each.error(cluster, scores)) for each in failing]
+
+
+def _failing(selector: LabelSelector, values: object) -> Sequence[Requirement]:
+    return [each for each in selector.requirements if not each.matches(values)]  # type: ignore[arg-type]

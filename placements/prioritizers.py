@@ -1,0 +1,134 @@
+"""The scores of clusters that passed the filters, and their weights (P14-P18). Pure.
+
+A prioritizer returns an integer from -100 to 100 for each cluster by name; clusters that it says nothing about count 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ocmconsole.kubeapi.errors import Doc
+from placements.fleet import Cluster, Fleet
+
+MOST = 100
+ADDITIVE, EXACT = "Additive", "Exact"
+BALANCE, STEADY = "Balance", "Steady"
+RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class Prioritizer:
+    """``add_on``: AddOnPlacementScore and score name; else ``name`` is a built-in one's."""
+
+    name: str
+    weight: int
+    add_on: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What prioritizers read. ``present``: the Placement's decisions for Steady and Balance."""
+
+    fleet: Fleet
+    present: Collection[str]
+    steady: Collection[str]
+    now: datetime
+
+
+def prioritizers_of(spec: Doc) -> list[Prioritizer]:
+    """Those with a weight. Raises ValueError with upstream's words (P14). The later of two entries for one counts."""
+    policy = spec.get("prioritizerPolicy") or {}
+    mode = policy.get("mode") or ADDITIVE
+    if mode not in {ADDITIVE, EXACT}:
+        raise ValueError(f"incorrect prioritizer policy mode: {mode}")
+    found: dict[tuple[object, ...], Prioritizer] = {}
+    if mode == ADDITIVE:
+        found = {(BALANCE,): Prioritizer(BALANCE, 1), (STEADY,): Prioritizer(STEADY, 1)}
+    for index, configuration in enumerate(policy.get("configurations") or ()):
+        coordinate = configuration.get("scoreCoordinate")
+        if coordinate is None:
+            raise ValueError("scoreCoordinate field is required")
+        weight = int(configuration.get("weight", 1))
+        if (coordinate.get("type") or "BuiltIn") == "BuiltIn":
+            name = str(coordinate.get("builtIn") or "")
+            found[name,] = Prioritizer(name, weight)
+        else:
+            # Each entry for an add-on's score counts, also two for the same one (observed).
+            found["AddOn", index] = _of_add_on(coordinate.get("addOn"), weight)
+    chosen = [each for each in found.values() if each.weight]
+    for each in chosen:
+        if each.add_on is None and each.name not in {BALANCE, STEADY, *RESOURCES}:
+            raise ValueError(f"incorrect builtin prioritizer: {each.name}")
+    return chosen
+
+
+def _of_add_on(source: Doc | None, weight: int) -> Prioritizer:
+    if source is None:
+        if not weight:
+            return Prioritizer("", 0)
+        raise ValueError("addOn should not be empty")
+    resource, score = str(source["resourceName"]), str(source["scoreName"])
+    return Prioritizer(f"AddOn/{resource}/{score}", weight, (resource, score))
+
+
+def scores_of(prioritizer: Prioritizer, clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
+    if prioritizer.add_on is not None:
+        return _add_on(clusters, scoring, *prioritizer.add_on)
+    if resource := RESOURCES.get(prioritizer.name):
+        return _allocatable(clusters, resource)
+    return _BUILT_IN[prioritizer.name](clusters, scoring)
+
+
+def _balance(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
+    """P15: 100 for one that no other Placement has; the busiest of the hub gets -100."""
+    decided, own = scoring.fleet.decided, scoring.present
+    counts = decided if not own else {name: count - (name in own) for name, count in decided.items()}
+    most = max(counts.values(), default=0)
+    if most <= 0:
+        return {cluster.name: MOST for cluster in clusters}
+    by_count = {count: 2 * int(MOST * (0.5 - count / most)) for count in {0, *counts.values()}} | {0: MOST}
+    return {cluster.name: by_count[counts.get(cluster.name, 0)] for cluster in clusters}
+
+
+def _steady(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
+    """P16: what the Placement has keeps its place."""
+    return {cluster.name: MOST if cluster.name in scoring.steady else 0 for cluster in clusters}
+
+
+_BUILT_IN: dict[str, Callable[[Sequence[Cluster], Scoring], Mapping[str, int]]] = {
+    BALANCE: _balance,
+    STEADY: _steady,
+}
+
+
+def _allocatable(clusters: Sequence[Cluster], resource: str) -> Mapping[str, int]:
+    """P17: from -100 for the least to 100 for the most; clusters that do not report it have no score."""
+    amounts = {cluster.name: amount for cluster in clusters if (amount := cluster.allocatable(resource)) is not None}
+    if not amounts:
+        return {}
+    least, most = min(amounts.values()), max(amounts.values())
+    if most == least:
+        return dict.fromkeys(amounts, MOST)
+    return {name: int(((amount - least) / (most - least) - 0.5) * 2 * MOST) for name, amount in amounts.items()}
+
+
+def _add_on(clusters: Sequence[Cluster], scoring: Scoring, resource: str, score: str) -> Mapping[str, int]:
+    """P18: 0 where there is none, and from the moment that it is no longer valid."""
+    found = {}
+    for cluster in clusters:
+        source = scoring.fleet.scores.get((cluster.name, resource))
+        is_valid = source is not None and not source.is_expired(scoring.now)
+        found[cluster.name] = source.values.get(score, 0) if source is not None and is_valid else 0
+    return found
+
+
+def next_expiry(
+    prioritizers: Sequence[Prioritizer], clusters: Sequence[Cluster], fleet: Fleet, now: datetime
+) -> datetime | None:
+    """When the first of the scores that count now ceases to be valid (K18)."""
+    resources = {each.add_on[0] for each in prioritizers if each.add_on}
+    sources = (fleet.scores.get((cluster.name, resource)) for resource in resources for cluster in clusters)
+    ends = (each.valid_until for each in sources if each is not None and each.valid_until and not each.is_expired(now))
+    return min(ends, default=None)

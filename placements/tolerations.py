@@ -1,0 +1,98 @@
+"""The taint step: which taints keep a cluster away from a Placement, and until when one is tolerated (P9-P13). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ocmconsole.kubeapi.errors import Doc
+from placements.fleet import Cluster, Taint
+
+NO_SELECT_IF_NEW = "NoSelectIfNew"
+PREFER_NO_SELECT = "PreferNoSelect"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Empty ``key`` or ``effect``: any. ``seconds``: for how long after a taint's ``timeAdded``; None: for ever."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    seconds: int | None
+
+    @classmethod
+    def checked(cls, doc: Doc) -> Toleration:
+        """Raises ValueError for one that makes no sense (P12), in upstream's words."""
+        key, operator, value, effect = (str(doc.get(part) or "") for part in ("key", "operator", "value", "effect"))
+        if not key and operator != "Exists":
+            raise ValueError("If the key is empty, operator must be Exists.")
+        if operator == "Exists" and value:
+            raise ValueError("If the operator is Exists, the value should be empty.")
+        return cls(key, operator or "Equal", value, effect, doc.get("tolerationSeconds"))
+
+    def matches(self, taint: Taint) -> bool:
+        """P9: by effect, key and operator, whatever the time is."""
+        if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
+            return False
+        return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
+
+    def ends(self, taint: Taint) -> datetime | None:
+        """P11: counted from when the taint was added; None: never."""
+        if self.seconds is None:
+            return None
+        try:
+            return taint.time_added + timedelta(seconds=self.seconds)
+        except OverflowError:
+            return None if self.seconds > 0 else taint.time_added
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """On one taint. ``until``: when it stops being tolerated; None: not by the passing of time."""
+
+    taint: Taint
+    is_tolerated: bool
+    until: datetime | None = None
+    has_expired: bool = False
+
+
+def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime) -> Verdict:
+    """P9, P10: an expired toleration does not end the search. ``is_decided``: the Placement has the cluster already."""
+    if taint.effect == NO_SELECT_IF_NEW and is_decided:
+        return Verdict(taint, is_tolerated=True)
+    has_expired = False
+    for toleration in tolerations:
+        if toleration.matches(taint):
+            end = toleration.ends(taint)
+            if end is None or now < end:
+                return Verdict(taint, is_tolerated=True, until=end)
+            has_expired = True
+    return Verdict(taint, taint.effect == PREFER_NO_SELECT, has_expired=has_expired)
+
+
+def keeps_away(
+    cluster: Cluster, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime
+) -> list[Verdict]:
+    """Verdicts on the taints because of which the cluster is not chosen."""
+    found = (judge(taint, tolerations, is_decided=is_decided, now=now) for taint in cluster.taints)
+    return [verdict for verdict in found if not verdict.is_tolerated]
+
+
+def is_unwanted(cluster: Cluster, tolerations: Sequence[Toleration], now: datetime) -> bool:
+    """D7: a PreferNoSelect taint that no toleration matches: chosen only when too few others are left."""
+    return any(
+        taint.effect == PREFER_NO_SELECT
+        and not any(each.matches(taint) and ((end := each.ends(taint)) is None or now < end) for each in tolerations)
+        for taint in cluster.taints
+    )
+
+
+def next_end(
+    cluster: Cluster, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime
+) -> datetime | None:
+    """P13: when the first of its tolerations ends that has effect now."""
+    found = (judge(taint, tolerations, is_decided=is_decided, now=now).until for taint in cluster.taints)
+    return min((end for end in found if end is not None), default=None)
