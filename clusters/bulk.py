@@ -42,9 +42,10 @@ class NoForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One act on many clusters.
+    """One act on many clusters, or on many that wait to be let in.
 
-    ``perform(actor, name, told)`` does one; ``told`` are ``arguments(form)``. ``allowed`` gives those of the names for
+    ``perform(actor, name, told)`` does one; ``told`` are ``arguments(form)``. ``permit`` is that of the job
+    (``bulkjobs.Act``). ``allowed`` gives those of the names for
     which the actor holds the right, ``lacking`` is what the page says of the others, ``right`` the verb and resource
     that it explains. ``obstacle`` says why a cluster is left out, or nothing. ``effects`` are sentences shown before it
     is done. An act that cannot be undone is ``is_final``: its number of clusters is always typed. ``page`` is the route
@@ -54,8 +55,8 @@ class Act:
     name: str
     title: str
     done: str
-    icon: str
     perform: Callable[[Actor, str, Arguments], str] | None = None
+    permit: Callable[[Actor, str], None] | None = None
     allowed: Callable[[Actor, Iterable[str]], set[str]] = rights.changeable
     lacking: str = "takes clusters.change_managedcluster"
     right: tuple[str, str] = ("patch", rights.RESOURCE)
@@ -75,18 +76,23 @@ def register(act: Act) -> Act:
     """Offer the act for selected clusters, in the order of registration."""
     ACTS[act.name] = act
     if act.perform is not None:
-        bulkjobs.register(
-            bulkjobs.Act(
-                name=f"clusters.{act.name}",
-                title=act.title,
-                done=act.done,
-                resource=MANAGED_CLUSTER.resource,
-                page="clusters:detail",
-                back=("clusters:list", "Clusters"),
-                perform=act.perform,
-            )
-        )
+        bulkjobs.register(job_of(act, "clusters", page="clusters:detail", back=("clusters:list", "Clusters")))
     return act
+
+
+def job_of(act: Act, app: str, *, page: str, back: tuple[str, str]) -> bulkjobs.Act:
+    """The act as the job that does it to each; ``page`` and ``back`` are routes of one object and of their list."""
+    assert act.perform is not None
+    return bulkjobs.Act(
+        name=f"{app}.{act.name}",
+        title=act.title,
+        done=act.done,
+        resource=MANAGED_CLUSTER.resource,
+        page=page,
+        back=back,
+        perform=act.perform,
+        permit=act.permit,
+    )
 
 
 # ---------------------------------------------------------------- what is selected
@@ -115,12 +121,13 @@ def _rows(actor: Actor, names: list[str]) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cluster before the act; ``obstacle`` is why nothing can be done, or need be."""
+    """One cluster before the act; ``obstacle`` is why nothing can be done, or need be. ``row`` is that of its list."""
 
     name: str
-    now: str
+    now: str = ""
     obstacle: str = ""
     explain_url: str = ""
+    row: Any = None
 
 
 @dataclass(slots=True)
@@ -235,21 +242,21 @@ def _remove(actor: Actor, name: str, told: Arguments) -> str:
 
 MAINTENANCE = register(
     Act(
-        "maintenance", "Start maintenance", "in maintenance", "wrench",
+        "maintenance", "Start maintenance", "in maintenance",
         perform=_start_maintenance, form=MaintenanceForm, arguments=_maintenance_arguments,
         obstacle=_not_maintained, commands=_maintenance_commands,
     )
 )  # fmt: skip
 END = register(
     Act(
-        "end", "End maintenance", "out of maintenance", "circle-check",
+        "end", "End maintenance", "out of maintenance",
         perform=_end_maintenance, obstacle=lambda row: "" if row.in_maintenance else "there is nothing to end",
         effects=("The maintenance taint goes, with reason and end. Placements may choose the clusters again at once.",),
     )
 )  # fmt: skip
 LABEL = register(
     Act(
-        "label", "Add a label", "labelled", "tag",
+        "label", "Add a label", "labelled",
         perform=_add_label, form=LabelForm, commands=_label_commands,
         arguments=lambda form: {"key": form.cleaned_data["key"], "value": form.cleaned_data["value"]},
         effects=(
@@ -260,7 +267,7 @@ LABEL = register(
 )  # fmt: skip
 TAINT = register(
     Act(
-        "taint", "Add a taint", "tainted", "tag",
+        "taint", "Add a taint", "tainted",
         perform=_add_taint, form=TaintForm, commands=_taint_commands,
         arguments=lambda form: {"taint": form.taint()},  # type: ignore[attr-defined] # a TaintForm
         effects=("A cluster that has a taint of this key and effect already is left as it is, and says so.",),
@@ -268,7 +275,7 @@ TAINT = register(
 )  # fmt: skip
 REMOVE = register(
     Act(
-        "remove", "Remove", "removed", "trash-2",
+        "remove", "Remove", "removed",
         perform=_remove, allowed=rights.deletable, lacking="takes clusters.delete_managedcluster",
         right=("delete", rights.RESOURCE), is_final=True, form=RemoveManyForm,
         arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},

@@ -43,7 +43,7 @@ MOVE = bulkjobs.register(
 )
 
 
-clusters_bulk.register(clusters_bulk.Act("move", "Move to a set", "moved", "boxes", page="clustersets:moves"))
+clusters_bulk.register(clusters_bulk.Act("move", "Move to a set", "moved", page="clustersets:moves"))
 
 
 def move(actor: Actor, seen: Mapping[str, str], to: str) -> BulkJob:

@@ -2,56 +2,162 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from clusters import bulk as clusters_bulk
+from clusters import queries as clusters
 from clusters import rights
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import bulkjobs
-from registration import departures, services
-from registration.forms import DisconnectForm
+from ocmconsole.kubeapi import bulkjobs, errors
+from ocmconsole.kubeapi.links import explain_url
+from registration import departures, inbox, later, services, staleness
+from registration.facts import Verdict
+from registration.forms import DisconnectForm, ReasonForm, UntilForm
 from registration.models import IssuedCertificate
 from registration.staleness import Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.bulkjobs import Arguments
-    from ocmconsole.kubeapi.models import BulkJob
+    from ocmconsole.kubeapi.models import BulkJob, BulkSelection
+    from registration.inbox import Filter
 
 WHY = "Revoked with others on the page of selected clusters."
 BACK = ("registration:approvals", "Approvals")
+LACKING = "takes clusters.accept_managedcluster"
+
+
+GONE = "it does not wait any more, or you may not see it"
+CHANGED = "it changed since you selected it"
+MOVED_ON = frozenset({GONE, CHANGED})
 
 
 def _accept(actor: Actor, name: str, told: Arguments) -> str:
     """Never one that is Blocked: the service refuses it without an override."""
-    approved = services.accept_cluster(actor, name, seen=Seen(told["cluster"], told["requests"]))
-    return f"its request {approved[0]} is approved" if approved else "it has not asked for a certificate yet"
+    approved = services.accept_cluster(actor, name, seen=_seen(told))
+    return (
+        f"its request {approved[0]} is approved"
+        if approved
+        else "it has not asked for a certificate yet: that request waits for a decision of its own"
+    )
 
 
 def _decline(actor: Actor, name: str, told: Arguments) -> str:
-    seen = Seen(told["cluster"], told["requests"])
-    denied = services.decline_cluster(actor, name, reason=told["reason"], seen=seen)
+    denied = services.decline_cluster(actor, name, reason=told["reason"], seen=_seen(told))
     return f"its request {denied[0]} is denied" if denied else "its name is refused"
 
 
-ACCEPT, DECLINE = (
+def _put_off(actor: Actor, name: str, told: Arguments) -> str:
+    """Raises NotFound, Conflict when it is not what the person selected any more."""
+    if not clusters.may_see(actor, name):
+        raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
+    until = datetime.fromisoformat(told["until"]) if told["until"] else None
+    if not later.put_off(actor, name, _seen(told), until):
+        raise errors.Conflict(staleness.told(name, _seen(told)))
+    return ""
+
+
+def _seen(told: Arguments) -> Seen:
+    return Seen(told["cluster"], told["requests"])
+
+
+def _until(form: Any) -> dict[str, Any]:
+    moment = form.moment()
+    return {"until": moment.isoformat() if moment else ""}
+
+
+def _reason(form: Any) -> dict[str, Any]:
+    return {"reason": form.cleaned_data["words"]}
+
+
+# What can be done to many requests at once, in the order of the buttons.
+ACTS = {
+    act.name: act
+    for act in (
+        clusters_bulk.Act(
+            "later", "Put off", "put off",
+            perform=_put_off, allowed=lambda _, names: set(names), form=UntilForm, arguments=_until,
+            effects=("You alone do not see them meanwhile; they still wait for everybody else.",
+                     "One that changes comes back at once."),
+        ),
+        clusters_bulk.Act(
+            "decline", "Decline", "declined",
+            perform=_decline, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
+            right=("update", rights.ACCEPT_RESOURCE), form=ReasonForm, arguments=_reason,
+            commands=lambda _, names, __: [
+                f"for name in {' '.join(names)}; do manage.py decline $name --reason '…'; done"
+            ],
+            effects=("Their certificate requests are denied with your reason.",
+                     "The same keys, and the same credentials for these names, stay refused until that is lifted."),
+        ),
+        clusters_bulk.Act(
+            "accept", "Accept", "accepted",
+            perform=_accept, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
+            right=("update", rights.ACCEPT_RESOURCE),
+            commands=lambda _, names, __: [f"manage.py accept {' '.join(names)}"],
+            effects=("The newest certificate request of each is approved, and each cluster is let in.",),
+        ),
+    )
+}  # fmt: skip
+for _act in ACTS.values():
     bulkjobs.register(
-        bulkjobs.Act(
-            name=f"registration.{name}",
-            title=name.capitalize(),
-            done=done,
-            resource=MANAGED_CLUSTER.resource,
-            page="registration:request",
-            back=BACK,
-            perform=perform,
-            permit=services.require_accept,
+        replace(
+            clusters_bulk.job_of(_act, "registration", page="registration:request", back=BACK),
+            is_audited=_act.name != "later",
         )
     )
-    for name, done, perform in (("accept", "accepted", _accept), ("decline", "declined", _decline))
-)
+
+
+def select(actor: Actor, names: Iterable[str], wanted: Filter, *, every_safe: bool = False) -> BulkSelection:
+    """Keep the named requests, or with ``every_safe`` all safe ones that the filter shows on all its pages as well.
+
+    Each is kept with what the person saw of it. What is decided one by one is never among them.
+    """
+    found, asked = inbox.of(actor), set(names)
+    shown = inbox.shown(found.put_off if wanted.later else found.rows, wanted)
+    rows = [row for row in [*found.rows, *found.put_off] if row.can_select]
+    safe = {row.name for row in shown if every_safe and row.verdict is Verdict.SAFE}
+    return bulkjobs.select(actor, {row.name: asdict(row.seen) for row in rows if row.name in asked | safe})
+
+
+def plan(actor: Actor, act: clusters_bulk.Act, items: Mapping[str, Arguments]) -> clusters_bulk.Plan:
+    """What the act would do to a selection now; a number of queries that does not grow with it."""
+    rows = {row.name: row for row in inbox.rows_of(actor, items)}
+    may = act.allowed(actor, rows)
+    steps = []
+    for name, given in items.items():
+        row = rows.get(name)
+        if row is not None and name not in may:
+            verb, resource = act.right
+            steps.append(clusters_bulk.Step(name, "", act.lacking, explain_url(verb, resource, name=name), row))
+        else:
+            steps.append(clusters_bulk.Step(name, "", _obstacle(actor, act, row, given), row=row))
+    return clusters_bulk.Plan(steps)
+
+
+def _obstacle(actor: Actor, act: clusters_bulk.Act, row: inbox.Row | None, given: Arguments) -> str:
+    if row is None:
+        return GONE
+    if row.verdict is Verdict.BLOCKED:
+        return "it is blocked: such requests are decided one by one"
+    if not staleness.is_present(_seen(given), row.found.cluster, row.found.waiting):
+        return CHANGED
+    return services.undeniable(actor, row.name, row.found.waiting) if act is ACTS["decline"] else ""
+
+
+def start(
+    actor: Actor, act: clusters_bulk.Act, planned: clusters_bulk.Plan, items: Mapping[str, Arguments], told: Arguments
+) -> BulkJob:
+    """Begin the job for what can be done, and for what moved on meanwhile: of that the results say why not."""
+    job = bulkjobs.find(f"registration.{act.name}")
+    assert job is not None
+    moved_on = act.allowed(actor, [step.name for step in planned.steps if step.obstacle in MOVED_ON])
+    names = [step.name for step in planned.steps if not step.obstacle or step.name in moved_on]
+    return bulkjobs.start(actor, job, {name: items[name] for name in names}, **told)
 
 
 def _may_revoke(actor: Actor, fingerprint: str) -> None:
@@ -85,14 +191,6 @@ def revoke(actor: Actor, fingerprints: Iterable[str], *, reason: str) -> BulkJob
     return bulkjobs.start(actor, REVOKE, {fingerprint: {} for fingerprint in fingerprints}, reason=reason)
 
 
-def accept(actor: Actor, chosen: Iterable[tuple[str, Seen]]) -> BulkJob:
-    return bulkjobs.start(actor, ACCEPT, _items(chosen))
-
-
-def decline(actor: Actor, chosen: Iterable[tuple[str, Seen]], *, reason: str) -> BulkJob:
-    return bulkjobs.start(actor, DECLINE, _items(chosen), reason=reason)
-
-
 def _disconnect(actor: Actor, name: str, told: Arguments) -> str:
     revoked = departures.send_away(actor, name, revoke=told["revoke"])
     return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if told["revoke"] else ""
@@ -105,8 +203,8 @@ def _revoke_all(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG00
 
 clusters_bulk.register(
     clusters_bulk.Act(
-        "disconnect", "Disconnect", "disconnected", "unplug",
-        perform=_disconnect, allowed=services.acceptable, lacking="takes clusters.accept_managedcluster",
+        "disconnect", "Disconnect", "disconnected",
+        perform=_disconnect, allowed=services.acceptable, lacking=LACKING,
         right=("update", rights.ACCEPT_RESOURCE), form=DisconnectForm,
         obstacle=lambda row: "" if row.hub_accepts_client else "it is not let in",
         arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},
@@ -118,8 +216,8 @@ clusters_bulk.register(
 )  # fmt: skip
 clusters_bulk.register(
     clusters_bulk.Act(
-        "revoke", "Revoke certificates", "revoked", "file-key",
-        perform=_revoke_all, allowed=services.acceptable, lacking="takes clusters.accept_managedcluster",
+        "revoke", "Revoke certificates", "revoked",
+        perform=_revoke_all, allowed=services.acceptable, lacking=LACKING,
         right=("update", rights.ACCEPT_RESOURCE), is_final=True,
         effects=(
             "Every valid certificate of each cluster ends within a second; its agent can neither speak nor renew.",
@@ -127,7 +225,3 @@ clusters_bulk.register(
         ),
     )
 )  # fmt: skip
-
-
-def _items(chosen: Iterable[tuple[str, Seen]]) -> dict[str, dict[str, Any]]:
-    return {name: asdict(seen) for name, seen in chosen}

@@ -82,21 +82,29 @@ def of(actor: Actor, found: Evidence, chosen: Choice, asked: Asked | None = None
 
 
 def _signing(asked: Asked, others: int) -> Effect:
-    text = certificate(asked)
+    text = certificate(asked, authority_ends())
     if others:
         text += f" {others} other request{'s stay' if others > 1 else ' stays'} undecided."
-    if settings.OCMCONSOLE_CSR_SIGNER != "internal":
-        return Effect(f"Approves request {asked.name}", "Another signer than the hub issues the certificate.")
-    return Effect(f"Signs request {asked.name}", text)
+    does = "Signs" if settings.OCMCONSOLE_CSR_SIGNER == "internal" else "Approves"
+    return Effect(f"{does} request {asked.name}", text)
 
 
-def certificate(asked: Asked) -> str:
-    signed, wanted = lifetime(asked.doc), asked.doc["spec"].get("expirationSeconds")
-    ends = datetime.now(UTC) + signed
+def authority_ends() -> datetime | None:
+    """When the hub's CA ends; None when it cannot be read."""
     try:
-        ends = min(ends, ca.load(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc)
+        return ca.load(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc
     except ca.AuthorityError:
+        return None
+
+
+def certificate(asked: Asked, ca_ends: datetime | None) -> str:
+    """What the request would get now, in sentences. ``ca_ends`` is ``authority_ends()``."""
+    if settings.OCMCONSOLE_CSR_SIGNER != "internal":
+        return "Another signer than the hub issues the certificate."
+    if ca_ends is None:
         return "The hub's CA cannot be read; nothing can be signed until it is mended."
+    signed, wanted = lifetime(asked.doc), asked.doc["spec"].get("expirationSeconds")
+    ends = min(datetime.now(UTC) + signed, ca_ends)
     shorter = ""
     if wanted and wanted > signed.total_seconds():
         shorter = f" It asked for {lifetime_text(wanted)}; the hub gives no longer ones."

@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl, urlencode
 from django import forms
 from django.utils import timezone
 
-from ocmconsole.kubeapi.names import value_flaws
 from registration import later
 from registration.decisions import FINGERPRINT
 from registration.facts import Verdict
@@ -31,21 +30,6 @@ LONGEST_NAME = 253
 
 
 # ---------------------------------------------------------------- what was seen
-
-
-def packed(name: str, seen: Seen) -> str:
-    """One row of a bulk decision as the value of a hidden field."""
-    return urlencode([("name", name), ("cluster", seen.cluster), *((f"of {k}", v) for k, v in seen.requests.items())])
-
-
-def unpacked(text: str) -> tuple[str, Seen]:
-    """Raises ValidationError; what somebody made up fits nothing and is stale."""
-    pairs = _pairs(text)
-    requests = {key.removeprefix("of "): value for key, value in pairs.items() if key.startswith("of ")}
-    name = pairs.get("name", "")
-    if not name or any(value_flaws(name)) or any("\0" in part for part in (*pairs, *pairs.values())):
-        raise forms.ValidationError(DAMAGED)
-    return name, Seen(pairs.get("cluster", ""), requests)
 
 
 def packed_requests(seen: Seen) -> str:
@@ -154,8 +138,7 @@ class DeclineForm(DecisionForm, ReasonForm):
         return Decline.Scope.NAME if self.cleaned_data["scope"] == Decline.Scope.NAME else Decline.Scope.ASKER
 
 
-class LaterForm(DecisionForm):
-    ids = "later"
+class UntilForm(forms.Form):
     until = forms.ChoiceField(
         label="Hide for me",
         widget=forms.RadioSelect,
@@ -169,7 +152,12 @@ class LaterForm(DecisionForm):
     )
 
     def moment(self) -> datetime | None:
+        """When it comes back at the latest; None when only a change brings it back."""
         return later.times(timezone.now())[self.cleaned_data["until"]]
+
+
+class LaterForm(DecisionForm, UntilForm):
+    ids = "later"
 
 
 class OverrideForm(DecisionForm):
@@ -224,6 +212,7 @@ class FilterForm(forms.Form):
     source = forms.CharField(required=False, max_length=50)
     age = forms.ChoiceField(required=False, choices=[(value, label) for value, (label, _) in AGES.items()])
     q = forms.CharField(required=False, max_length=LONGEST_NAME)
+    later = forms.ChoiceField(required=False, choices=[("", ""), ("1", "")])
 
     def clean_source(self) -> IPv4Network | IPv6Network | None:
         text = self.cleaned_data["source"].strip()
@@ -241,8 +230,15 @@ class FilterForm(forms.Form):
             token=found.get("token", ""),
             source=found.get("source"),
             name=found.get("q", "").strip(),
+            later=bool(found.get("later")),
             **AGES[found.get("age", "")][1],
         )
+
+
+def query_of(given: Mapping[str, Any]) -> str:
+    """The part of an address that says what the inbox shows and where: filter and page, and nothing else of it."""
+    kept = {name: given.get(name, "")[:LONGEST_NAME] for name in (*FilterForm.base_fields, "page")}
+    return urlencode({name: value for name, value in kept.items() if value and "\0" not in value})
 
 
 def token_choices(rows: list[Row]) -> list[tuple[str, str]]:

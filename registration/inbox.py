@@ -6,7 +6,7 @@ Invariant: nobody reads of a name that he may not see (D16), and the number of q
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -217,6 +217,7 @@ class Filter:
     older_than: timedelta | None = None
     younger_than: timedelta | None = None
     name: str = ""
+    later: bool = False  # of what the person has put off
 
     def keeps(self, row: Row, now: datetime) -> bool:
         """All but the verdict, whose counts are shown beside each other."""
@@ -234,49 +235,28 @@ def is_called(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) if set(pattern) & set("*?[") else pattern in name
 
 
-def filtered(rows: Sequence[Row], wanted: Filter) -> list[Row]:
+def filtered(rows: Iterable[Row], wanted: Filter) -> list[Row]:
     now = timezone.now()
     return [row for row in rows if wanted.keeps(row, now)]
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What a selection comes to."""
-
-    rows: list[Row]
-    safe: int
-
-    @property
-    def count(self) -> int:
-        return len(self.rows)
-
-    @property
-    def chosen_safe(self) -> int:
-        return sum(row.verdict is Verdict.SAFE for row in self.rows)
-
-    @property
-    def summary(self) -> str:
-        """``5 of 6 safe requests and 1 to check``."""
-        parts = [f"{self.chosen_safe} of {self.safe} safe requests"] if self.chosen_safe else []
-        if others := self.count - self.chosen_safe:
-            parts.append(f"{others} to check")
-        return " and ".join(parts)
-
-    @property
-    def joins(self) -> str:
-        """``web (3) and edge (2)``."""
-        found = Counter(row.clusterset or "no set" for row in self.rows)
-        parts = [f"{name} ({count})" for name, count in found.most_common()]
-        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+def shown(rows: Iterable[Row], wanted: Filter) -> list[Row]:
+    """What the list has of them on all its pages."""
+    return [row for row in filtered(rows, wanted) if wanted.verdict in {"", row.verdict}]
 
 
-def sums(rows: Iterable[Row], names: Iterable[str], *, every_safe: bool = False) -> Sums:
-    """Of the rows that are named, those that can be decided together."""
-    present, wanted = list(rows), set(names)
-    open_rows = [row for row in present if row.can_select]
-    safe = [row for row in open_rows if row.verdict is Verdict.SAFE]
-    chosen = [row for row in open_rows if row.name in wanted or (every_safe and row.verdict is Verdict.SAFE)]
-    return Sums(chosen, len(safe))
+def rows_of(actor: Actor, names: Iterable[str]) -> list[Row]:
+    """Those of the names that wait for a decision and that the actor may see, put off or not."""
+    waiting = sorted(set(names).intersection(queries.waiting_names(actor)))
+    found, allowed = evidence.of_all(waiting), services.acceptable(actor, waiting)
+    return [Row(found[name], found[name].verdict, name in allowed) for name in waiting]
+
+
+def joins(rows: Iterable[Row]) -> str:
+    """``web (3) and edge (2)``."""
+    found = Counter(row.clusterset or "no set" for row in rows)
+    parts = [f"{name} ({count})" for name, count in found.most_common()]
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 # ---------------------------------------------------------------- decided

@@ -22,10 +22,10 @@ app_name = "registration"
 urlpatterns = [
     path("approvals/", inbox.waiting, name="approvals"),
     # No cluster can be called "-".
-    path("approvals/-/selected/", inbox.bar, name="bar"),
+    path("approvals/-/select/", bulk.select, name="select"),
     path("approvals/-/decided/", inbox.decided, name="decided"),
     path("approvals/-/superseded/", inbox.superseded, name="superseded"),
-    path("approvals/-/together/", bulk.preview, name="bulk"),
+    path("approvals/-/together/<uuid:pk>/<str:name>/", bulk.preview, name="bulk"),
     path("approvals/<str:name>/", request.detail, name="request"),
     path("approvals/<str:name>/effects/", request.effects_of, name="effects"),
     path("approvals/<str:name>/accept/", decisions.accept, name="accept"),

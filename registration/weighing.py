@@ -36,9 +36,7 @@ RANGES = {IPv4Address: 16, IPv6Address: 48}
 def checked(found: Evidence, gathered: Gathered) -> list[Fact]:
     """Every fact about one name."""
     if not found.waiting:
-        text = (
-            "Accepting lets the cluster in. When its agent asks for a certificate, that request is decided by itself."
-        )
+        text = "Accepting lets the cluster in. Its certificate request waits for a decision of its own when it comes."
         nothing = Fact(ok=False, title="No certificate request is waiting", weight=Verdict.CHECK, text=text)
         return [nothing, *_memory_facts(found), *_name_facts(found, gathered), *_token_facts(found, gathered)]
     return [

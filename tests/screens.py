@@ -60,7 +60,7 @@ def _select_safe(page: Page) -> None:
     boxes = page.locator("#rows input[data-verdict=safe]").all()[:4]
     for box in boxes:
         box.check()
-    page.locator("#bar b", has_text=f"{len(boxes)} of").wait_for()
+    page.locator("#bar b", has_text=f"{len(boxes)} selected").wait_for()
 
 
 def _preview(page: Page) -> None:

@@ -1,4 +1,7 @@
-"""One act on the selected clusters of the list: the selection is stored, then a page says what the act does to each."""
+"""One act on the selected clusters of the list: the selection is stored, then a page says what the act does to each.
+
+The inbox selects and asks in the same way (``registration.views.bulk``), through ``selected`` and ``answer``.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,13 @@ from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from django.http import HttpRequest, HttpResponse
 
-    from clusters.bulk import Act, Plan
+    from clusters.bulk import Act, Plan, Step, Told
+    from ocmconsole.kubeapi.models import BulkJob, BulkSelection
 
 SHOWN = 100  # clusters of a preview, those that are left out first
 
@@ -68,17 +73,21 @@ def select(request: HttpRequest) -> HttpResponse:
 def bulk_act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """A page that says what would happen to each; posting it does it to those that it said could be."""
     act, actor = _act(name), actor_of(request)
-    selection = bulkjobs.selected(actor, pk)
-    if selection is None or act.perform is None:
-        raise Http404("There is no such selection of yours. Selections are kept for a day.")
+    selection = selected(request, pk)
+    if act.perform is None:
+        raise Http404("This act has a page of its own.")
     plan = bulk.plan(actor, act, selection.items)
-    possible = plan.possible
-    if request.method == "GET":
-        return _page(request, act, plan, act.form(), CountForm(len(possible), always=act.is_final))
-    form, count = act.form(request.POST), CountForm(len(possible), request.POST, always=act.is_final)
-    if not (form.is_valid() & count.is_valid()) or not possible:
-        return _page(request, act, plan, form, count, status=400)
-    return redirect("bulk:job", bulk.start(actor, act, possible, act.arguments(form)).pk)
+    return answer(
+        request, act, plan, lambda told: bulk.start(actor, act, plan.possible, told), up=reverse("clusters:list")
+    )
+
+
+def selected(request: HttpRequest, pk: UUID) -> BulkSelection:
+    """The selection of that number. Raises Http404 when it is not the person's, or not there any more."""
+    selection = bulkjobs.selected(actor_of(request), pk)
+    if selection is None:
+        raise Http404("There is no such selection of yours. Selections are kept for a day.")
+    return selection
 
 
 def _act(name: str) -> Act:
@@ -87,19 +96,36 @@ def _act(name: str) -> Act:
     return bulk.ACTS[name]
 
 
-def _page(
-    request: HttpRequest, act: Act, plan: Plan, form: forms.Form, count: CountForm, *, status: int = 200
+def answer(
+    request: HttpRequest,
+    act: Act,
+    plan: Plan,
+    begin: Callable[[Told], BulkJob],
+    *,
+    template: str = "clusters/bulk.html",
+    describe: Callable[[Step], Step] = lambda step: step,
+    **context: Any,
 ) -> HttpResponse:
-    possible = plan.possible
+    """The page of an act on a selection; a valid POST begins the job and redirects to it.
+
+    ``describe`` completes a step that is shown. ``context`` goes to the template: ``up`` is the address of the list.
+    """
+    possible = len(plan.possible)
+    if request.method == "GET":
+        form, count, status = act.form(), CountForm(possible, always=act.is_final), 200
+    else:
+        form, count, status = act.form(request.POST), CountForm(possible, request.POST, always=act.is_final), 400
+        if (form.is_valid() & count.is_valid()) and possible:
+            return redirect("bulk:job", begin(act.arguments(form)).pk)
     told = {name: form[name].value() or "" for name in form.fields}
     shown = sorted(plan.steps, key=lambda step: not step.obstacle)[:SHOWN]
-    context = {
+    context |= {
         "act": act,
         "plan": plan,
-        "steps": shown,
+        "steps": [describe(step) for step in shown],
         "more": len(plan.steps) - len(shown),
         "form": form,
         "count": count,
-        "commands": bulk.commands(actor_of(request), act, possible, told) if possible else [],
+        "commands": bulk.commands(actor_of(request), act, plan.possible, told) if possible else [],
     }
-    return render(request, "clusters/bulk.html", context, status=status)
+    return render(request, template, context, status=status)

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
 from clusters.bulk import NAMES_IN_COMMAND
+from clusters.views.bulk import selected
 from clusters.views.refusals import plain
 from clustersets import bulk, moves, queries, services
 from clustersets.forms import MoveForm
@@ -42,9 +43,7 @@ def move_one(request: HttpRequest, cluster: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def move_many(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The clusters that were selected in a list."""
-    selection = bulkjobs.selected(actor_of(request), pk)
-    if selection is None:
-        raise Http404("There is no such selection of yours. Selections are kept for a day.")
+    selection = selected(request, pk)
     return _move(request, list(selection.items), selection)
 
 

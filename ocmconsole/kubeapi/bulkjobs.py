@@ -66,6 +66,7 @@ class Act:
     noun: str = "cluster"  # what one of the objects is called; the plural takes an s
     undo: Callable[[Iterable[BulkItem]], dict[str, dict[str, Any]]] | None = None
     undone: Arguments = field(default_factory=dict)
+    is_audited: bool = True  # else the audit has no entry of it, and no page says so
 
 
 _acts: dict[str, Act] = {}

@@ -266,14 +266,22 @@ COMPARED = (
 
 @register.simple_tag
 def comparison(requests: Iterable[Any] | None) -> list[Compared]:
-    """Certificate requests turned by ninety degrees: one line per fact, one cell per request."""
+    """Certificate requests turned by ninety degrees: one line per fact, one cell per request.
+
+    A mapping is a column of which only some facts are known: what it lacks is None, and differs from nothing.
+    """
     columns = list(requests or ())
     lines = (
-        Compared(label, shape, cells, differs=any(cell != cells[0] for cell in cells))
+        Compared(label, shape, cells, differs=_differ(cells))
         for label, attribute, shape in COMPARED
         if any(cells := [_read(column, attribute) for column in columns])
     )
     return list(lines)
+
+
+def _differ(cells: list[Any]) -> bool:
+    known = [cell for cell in cells if cell is not None]
+    return any(cell != known[0] for cell in known)
 
 
 def _read(thing: Any, name: str) -> Any:

@@ -1,85 +1,80 @@
-"""Decisions about several requests: a preview with effects from now, then each by itself."""
+"""Decisions about several requests: the selection is stored, then a page says what the act does to each.
+
+Selections, page and jobs are those of the cluster list (``clusters.views.bulk``). Names travel in bodies, never in an
+address.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import ValidationError
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.http import Http404, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
-from ocmconsole.kubeapi import bulkjobs
+from clusters.views.bulk import answer, selected
 from ocmconsole.kubeapi.session import actor_of
 from registration import bulk, effects, inbox
 from registration.facts import Verdict
-from registration.forms import DAMAGED, FilterForm, ReasonForm, packed, unpacked
+from registration.forms import FilterForm, query_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
     from django.http import HttpRequest, HttpResponse
 
-    from ocmconsole.kubeapi.actor import Actor
+    from clusters.bulk import Act, Step
 
-ACCEPT, DECLINE = "accept", "decline"
+
+@login_required
+@require_POST
+def select(request: HttpRequest) -> HttpResponse:
+    """Store what the inbox has selected, and go to the page of the act."""
+    act, given = _act(request.POST.get("act", "")), QueryDict(request.POST.get("query", ""))
+    chosen = bulk.select(
+        actor_of(request),
+        request.POST.getlist("select"),
+        FilterForm(given).wanted(),
+        every_safe=request.POST.get("all") == Verdict.SAFE,
+    )
+    query = query_of(given)
+    return redirect(reverse("registration:bulk", args=[chosen.pk, act.name]) + (f"?{query}" if query else ""))
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def preview(request: HttpRequest) -> HttpResponse:
-    """GET shows what was selected; POST decides about exactly what was shown."""
-    actor = actor_of(request)
-    given = request.POST if request.method == "POST" else request.GET
-    act = DECLINE if given.get("act") == DECLINE else ACCEPT
-    if request.method == "GET":
-        return _preview(request, actor, act, request.GET.getlist("select"))
-    try:
-        chosen = [unpacked(text) for text in request.POST.getlist("row")]
-    except ValidationError:
-        return _preview(request, actor, act, [], problem=DAMAGED, status=400)
-    names = [name for name, _ in chosen]
-    if not 0 < len(chosen) <= bulkjobs.MOST:
-        problem = f"At most {bulkjobs.MOST} are decided at once." if chosen else "Select requests first."
-        return _preview(request, actor, act, names, problem=problem, status=400)
-    form = ReasonForm(request.POST)
-    if act == DECLINE and not form.is_valid():
-        return _preview(request, actor, act, names, form=form, status=400)
-    if len(chosen) > bulkjobs.TYPED_ABOVE and request.POST.get("count", "").strip() != str(len(chosen)):
-        return _preview(request, actor, act, names, problem=f"Type {len(chosen)} to confirm.", form=form, status=400)
-    if act == ACCEPT:
-        job = bulk.accept(actor, chosen)
-    else:
-        job = bulk.decline(actor, chosen, reason=form.cleaned_data["words"])
-    return redirect("bulk:job", job.pk)
+def preview(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+    """A page that says what would happen to each; posting it decides about what was selected, as it was then."""
+    act, actor = _act(name), actor_of(request)
+    items = selected(request, pk).items
+    plan = bulk.plan(actor, act, items)
+    query = query_of(request.GET)
+    return answer(
+        request, act, plan, lambda told: bulk.start(actor, act, plan, items, told),
+        template="registration/bulk.html",
+        describe=_with_certificate(act),
+        up=reverse("registration:approvals") + (f"?{query}" if query else ""),
+        unasked=sum(not step.row.found.waiting for step in plan.steps if not step.obstacle),
+        joins=inbox.joins(step.row for step in plan.steps if not step.obstacle),
+    )  # fmt: skip
 
 
-def _preview(
-    request: HttpRequest,
-    actor: Actor,
-    act: str,
-    names: list[str],
-    *,
-    problem: str = "",
-    form: ReasonForm | None = None,
-    status: int = 200,
-) -> HttpResponse:
-    present = inbox.filtered(inbox.of(actor).rows, FilterForm(request.GET).wanted())
-    sums = inbox.sums(present, names, every_safe=request.GET.get("all") == Verdict.SAFE)
-    wanted = set(names)
-    rows = sums.rows[: bulkjobs.MOST]
-    context = {
-        "act": act,
-        "rows": [{"row": row, "packed": packed(row.name, row.seen), **_effect(row)} for row in rows],
-        "sums": inbox.Sums(rows, sums.safe),
-        "left_out": [row for row in present if row.name in wanted and not row.can_select],
-        "over": sums.count - len(rows),
-        "form": form or ReasonForm(),
-        "must_count": len(rows) > bulkjobs.TYPED_ABOVE,
-        "problem": problem,
-        "joined": " ".join(row.name for row in rows),
-    }
-    return render(request, "registration/bulk.html", context, status=status)
+def _with_certificate(act: Act) -> Callable[[Step], Step]:
+    """Fills in what the newest request of a step would get."""
+    ca_ends = effects.authority_ends()
+
+    def describe(step: Step) -> Step:
+        waiting = step.row.found.waiting if step.row is not None and act is bulk.ACTS["accept"] else []
+        return replace(step, now=effects.certificate(waiting[0], ca_ends)) if waiting else step
+
+    return describe
 
 
-def _effect(row: inbox.Row) -> dict[str, Any]:
-    newest = next(iter(row.found.waiting), None)
-    return {"signed": newest, "certificate": effects.certificate(newest) if newest else ""}
+def _act(name: str) -> Act:
+    if name not in bulk.ACTS:
+        raise Http404("There is no such act on many requests.")
+    return bulk.ACTS[name]

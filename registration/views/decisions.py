@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404
+from django.http import Http404, QueryDict
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
@@ -17,7 +19,7 @@ from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of
 from registration import evidence, later, services, staleness
-from registration.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm
+from registration.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm, query_of
 from registration.views.request import may_revoke, page
 
 if TYPE_CHECKING:
@@ -59,10 +61,12 @@ def override(request: HttpRequest, name: str) -> HttpResponse:
 
 def _accepted(request: HttpRequest, name: str, approved: list[str]) -> HttpResponse:
     certificate = (
-        f"its request {approved[0]} is approved" if approved else "its certificate follows when it asks for one"
+        f"its request {approved[0]} is approved"
+        if approved
+        else "its certificate request waits for a decision of its own when it comes"
     )
     _tell(request, name, f"{name} is accepted; {certificate}.")
-    return redirect("registration:approvals")
+    return _to_the_list(request, name)
 
 
 @login_required
@@ -70,7 +74,7 @@ def _accepted(request: HttpRequest, name: str, approved: list[str]) -> HttpRespo
 def decline(request: HttpRequest, name: str) -> HttpResponse:
     actor = actor_of(request)
     try:
-        services.require_accept(actor, name)  # before what he wrote is judged
+        services.require_accept(actor, name)  # before the form is judged
     except errors.ApiError as error:
         return _refused(request, name, error)
     found = evidence.of(name)
@@ -87,7 +91,7 @@ def decline(request: HttpRequest, name: str) -> HttpResponse:
         return _refused(request, name, error, seen)
     also = f" The token {token.name or token.pk} is revoked." if token is not None else ""
     _tell(request, name, f"{_declined(found, denied)}{also}")
-    return redirect("registration:approvals")
+    return _to_the_list(request, name)
 
 
 def _declined(found: Evidence, denied: list[str]) -> str:
@@ -110,7 +114,7 @@ def lift(request: HttpRequest, name: str) -> HttpResponse:
     found = evidence.of(name)
     if found.cluster or found.asked:
         return redirect("registration:request", name=name)
-    return redirect("registration:approvals")
+    return _to_the_list(request, name)
 
 
 @login_required
@@ -127,14 +131,20 @@ def put_off(request: HttpRequest, name: str) -> HttpResponse:
     if not later.put_off(actor, name, seen, form.moment()):
         return page(request, name, status=409, refusal=staleness.told(name, seen))
     messages.success(request, f"{name} is put off for you; it still waits for everybody else.")
-    return redirect("registration:approvals")
+    return _to_the_list(request, name)
 
 
 @login_required
 @require_POST
 def bring_back(request: HttpRequest, name: str) -> HttpResponse:
     later.bring_back(actor_of(request), name)
-    return redirect("registration:approvals")
+    return _to_the_list(request, name)
+
+
+def _to_the_list(request: HttpRequest, name: str) -> HttpResponse:
+    """The inbox as it was left: filter, page, and the place of the row, which stays for a moment when it is decided."""
+    query = query_of(QueryDict(request.POST.get("list", "")))
+    return redirect(reverse("registration:approvals") + (f"?{query}" if query else "") + f"#request-{quote(name)}")
 
 
 def _tell(request: HttpRequest, name: str, text: str) -> None:

@@ -14,16 +14,15 @@ from ocmconsole.kubeapi.session import actor_of
 from registration import inbox, later, services
 from registration.cursors import Cursor
 from registration.facts import Verdict
-from registration.forms import FilterForm, token_choices
+from registration.forms import FilterForm, query_of, token_choices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.actor import Actor
-    from registration.inbox import Inbox, Row
+    from registration.inbox import Inbox
 
 PAGE = 50
 LAST_DECIDED = 5
@@ -38,23 +37,29 @@ def waiting(request: HttpRequest) -> HttpResponse:
     found = inbox.of(actor, with_gone=True)
     form = FilterForm(request.GET)
     wanted = form.wanted()
-    is_later = "later" in request.GET
-    matching = inbox.filtered(found.put_off if is_later else found.everything, wanted)
+    matching = inbox.filtered(found.put_off if wanted.later else found.everything, wanted)
     counts = inbox.counts(matching)
     shown = [row for row in matching if wanted.verdict in {"", row.verdict}]
     start = _number(request.GET.get("page", ""))
+    if start >= len(shown):
+        start = max(len(shown) - 1, 0) // PAGE * PAGE  # what was on the last page is decided
     context = {
         "tabs": _tabs("waiting", actor),
         "counts": found.counts,
         "news": _news(found.counts),
-        "put_off": [] if is_later else found.put_off,
+        "put_off": [] if wanted.later else found.put_off,
         "beyond": found.beyond,
-        "rows": shown[start : start + PAGE] if found.rows or is_later else [],
+        "rows": shown[start : start + PAGE] if found.rows or wanted.later else [],
         "verdicts": [("", "All", counts["all"]), *((str(v), v.capitalize(), counts[v]) for v in VERDICTS)],
         "filter": form,
-        "is_filtered": any(request.GET.get(name) for name in form.fields),
+        "is_filtered": form.is_valid() and any(form.cleaned_data.values()),
+        "is_narrowed": form.is_valid() and any(value for name, value in form.cleaned_data.items() if name != "later"),
+        "matching": sum(row.outcome is None for row in shown),
+        "of": len(found.put_off if wanted.later else found.rows),
+        "query": query_of(request.GET),
+        "can_select": any(row.can_select for row in shown),
+        "safe": sum(row.can_select and row.verdict is Verdict.SAFE for row in shown),
         "tokens": token_choices(found.rows),
-        "sums": _sums(request, shown),
         "pager": _pager(request, start, len(shown)),
         "decided": inbox.decided(actor, limit=LAST_DECIDED) if not found.rows else [],
         "undo": _undo(actor, found),
@@ -62,18 +67,6 @@ def waiting(request: HttpRequest) -> HttpResponse:
         "may_mint": tokens.may_mint(actor).allowed,
     }
     return render(request, "registration/approvals.html", context, status=200 if form.is_valid() else 400)
-
-
-@login_required
-@require_GET
-def bar(request: HttpRequest) -> HttpResponse:
-    """The selection and what it comes to, again: a fragment of the list for htmx."""
-    request.is_fragment = True  # type: ignore[attr-defined] # the frame is not shown
-    form = FilterForm(request.GET)
-    wanted = form.wanted()
-    rows = inbox.filtered(inbox.of(actor_of(request)).rows, wanted)
-    shown = [row for row in rows if wanted.verdict in {"", row.verdict}]
-    return render(request, "registration/approvals.html#bar", {"sums": _sums(request, shown), "filter": form})
 
 
 def _tabs(current: str, actor: Actor) -> list[dict[str, Any]]:
@@ -104,10 +97,6 @@ def _news(counts: dict[str, int]) -> str:
     return ", ".join(filter(None, parts)) + "."
 
 
-def _sums(request: HttpRequest, rows: Sequence[Row]) -> inbox.Sums:
-    return inbox.sums(rows, request.GET.getlist("select"), every_safe=request.GET.get("all") == Verdict.SAFE)
-
-
 def _undo(actor: Actor, found: Inbox) -> dict[str, Any] | None:
     """The person's own last decline, for the ten minutes in which one click takes it back."""
     facts = inbox.own_decline(actor)
@@ -129,8 +118,6 @@ def _pager(request: HttpRequest, start: int, total: int) -> dict[str, Any]:
 
 def _link(request: HttpRequest, **changes: object) -> str:
     parameters = request.GET.copy()
-    for name in ("select", "all"):
-        parameters.pop(name, None)
     for name, value in changes.items():
         parameters[name] = str(value)
     return f"?{parameters.urlencode()}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404
+from django.http import Http404, QueryDict
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
 from registration import effects, evidence, identity, inbox, later, lines, services, staleness
 from registration.facts import Verdict
-from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests
+from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests, query_of
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def page(
         messages.error(request, refusal)
     decision = services.may_accept(actor, name)
     chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
-    seen = staleness.seen_of(found)
+    seen, on_record = staleness.seen_of(found), _on_record(found)
     context = {
         "req": found,
         "verdict": str(found.verdict),
         "verdict_text": _verdict_text(found),
         "csrs": _compared(found),
-        "asked_of": found.asked,
-        "on_record": _on_record(found),
+        "on_record": on_record,
+        "columns": [*_compared(found), *(on_record["columns"] if on_record else [])],
         "recorded": _recorded(found),
         "reported": _reported(found),
         "choice": chosen,
@@ -96,6 +96,7 @@ def page(
         "keys": found.fitting if found.cluster else [],
         "commands": _commands(found, chosen),
         "decision": _decision(found),
+        "list": query_of(QueryDict(request.POST.get("list") or request.GET.get("list", ""))),
         "put_off": later.put_off_by(actor, [name]).get(name),
         "raw": _raw(found),
         **(forms or {}),
@@ -134,14 +135,27 @@ def _compared(found: Evidence) -> list[dict[str, Any]]:
 
 
 def _on_record(found: Evidence) -> dict[str, Any] | None:
-    """The key that was accepted last, and from where its request came."""
+    """The key that was accepted last, and from where its request came.
+
+    ``columns`` compares it with the requests; empty when it is that of one of them.
+    """
     if not found.keys:
         return None
     newest: AcceptedKey = found.keys[0]
     event = AuditEvent.objects.filter(uid=newest.request_uid, resource=CSR.resource, verb="create").first()
     address = event.address if event else ""
     same = [asked for asked in found.waiting if address and asked.source == address]
-    return {"key": newest, "address": address, "count": len(found.keys), "is_same_address": bool(same)}
+    told = {"fingerprint": newest.fingerprint, "source": address or None, "client": event.user_agent if event else None,
+            "requester": event.user if event else None}  # fmt: skip
+    is_listed = any(asked.uid == newest.request_uid for asked in found.asked)
+    columns = [] if is_listed or not found.asked else [{"asked": told, "title": "On record"}]
+    return {
+        "key": newest,
+        "address": address,
+        "count": len(found.keys),
+        "is_same_address": bool(same),
+        "columns": columns,
+    }
 
 
 def _recorded(found: Evidence) -> list[tuple[str, Any]]:

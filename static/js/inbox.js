@@ -1,8 +1,8 @@
 // The inbox and the page of a request. The list is live (live.js): rows that are new are held back, so that nothing moves
-// under the reader, until he asks for them. What is selected is summed up by the server; keys of one letter move about.
+// under the reader, until they are asked for. Keys of one letter move about; select.js counts what is selected.
 import { tell } from "./tell.js";
 
-const form = document.querySelector("#selection");
+const list = document.querySelector("#list");
 const newbar = document.querySelector("#newbar");
 const LETTERS = "input:not([type=checkbox]), textarea, select, [contenteditable]";
 
@@ -49,53 +49,6 @@ if (newbar) {
   document.addEventListener("live:refreshed", announce);
 }
 
-// ------------------------------------------------------------ what is selected
-
-const boxes = () => [...form.querySelectorAll('#rows .oc-ck[name="select"]:not(:disabled)')];
-
-function count() {
-  form.dispatchEvent(new Event("count"));
-}
-
-function reflect() {
-  const all = form.querySelector("[data-select-safe]");
-  if (!all) return;
-  const safe = boxes().filter((box) => box.dataset.verdict === "safe");
-  const ticked = safe.filter((box) => box.checked).length;
-  all.disabled = safe.length === 0;
-  all.checked = ticked > 0 && ticked === safe.length;
-  all.indeterminate = ticked > 0 && ticked < safe.length;
-}
-
-function selectSafe(wanted) {
-  for (const box of boxes()) if (box.dataset.verdict === "safe") box.checked = wanted;
-  reflect();
-  count();
-}
-
-if (form) {
-  form.addEventListener("change", (event) => {
-    if (event.target.matches("[data-select-safe]")) selectSafe(event.target.checked);
-    else reflect();
-  });
-  form.addEventListener("click", (event) => {
-    const link = event.target.closest("[data-all-safe], [data-clear]");
-    // Rows on other pages can be selected by the server alone.
-    if (!link || document.querySelector(".oc-pager")) return;
-    event.preventDefault();
-    if (link.matches("[data-all-safe]")) return selectSafe(true);
-    for (const box of boxes()) box.checked = false;
-    reflect();
-    count();
-  });
-  document.addEventListener("live:refreshed", () => {
-    reflect();
-    count();
-  });
-  reflect();
-  if (boxes().some((box) => box.checked)) addEventListener("load", count);
-}
-
 // ------------------------------------------------------------ keys
 
 const current = () => document.activeElement?.closest("tr[data-row]");
@@ -107,24 +60,34 @@ function move(step) {
   next?.querySelector(".oc-name").focus();
 }
 
-function open(query) {
-  const link = current()?.querySelector(".oc-name");
-  if (link && current().querySelector(".is-action a")) location.href = `${link.href}${query}`;
+// The page of the request with what would be done, or of all that are selected.
+function decide(act, hash, query = {}) {
+  if (document.querySelector("#requests tbody :checked, [data-select-matching]:checked")) {
+    return document.querySelector(`#act-${act}`).click();
+  }
+  const link = current()?.querySelector(".is-action a");
+  if (!link) return;
+  const url = new URL(link.href);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  url.hash = hash;
+  location.href = url;
 }
 
 const KEYS = {
   j: () => move(1),
   k: () => move(-1),
-  x: () => current()?.querySelector('[name="select"]:not(:disabled)')?.click(),
-  a: () => open("#decide"),
-  d: () => open("?decide=decline#decline"),
+  x: () => current()?.querySelector('[name="select"]')?.click(),
+  a: () => decide("accept", "decide"),
+  d: () => decide("decline", "decline", { decide: "decline" }),
   "?": () => document.querySelector("#keys").showModal(),
 };
 
-if (form) {
+if (list) {
+  // Back from a decision: the keys go on at its row.
+  document.querySelector("#rows tr:target .oc-name")?.focus();
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches(LETTERS)) return;
-    const isMeant = form.contains(document.activeElement) || document.documentElement.dataset.shortcuts === "on";
+    const isMeant = document.activeElement.closest("#list, #bar") || document.documentElement.dataset.shortcuts === "on";
     if (!isMeant || !Object.hasOwn(KEYS, event.key) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
     KEYS[event.key]();

@@ -97,7 +97,7 @@ class TestOne:
         expect(page.get_by_text("Blocked: 1 problem")).to_be_visible()
         expect(page.get_by_role("button", name="Accept contested")).to_have_count(0)
         compared = page.get_by_role("table", name="2 askers, side by side")
-        expect(compared.get_by_role("row").filter(has_text="Credential")).to_contain_text("≠ differs")
+        expect(compared.get_by_role("row").filter(has_text="Credential")).to_contain_text("differs")
         page.get_by_text("Override the block").click()
         page.get_by_role("radiogroup", name="The right key").get_by_role("radio").first.check()
         page.get_by_label("Type the name of the cluster").fill("contested")
@@ -135,15 +135,70 @@ class TestMany:
         page = console.page
         console.sign_in()
         console.open("/approvals/?q=both-")
+        expect(page.locator("#bar")).not_to_contain_text("Preview and accept", use_inner_text=True)
         page.get_by_label("Select both-1").check()
-        expect(page.locator("#bar")).to_contain_text("1 of 2 safe requests selected · they join default (1)")
+        expect(page.locator("#bar")).to_contain_text("1 selected")
+        page.get_by_label("Select all 2 safe").check()
+        expect(page.get_by_label("Select both-2")).to_be_checked()
+        expect(page.locator("#bar")).to_contain_text("2 selected")
+        page.get_by_label("Select both-2").uncheck()
+        expect(page.get_by_label("Select all 2 safe")).not_to_be_checked()
         page.get_by_label("Select all safe requests").check()
-        expect(page.locator("#bar")).to_contain_text("2 of 2 safe requests selected")
-        page.get_by_role("button", name="Preview and accept 2…").click()
-        page.get_by_role("button", name="Accept 2 clusters").click()
+        expect(page.locator("#bar")).to_contain_text("2 selected")
+        page.get_by_role("button", name="Preview and accept…").click()
+        expect(page.locator("main")).to_contain_text("They join default (2).")
+        assert "both-1" not in page.url
+        page.get_by_role("button", name="Accept: 2 clusters").click()
         expect(page.get_by_role("heading", name="2 of 2 clusters accepted")).to_be_visible()
         assert accepts(fleet, "both-1")
         assert accepts(fleet, "both-2")
+
+    def test_the_letters_act_on_the_selection_where_there_is_one(self, console: Console, fleet: Fleet) -> None:
+        for name in ("letters-1", "letters-2"):
+            fleet.ask(name)
+        page, keyboard = console.page, console.page.keyboard
+        console.sign_in()
+        console.open("/approvals/?q=letters-")
+        page.get_by_label("Select letters-2").check()
+        page.get_by_role("link", name="letters-1", exact=True).focus()
+        keyboard.press("d")
+        expect(page.get_by_role("heading", name="Decline: 1 cluster")).to_be_visible()
+        expect(page.locator("#together")).to_contain_text("letters-2")
+        console.open("/approvals/?q=letters-")
+        page.get_by_role("link", name="letters-1", exact=True).focus()
+        keyboard.press("d")
+        expect(page.get_by_role("heading", name="letters-1 wants to join")).to_be_visible()
+
+    def test_an_inbox_that_empties_leaves_no_error_and_the_focus_survives_a_refresh(
+        self, console: Console, other: Console, fleet: Fleet
+    ) -> None:
+        for name in ("empties-1", "empties-2"):
+            fleet.ask(name)
+        errors: list[str] = []
+        page = console.page
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        console.sign_in()
+        console.open("/approvals/?q=empties-")
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        page.get_by_label("Select empties-1").check()
+        page.get_by_label("Select empties-2").check()
+        button = page.get_by_role("button", name="Preview and accept…")
+        button.focus()
+        refreshed = (
+            "new Promise(done => document.addEventListener('live:refreshed', () => done(document.activeElement.id)))"
+        )
+        waiting = page.evaluate_handle(f"() => {{ window.held = {refreshed}; }}")
+        fleet.patch("empties-1", {"metadata": {"labels": {"env": "prod"}}})
+        assert page.evaluate("() => window.held") == "act-accept"
+        waiting.dispose()
+        expect(page.locator("#bar")).to_contain_text("2 selected")
+        other.open("/approvals/?q=empties-")
+        other.page.get_by_label("Select all 2 safe").check()
+        other.page.get_by_role("button", name="Preview and accept…").click()
+        other.page.get_by_role("button", name="Accept: 2 clusters").click()
+        expect(row(console, "empties-2")).to_contain_text("Accepted by")
+        expect(page.get_by_role("button", name="Preview and accept…")).to_have_count(0)
+        assert errors == []
 
     def test_what_one_decides_another_sees_and_what_is_new_waits_for_him(
         self, inbox: Console, other: Console, fleet: Fleet
@@ -185,6 +240,7 @@ class TestWithoutMouseOrScript:
         keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
         keyboard.press("Escape")
+        keyboard.press("x")
         keyboard.press("k")
         keyboard.press("d")
         expect(page.get_by_role("button", name="Decline keys-1")).to_be_visible()
@@ -224,8 +280,7 @@ class TestWithoutMouseOrScript:
         page = scriptless.page
         scriptless.sign_in()
         scriptless.open("/approvals/?q=plain-")
-        page.get_by_role("link", name="Select all 2 safe").click()
-        expect(page.locator("#bar")).to_contain_text("2 of 2 safe requests selected")
-        page.get_by_role("button", name="Preview and accept 2…").click()
-        page.get_by_role("button", name="Accept 2 clusters").click()
+        page.get_by_label("Select all 2 safe").check()
+        page.get_by_role("button", name="Preview and accept…").click()
+        page.get_by_role("button", name="Accept: 2 clusters").click()
         expect(page.get_by_role("heading", name="2 of 2 clusters accepted")).to_be_visible()

@@ -65,9 +65,9 @@ def test_accepting_many(console: Console, fleet: Fleet) -> None:
     console.sign_in()
     console.open("/approvals/?q=key-both-")
     go(console, page.get_by_label("Select all safe requests"), press="Space")
-    go(console, page.get_by_role("button", name="Preview and accept 2…"))
-    expect(page.get_by_role("heading", name="Accept 2 clusters?")).to_be_visible()
-    go(console, page.get_by_role("button", name="Accept 2 clusters"))
+    go(console, page.get_by_role("button", name="Preview and accept…"))
+    expect(page.get_by_role("heading", name="Accept: 2 clusters")).to_be_visible()
+    go(console, page.get_by_role("button", name="Accept: 2 clusters"))
     expect(page.get_by_role("heading", name="2 of 2 clusters accepted")).to_be_visible()
 
 

@@ -76,13 +76,14 @@ PAGES: dict[str, tuple[str, ...]] = {
         # approvals
         "/approvals/",
         "/approvals/?verdict=blocked",
-        "/approvals/?all=safe",
         "/approvals/?q=nothing-like-it",
         "/approvals/?source=nowhere",
         "/approvals/-/decided/",
         "/approvals/-/superseded/",
-        "/approvals/-/together/?act=accept&all=safe",
-        "/approvals/-/together/?act=decline&all=safe&select={blocked}",
+        "/approvals/-/together/{waiting}/accept/",
+        "/approvals/-/together/{waiting}/decline/",
+        "/approvals/-/together/{waiting}/later/",
+        "/approvals/-/together/{chosen}/accept/",
         "/approvals/{safe}/",
         "/approvals/{check}/",
         "/approvals/{blocked}/",
@@ -251,7 +252,6 @@ NO_PAGES = {
     "ca/ca.crt": "a file",
     "clusters/_export/<str:form>/": "a file",
     "account/recovery/download/": "a file",
-    "approvals/-/selected/": "a part of the inbox",
     "approvals/<str:name>/effects/": "a part of the page of a request",
     "account/passkeys/login/": "what a script asks",
     "account/passkeys/reauthenticate/": "the page of /login/again/",
@@ -278,7 +278,7 @@ from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.models import BulkJob
 from ocmconsole.kubeapi.session import actor_for
-from registration import inbox
+from registration import bulk as requests, inbox
 from registration.models import IssuedCertificate
 
 admin = actor_for(User.objects.get(username="admin"), door=Door.CLI, credential="cli")
@@ -288,6 +288,7 @@ known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
 known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
 known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
 known["chosen"] = str(bulkjobs.select(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
+known["waiting"] = str(requests.select(admin, [known["check"]], inbox.Filter(), every_safe=True).pk)
 told = {"key": "tour", "value": "1"}
 known["ended"] = str(bulk.start(admin, bulk.LABEL, [known["healthy"], known["removing"]], told).pk)
 # Nobody goes on with this one.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from clusters.bulk import Plan, Step
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem
 from ocmconsole.kubeapi.session import actor_for
-from registration import bulk, evidence, staleness
+from registration import bulk, evidence, services, staleness
 from registration.forms import packed_requests
 from tests import factories as make
 from tests.actors import grant, person, rule
@@ -78,7 +80,11 @@ def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_
     with pytest.raises(Refused, match="is forbidden"):
         Api().decide(ana, "door-one-00002", "Denied")
     assert scene.everything_but_audit() == before
-    (item,) = bulk.decline(actor_for(ana), [("door-one", seen)], reason=REASON).items.all()
+    actor, act, items = actor_for(ana), bulk.ACTS["decline"], {"door-one": asdict(seen)}
+    assert [step.obstacle for step in bulk.plan(actor, act, items).steps] == [services.undeniable(
+        actor, "door-one", evidence.of("door-one").waiting)]  # fmt: skip
+    before_it = Plan([Step("door-one")])  # of a moment at which it was permitted
+    (item,) = bulk.start(actor, act, before_it, items, {"reason": REASON}).items.all()
     assert (item.state, "Nothing was declined" in item.text) == (BulkItem.State.FAILED, True)
     assert scene.state_of(waiting) == "Pending"
     denied = AuditEvent.objects.filter(outcome=AuditEvent.Outcome.DENIED, verb="approve", user="ana")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,20 +18,22 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
+from clusters.bulk import Plan, Step
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import bulkjobs, models, verbs
+from ocmconsole.kubeapi import models, verbs
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import AuditEvent, BulkJob
+from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
-from registration import bulk, evidence, identity, inbox, queries, services, staleness
+from ocmconsole.templatetags import console
+from registration import bulk, evidence, identity, queries, services, staleness
 from registration.evidence import Verdict
-from registration.forms import packed, unpacked
 from registration.models import CertificateSigningRequest, Decline, Snooze
+from registration.views import inbox as inbox_views
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT, grow_old
@@ -217,10 +219,12 @@ class TestEvidence:
         for number in range(2):
             asks(f"web-{number}", token)
         browser.get(INBOX)
-        few = [queries_of(path) for path in (INBOX, f"{INBOX}-/selected/?all=safe", f"{INBOX}web-1/")]
+        chosen = TestBulk().select(browser, all="safe")
+        few = [queries_of(path) for path in (INBOX, chosen, f"{INBOX}web-1/")]
         for number in range(2, 14):
             asks(f"web-{number}", token)
-        many = [queries_of(path) for path in (INBOX, f"{INBOX}-/selected/?all=safe", f"{INBOX}web-1/")]
+        chosen = TestBulk().select(browser, all="safe")
+        many = [queries_of(path) for path in (INBOX, chosen, f"{INBOX}web-1/")]
         assert many == few
         assert max(few) < 70
 
@@ -303,10 +307,11 @@ class TestInbox:
         asks_again("web-1", token)
         asks("web-2", token)
         services.accept_cluster(ROOT, "web-2")
-        for path in ("", "-/decided/", "-/superseded/", "-/selected/?all=safe", "-/together/?select=web-1"):
+        chosen = TestBulk().select(mallory, "web-1", all="safe").removeprefix(INBOX)
+        for path in ("", "-/decided/", "-/superseded/", chosen):
             page = mallory.get(f"{INBOX}{path}")
             assert page.status_code == 200
-            assert "web-1" not in text(page).replace("select=web-1", "")
+            assert "web-1" not in text(page)
             assert "web-2" not in text(page)
         assert mallory.get(f"{INBOX}web-1/").status_code == 404
         assert mallory.get(f"{INBOX}web-1/effects/").status_code == 404
@@ -642,46 +647,114 @@ class TestLater:
         assert names(browser.get(INBOX)) == ["web-1"]
 
 
+class TestTexts:
+    @pytest.mark.contract("D9")
+    def test_a_new_key_stands_beside_the_key_on_record(self, browser: Client) -> None:
+        asks("web-1", bearer("10.3.0.17"))
+        known = evidence.of("web-1").waiting[0].fingerprint
+        services.accept_cluster(ROOT, "web-1")
+        make.settle()
+        assert "The key on record" in text(browser.get(f"{INBOX}web-1/"))
+        remove("web-1")
+        asks("web-1", bearer("81.2.9.40"))
+        page = browser.get(f"{INBOX}web-1/")
+        assert "Compared with the key on record" in text(page)
+        assert [column["title"] for column in page.context["columns"]] == ["Request 1", "On record"]
+        lines = {line.label: line for line in console.comparison(each["asked"] for each in page.context["columns"])}
+        assert lines["Key"].cells == [evidence.of("web-1").waiting[0].fingerprint, known]
+        assert lines["From"].cells == ["81.2.9.40", "10.3.0.17"]
+        assert {label for label, line in lines.items() if line.differs} == {"Key", "From", "Requester"}
+
+    def test_a_cluster_without_a_request_is_described_in_one_way(self, browser: Client) -> None:
+        make.cluster("web-1", by=bearer())
+        page = text(browser.get(f"{INBOX}web-1/"))
+        assert page.count("waits for a decision of its own when it comes.") == 2
+        assert "by itself" not in page
+        done = text(decide(browser, "accept", "web-1"))
+        assert "its certificate request waits for a decision of its own when it comes" in done
+
+
 # ---------------------------------------------------------------- many at once
 
 
 class TestBulk:
-    def test_sums_are_those_of_the_selection(self, browser: Client) -> None:
+    """One act on the requests that were selected: ticked, or all safe ones that the filter shows."""
+
+    def select(self, client: Client, *names: str, act: str = "accept", **more: Any) -> str:
+        """The address of the page of the act."""
+        answer = client.post(f"{INBOX}-/select/", {"select": list(names), "act": act, **more})
+        assert answer.status_code == 302
+        assert not any(name in answer["Location"] for name in names)
+        return str(answer["Location"])
+
+    def left_out(self, client: Client, page: str) -> dict[str, str]:
+        return {step.name: step.obstacle for step in client.get(page).context["plan"].steps}
+
+    @pytest.mark.contract("D16")
+    def test_all_safe_requests_of_the_filter_are_selected_on_every_page(self, browser: Client) -> None:
+        token = bearer()
+        safe = sorted(asks(f"web-{number:03}", token).name for number in range(inbox_views.PAGE + 3))
+        asks("other-1", token)
+        make.cluster("web-check", by=token)
+        asks("web-blocked", token)
+        asks_again("web-blocked", replace(token, address="203.0.113.9"))
+        page = browser.get(f"{INBOX}?q=web-")
+        assert f"Select all {len(safe)} safe, on every page" in text(page)
+        chosen = self.select(browser, all="safe", query=page.context["query"])
+        plan = browser.get(chosen).context["plan"]
+        assert plan.possible == safe
+        assert f"Accept: {len(safe)} clusters" in text(browser.get(chosen))
+        also = self.select(browser, "web-check", "web-blocked", "web-000", all="safe", query="q=web-")
+        assert self.left_out(browser, also) == dict.fromkeys([*safe, "web-check"], "")
+        assert self.left_out(browser, self.select(browser, all="safe", query="verdict=check")) == {}
+        ana = signed_in(person("ana"))
+        assert self.left_out(ana, self.select(ana, "web-000", all="safe")) == {}
+
+    def test_the_list_says_what_its_figures_count(self, browser: Client) -> None:
+        token = bearer()
+        for name in ("web-1", "web-2", "edge-1"):
+            asks(name, token)
+        assert "match" not in text(browser.get(INBOX))
+        page = text(browser.get(f"{INBOX}?q=web-"))
+        assert "3 clusters ask to join." in page
+        assert "2 of 3 match the filter" in page
+        assert "Select all 2 safe" in page
+        services.accept_cluster(ROOT, "web-1")
+        assert "1 of 2 matches the filter" in text(browser.get(f"{INBOX}?q=web-"))
+
+    def test_what_was_selected_is_accepted_and_each_has_its_result(self, browser: Client) -> None:
         make.clusterset("web")
         token = bearer()
-        for name in ("web-1", "web-2", "web-3"):
-            asks(name, token)
-        make.label("web-1", {CLUSTERSET_LABEL: "web"})
-        bar = text(browser.get(f"{INBOX}-/selected/?select=web-1&select=web-3&select=nobody"))
-        assert (
-            bar
-            == "2 of 3 safe requests selected · they join web (1) and default (1) Clear Decline… Preview and accept 2…"
-        )
-        assert "3 of 3 safe requests selected" in text(browser.get(f"{INBOX}?all=safe"))
-
-    def test_what_was_shown_is_accepted_and_each_has_its_result(self, browser: Client) -> None:
-        token = bearer()
         waiting = [asks(f"web-{number}", token) for number in range(3)]
-        page = browser.get(f"{INBOX}-/together/?act=accept&all=safe")
-        rows = [
-            value.replace("&amp;", "&") for value in re.findall(r'name="row" value="([^"]+)"', page.content.decode())
-        ]
+        make.label("web-0", {CLUSTERSET_LABEL: "web"})
+        chosen = self.select(browser, all="safe")
+        page = text(browser.get(chosen))
+        assert "3 of 3 can be accepted" in page
+        assert "They join default (2) and web (1)." in page
         make.label("web-1", env="prod")
-        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows}, follow=True)
+        assert self.left_out(browser, chosen) == {"web-0": "", "web-1": bulk.CHANGED, "web-2": ""}
+        answer = browser.post(chosen, follow=True)
         assert "2 of 3 clusters accepted" in text(answer)
         assert "web-1 Left as it is The request changed while you were reading it; nothing was done." in text(answer)
         make.settle()
         assert [requests.state(each.request) for each in waiting] == ["Issued", "Pending", "Issued"]
+        assert self.left_out(browser, chosen) == {"web-0": bulk.GONE, "web-1": bulk.CHANGED, "web-2": bulk.GONE}
+        assert browser.post(chosen).status_code == 400
 
-    def test_one_that_is_blocked_is_left_out_and_refused(self, browser: Client) -> None:
+    def test_one_that_is_blocked_is_never_selected_and_left_out_when_it_becomes_so(self, browser: Client) -> None:
         token = bearer()
         asks("web-1", token)
+        chosen = self.select(browser, "web-1")
         asks_again("web-1", replace(token, address="203.0.113.9"))
-        page = browser.get(f"{INBOX}-/together/?act=accept&select=web-1")
-        assert "Left out: decided one by one" in text(page)
-        row = packed("web-1", staleness.seen_of(evidence.of("web-1")))
-        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row]}, follow=True)
-        assert "0 of 1 cluster accepted" in text(answer)
+        assert "blocked" in self.left_out(browser, chosen)["web-1"]
+        assert browser.post(chosen).status_code == 400
+        assert self.left_out(browser, self.select(browser, "web-1")) == {}
+        assert not make.stored("web-1").hub_accepts_client
+        items = {"web-1": asdict(staleness.seen_of(evidence.of("web-1")))}
+        forced = bulk.start(
+            actor_for(person("ana", is_superuser=True)), bulk.ACTS["accept"], Plan([Step("web-1")]), items, {}
+        )
+        assert [item.state for item in forced.items.all()] == ["failed"]
         assert not make.stored("web-1").hub_accepts_client
 
     @pytest.mark.contract("D2")
@@ -689,59 +762,70 @@ class TestBulk:
         ana, token = person("ana"), bearer()
         waiting = [asks(f"web-{number}", token) for number in range(4)]
         rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
-        chosen = [(each.name, staleness.seen_of(evidence.of(each.name))) for each in waiting]
-        results = bulk.accept(actor_for(ana, door=Door.WEB), chosen).items.order_by("pk")
+        actor, act = actor_for(ana, door=Door.WEB), bulk.ACTS["accept"]
+        items = {each.name: asdict(staleness.seen_of(evidence.of(each.name))) for each in waiting}
+        assert bulk.plan(actor, act, items).left_out == [(bulk.GONE, 1)]
+        permitted = Plan([Step(each.name) for each in waiting])  # as it was when the page was shown
+        results = bulk.start(actor, act, permitted, items, {}).items.order_by("pk")
         assert [result.state for result in results] == ["done", "refused", "not tried", "not tried"]
         assert [make.stored(each.name).hub_accepts_client for each in waiting] == [True, False, False, False]
 
     def test_one_reason_declines_all(self, browser: Client) -> None:
         token = bearer()
-        rows = [packed(name, staleness.seen_of(evidence.of(asks(name, token).name))) for name in ("web-1", "web-2")]
-        form = {"act": "decline", "row": rows}
-        assert browser.post(f"{INBOX}-/together/", form).status_code == 400
-        answer = browser.post(f"{INBOX}-/together/", {**form, "reason": "Not ours."}, follow=True)
+        for name in ("web-1", "web-2"):
+            asks(name, token)
+        chosen = self.select(browser, "web-1", "web-2", act="decline")
+        refused = browser.post(chosen)
+        assert (refused.status_code, "Say why" in text(refused)) == (400, True)
+        answer = browser.post(chosen, {"reason": "Not ours."}, follow=True)
         assert "2 of 2 clusters declined" in text(answer)
         assert set(Decline.objects.values_list("reason", flat=True)) == {"Not ours."}
+
+    def test_many_are_put_off_for_the_person_alone_and_come_back_when_they_change(self, browser: Client) -> None:
+        token = bearer()
+        for name in ("web-1", "web-2", "web-3"):
+            asks(name, token)
+        chosen = self.select(browser, "web-1", "web-2", act="later")
+        make.label("web-2", env="prod")
+        answer = browser.post(chosen, {"until": "changed"}, follow=True)
+        assert "1 of 2 clusters put off" in text(answer)
+        assert "What was changed is in the audit" not in text(answer)
+        assert names(browser.get(INBOX)) == ["web-2", "web-3"]
+        assert names(signed_in(person("ana", is_superuser=True)).get(INBOX)) == ["web-1", "web-2", "web-3"]
+        assert self.left_out(browser, self.select(browser, all="safe", query="later=1")) == {"web-1": ""}
+        make.label("web-1", env="prod")
+        assert names(browser.get(INBOX)) == ["web-1", "web-2", "web-3"]
 
     def test_many_are_confirmed_by_their_number(self, browser: Client) -> None:
         token = bearer()
         for number in range(21):
             make.cluster(f"web-{number:02}", by=token)
-        rows = [packed(row.name, row.seen) for row in inbox.of(ROOT).rows]
-        refused = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows})
-        assert (refused.status_code, "Type 21 to confirm." in text(refused)) == (400, True)
-        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows, "count": "21"}, follow=True)
+        chosen = self.select(browser, *(f"web-{number:02}" for number in range(21)))
+        refused = browser.post(chosen)
+        assert (refused.status_code, "Type how many clusters it concerns." in text(refused)) == (400, True)
+        answer = browser.post(chosen, {"typed": "21"}, follow=True)
         assert "0 of 21 clusters accepted It goes on in the background" in text(answer)
         make.settle()
         assert "21 of 21 clusters accepted" in text(browser.get(answer.request["PATH_INFO"]))
 
-    @pytest.mark.parametrize(
-        "row",
-        [
-            "",
-            "x",
-            "name=",
-            "name=%00",
-            "name=a/b",
-            "name=a%2Fb",
-            f"name={'a' * 300}",
-            "name=a&cluster=%00",
-            "cluster=1",
-            "&" * 500,
-        ],
-    )
-    def test_a_damaged_page_does_nothing(self, browser: Client, row: str) -> None:
-        answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": [row]}, follow=True)
-        assert answer.status_code == 400
-        assert "This page is damaged" in text(answer)
+    def test_a_selection_is_its_persons_and_an_act_has_a_name(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        chosen = self.select(browser, "web-1")
+        assert signed_in(person("eve", is_superuser=True)).get(chosen).status_code == 404
+        assert browser.post(f"{INBOX}-/select/", {"select": "web-1", "act": "explode"}).status_code == 404
+        assert browser.get(chosen.replace("/accept/", "/explode/")).status_code == 404
+        assert "No request is chosen" in text(browser.get(self.select(browser)))
 
-    def test_none_and_too_many_are_refused(self, browser: Client) -> None:
-        for rows in ([], [f"name=web-{number}" for number in range(bulkjobs.MOST + 1)]):
-            answer = browser.post(f"{INBOX}-/together/", {"act": "accept", "row": rows})
-            assert answer.status_code == 400
-            assert not BulkJob.objects.exists()
+    @pytest.mark.parametrize("name", ["", "\0", "a/b", "nobody", "a" * 300])
+    def test_names_that_do_not_wait_are_not_selected(self, browser: Client, name: str) -> None:
+        answer = browser.post(f"{INBOX}-/select/", {"select": name, "act": "accept", "query": "page=\0&q=%00"})
+        assert self.left_out(browser, answer["Location"]) == {}
 
-    def test_names_of_requests_may_hold_anything(self) -> None:
-        asks("web-1", bearer(), request="a=b,c&d e+f;g")
-        found = staleness.seen_of(evidence.of("web-1"))
-        assert unpacked(packed("web-1", found)) == ("web-1", found)
+    def test_after_a_decision_the_inbox_is_where_it_was(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        opened = browser.get(f"{INBOX}web-1/?list=q%3Dweb%26page%3D50%26next%3Dhttps%3A%2F%2Felsewhere")
+        kept = hidden(opened, "list")
+        assert kept == "q=web&page=50"
+        answer = browser.post(f"{INBOX}web-1/accept/", {**seen(opened), "list": kept})
+        assert answer["Location"] == f"{INBOX}?q=web&page=50#request-web-1"
+        assert names(browser.get(f"{INBOX}?q=web&page=50")) == []
