@@ -135,18 +135,16 @@ def plan(actor: Actor, act: clusters_bulk.Act, items: Mapping[str, Arguments]) -
             verb, resource = act.right
             steps.append(clusters_bulk.Step(name, "", act.lacking, explain_url(verb, resource, name=name), row))
         else:
-            steps.append(clusters_bulk.Step(name, "", _obstacle(actor, act, row, given), row=row))
+            steps.append(clusters_bulk.Step(name, "", _obstacle(row, given), row=row))
     return clusters_bulk.Plan(steps)
 
 
-def _obstacle(actor: Actor, act: clusters_bulk.Act, row: inbox.Row | None, given: Arguments) -> str:
+def _obstacle(row: inbox.Row | None, given: Arguments) -> str:
     if row is None:
         return GONE
     if row.verdict is Verdict.BLOCKED:
         return "it is blocked: such requests are decided one by one"
-    if not staleness.is_present(_seen(given), row.found.cluster, row.found.waiting):
-        return CHANGED
-    return services.undeniable(actor, row.name, row.found.waiting) if act is ACTS["decline"] else ""
+    return "" if staleness.is_present(_seen(given), row.found.cluster, row.found.waiting) else CHANGED
 
 
 def start(

@@ -69,14 +69,14 @@ def page(
         messages.error(request, refusal)
     decision = services.may_accept(actor, name)
     chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
-    seen, on_record = staleness.seen_of(found), _on_record(found)
+    seen, compared, on_record = staleness.seen_of(found), _compared(found), _on_record(found)
     context = {
         "req": found,
         "verdict": str(found.verdict),
         "verdict_text": _verdict_text(found),
-        "csrs": _compared(found),
+        "csrs": compared,
         "on_record": on_record,
-        "columns": [*_compared(found), *(on_record["columns"] if on_record else [])],
+        "columns": [*compared, *(on_record["columns"] if on_record else [])],
         "recorded": _recorded(found),
         "reported": _reported(found),
         "choice": chosen,

@@ -32,6 +32,7 @@ from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.templatetags import console
 from registration import bulk, evidence, identity, queries, services, staleness
 from registration.evidence import Verdict
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest, Decline, Snooze
 from registration.views import inbox as inbox_views
 from tests import factories as make
@@ -656,6 +657,8 @@ class TestTexts:
         make.settle()
         assert "The key on record" in text(browser.get(f"{INBOX}web-1/"))
         remove("web-1")
+        (known_request,) = CertificateSigningRequest.objects.values_list("name", flat=True)
+        verbs.delete(ROOT, CERTIFICATE_SIGNING_REQUEST, Key("", known_request))
         asks("web-1", bearer("81.2.9.40"))
         page = browser.get(f"{INBOX}web-1/")
         assert "Compared with the key on record" in text(page)
