@@ -26,4 +26,5 @@ class ConsoleConfig(AppConfig):
         home.protect(settings.OCMCONSOLE_HOME, *files)
         if settings.OCMCONSOLE_CONTROLLERS == "celery":
             from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
+        from ocmconsole import demofleet  # noqa: F401, PLC0415 - it registers its reconciler
         from ocmconsole.signin import records  # noqa: F401, PLC0415 - it listens to allauth

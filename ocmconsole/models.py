@@ -22,6 +22,35 @@ class Preferences(models.Model):
         return f"preferences of {self.user}"
 
 
+class DemoFleet(models.Model):
+    """The demonstration fleet of this hub: one row (``pk`` 1), from when it is asked for until it is removed.
+
+    ``clusters`` maps the names of its clusters to what ``demo.live.planned`` says of each; of a fleet that ``manage.py
+    demo`` made the values are empty. ``made`` maps a kind of thing (``sets``, ``tokens``, ``users`` …) to the names of
+    those that were made beside the clusters. ``origin`` are fields of ``Actor`` of the request. ``problem`` says why
+    nothing goes on.
+    """
+
+    class State(models.TextChoices):
+        MAKING = "making"
+        COMPLETE = "complete"
+        REMOVING = "removing"
+
+    state = models.CharField(max_length=16, choices=State)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    origin = models.JSONField(default=dict)
+    clusters = models.JSONField(default=dict)
+    made = models.JSONField(default=dict)
+    created = models.DateTimeField()
+    problem = models.TextField(blank=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"demonstration fleet of {len(self.clusters)} clusters, {self.state}"
+
+
 class StoredKey(str):
     """The digest of a session key, as it was read from the database. It opens no session."""
 

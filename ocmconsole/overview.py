@@ -25,7 +25,7 @@ from clusters import queries as clusters
 from clusters import words
 from clusters.models import ClusterFacts, FleetMinute, Transition
 from clusters.status import Word, clock
-from ocmconsole import attention
+from ocmconsole import attention, demofleet, firststeps
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import Event
 from ocmconsole.kubeapi.session import actor_of
@@ -73,6 +73,12 @@ def overview(request: HttpRequest) -> HttpResponse:
         "joins": _joins(fleet, now),
         "may_mint": tokens.may_mint(actor).allowed,
     }
+    if not fleet.total:
+        context |= {
+            "first_steps": firststeps.of(request),
+            "put_away": firststeps.put_away(request),
+            "demo_is_offered": demofleet.is_offered(actor),
+        }
     if fleet.sees_all:
         looked = looks(now)
         context |= {"heartbeats": heartbeats(now), "availability": availability(looked, now), "came": came(looked)}

@@ -43,7 +43,13 @@ class Context(ssl.SSLContext):
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises OpenSSL.SSL.Error when the files are no chain and its key."""
+        """Raises OSError, and OpenSSL.SSL.Error when the files are no chain and its key."""
+        self._certificate, self._key = certificate, key
+        self._version = _version(certificate)
+        self._context = self._read()
+
+    def _read(self) -> SSL.Context:
+        """Raises OpenSSL.SSL.Error."""
         context = SSL.Context(SSL.TLS_SERVER_METHOD)
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
         context.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE)
@@ -51,18 +57,36 @@ class Context(ssl.SSLContext):
         context.set_cipher_list(CIPHERS)
         context.set_session_id(SESSIONS)
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # a client may keep a ticket; the server keeps nothing
-        context.use_certificate_chain_file(str(certificate))
-        context.use_privatekey_file(str(key))
+        context.use_certificate_chain_file(str(self._certificate))
+        context.use_privatekey_file(str(self._key))
         context.check_privatekey()
         context.set_alpn_select_callback(_protocol)
         context.set_verify(SSL.VERIFY_PEER, _accept)
         context.set_verify_depth(0)  # no chain: its signatures cost up to 100 ms, and nothing uses the verdict
-        self._context = context
+        return context
+
+    def _follow(self) -> None:
+        """Use the certificate that is in the file now; one that cannot be used leaves the former in place."""
+        try:
+            version = _version(self._certificate)
+            if version != self._version:
+                self._version = version
+                self._context = self._read()
+                logger.info("%s was replaced; new connections are served with it", self._certificate)
+        except (OSError, SSL.Error) as error:
+            logger.warning("%s cannot be used, the former is served: %s", self._certificate, error)
 
     def wrap_bio(  # type: ignore[override] # what the loops call, and a look-alike of ssl.SSLObject
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **_: Any
     ) -> Session:
+        self._follow()
         return Session(self._context, incoming, outgoing)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Differs when the file was replaced or written. Raises OSError."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def _protocol(_: SSL.Connection, offered: Sequence[bytes]) -> Any:

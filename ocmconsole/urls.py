@@ -6,7 +6,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
-from ocmconsole import bulkpages, preferences, views
+from ocmconsole import bulkpages, demopages, firststeps, preferences, views
 from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
 from ocmconsole.attention import attention, dismiss
@@ -40,10 +40,14 @@ urlpatterns = [
     path("live", live, name="live"),
     path("search/", search, name="search"),
     path("activity/", activity, name="activity"),
+    path("first-steps/", firststeps.dismiss, name="first-steps"),
     path("attention/", attention, name="attention"),
     path("attention/dismiss/", dismiss, name="dismiss"),
     path("bulk/", include((bulk, "bulk"))),
     path("hub/", hub_health, name="hub"),
+    path("demo/", demopages.page, name="demo"),
+    path("demo/make/", demopages.make, name="demo-make"),
+    path("demo/remove/", demopages.remove, name="demo-remove"),
     path("help/", views.help_page, name="help"),
     path("", include("registration.urls")),
     path("", include("clustersets.urls")),

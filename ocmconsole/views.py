@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from clusters.rights import Sight
 from clusters.status import Word
-from ocmconsole import attention, live, navigation, preferences
+from ocmconsole import attention, demofleet, live, navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if "X-Fragment" in request.headers:
         return frame
     waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
+    frame["hub"]["is_demo"] = demofleet.there_is()
     counts = {"waiting": waiting, "attention": attention.count(request)}
     return {
         **frame,

@@ -250,6 +250,11 @@ def _issue_serving(home: Path, authority: Authority, wanted: list[x509.GeneralNa
     files.write(home / "serving.crt", authority._with_chain(leaf), secret=False)  # noqa: SLF001 - same module
 
 
+def check_name(name: str) -> None:
+    """Raises AuthorityError for what cannot be a name in a serving certificate."""
+    _general_name(name.strip("[]").lower())
+
+
 def _general_names(names: Collection[str]) -> list[x509.GeneralName]:
     if not names:
         raise AuthorityError("a serving certificate needs a name")

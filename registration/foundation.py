@@ -17,15 +17,18 @@ from django.contrib.auth import get_permission_codename
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.db import transaction
+from django.utils import timezone
 
 from clustersets.controllers import SELECTORS, reconcile_standing_set
 from ocmconsole.corekinds import defaults
 from ocmconsole.corekinds import home as files
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
-from ocmconsole.kubeapi import accounts, probes, rows, verbs
+from ocmconsole.kubeapi import accounts, errors, permissions, probes, rows, verbs
 from ocmconsole.kubeapi.actor import MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from registration import ca, kubeconfigs
+from registration.models import HubAddress
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -82,8 +85,11 @@ def _permissions() -> set[tuple[str, ...]]:
     }
 
 
-def ensure() -> None:
-    """Bring home and database to where a hub can serve."""
+def ensure() -> str:
+    """Bring home and database to where a hub can serve.
+
+    Returns the password that was generated for the first admin, empty when there was an admin or a chosen password.
+    """
     home = settings.OCMCONSOLE_HOME
     ca.ensure(home, serving_names())
     _check_client_cas()
@@ -91,13 +97,31 @@ def ensure() -> None:
     _ensure_registration_objects()
     for name in SELECTORS:
         reconcile_standing_set(Key("", name))
-    _ensure_admin(home)
+    return _ensure_admin(home)
+
+
+def add_address(actor: Actor, url: str) -> None:
+    """Name the host of a URL in the serving certificate, which new connections are served with at once.
+
+    Agents are given this URL where the configured one leads nowhere from another machine. Adding it again changes
+    nothing. Raises Forbidden unless the actor is an admin, AuthorityError for a host that no certificate can name.
+    """
+    if not actor.is_master:
+        raise errors.Forbidden("an address of the hub is added by its admins")
+    ca.check_name(urlsplit(url).hostname or "")
+    with transaction.atomic():
+        values = {"added_by": actor.user, "added_at": timezone.now()}
+        if HubAddress.objects.get_or_create(url=url, defaults=values)[1]:
+            place = permissions.Place("", "hubaddresses", url, "")
+            permissions.entry(actor, "hubaddress:create", place, diff=[{"path": "url", "new": url}]).save()
+        ca.ensure(settings.OCMCONSOLE_HOME, serving_names())
 
 
 def serving_names() -> list[str]:
-    """Names and addresses in the serving certificate."""
+    """Names and addresses in the serving certificate: as configured, and those that were added in the console."""
     listening = settings.OCMCONSOLE_API_ADDRESS[0]
-    hosts = ["" if listening.startswith("unix:") else listening, urlsplit(settings.OCMCONSOLE_API_URL).hostname or ""]
+    urls = [settings.OCMCONSOLE_API_URL, *HubAddress.objects.values_list("url", flat=True)]
+    hosts = ["" if listening.startswith("unix:") else listening, *(urlsplit(url).hostname or "" for url in urls)]
     return sorted({host for host in (*hosts, "localhost", "127.0.0.1", "::1") if host not in {"", "0.0.0.0", "::"}})  # noqa: S104 - compared, not bound
 
 
@@ -144,10 +168,15 @@ def _keep(kind: Kind, namespace: str, wanted: Doc) -> None:
     verbs.edit(CONTROLLER, kind, key, lambda doc: doc.update(content))
 
 
-def _ensure_admin(home: Path) -> None:
-    """The first superuser, with a generated password and a kubeconfig, both readable by their owner only."""
+def _ensure_admin(home: Path) -> str:
+    """The first superuser, with a password and a kubeconfig, both readable by their owner only.
+
+    Returns the password where it was generated now, else an empty text.
+    """
+    generated = ""
     if not User.objects.filter(is_superuser=True).exists():
-        password = settings.OCMCONSOLE_ADMIN_PASSWORD or secrets.token_urlsafe(18)
+        generated = "" if settings.OCMCONSOLE_ADMIN_PASSWORD else secrets.token_urlsafe(18)
+        password = settings.OCMCONSOLE_ADMIN_PASSWORD or generated
         admin = User(username=ADMIN, password=make_password(password), is_staff=True, is_superuser=True)
         accounts.save_user(CONTROLLER, admin)
         files.write(home / "admin-password", f"{password}\n".encode(), secret=True)
@@ -155,6 +184,7 @@ def _ensure_admin(home: Path) -> None:
     if not _is_current(path, home):
         text = kubeconfigs.of_user(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
         files.write(path, text.encode(), secret=True)
+    return generated
 
 
 def _is_current(path: Path, home: Path) -> bool:

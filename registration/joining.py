@@ -10,24 +10,25 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import yaml
 from django.conf import settings
+from django.urls import reverse
 
 from clusters.kinds import LEASE_NAME, instant
 from clusters.models import Lease, ManagedCluster
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import foundation, kubeconfigs, queries
-from registration.models import IssuedCertificate
+from registration.models import HubAddress, IssuedCertificate
 
 if TYPE_CHECKING:
     from ocmconsole.corekinds.models import BootstrapToken
     from ocmconsole.kubeapi.errors import Doc
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 AGENT_NAMESPACE = "open-cluster-management-agent"
 BOOTSTRAP_SECRET = "bootstrap-hub-kubeconfig"  # noqa: S105 - the Secret's name
 # An agent asks within seconds; a step that takes longer has a cause.
@@ -61,22 +62,49 @@ def named_hosts() -> list[str]:
 
 
 def addresses() -> list[str]:
-    """Where the hub may be reached, the configured address first."""
-    parts = urlsplit(settings.OCMCONSOLE_API_URL)
+    """Where the hub may be reached; first the one to use unless the user chooses another.
+
+    That is the configured URL, or, where it leads to the hub from its own machine only, the one that was added last.
+    """
+    configured = settings.OCMCONSOLE_API_URL
+    parts = urlsplit(configured)
     port = f":{parts.port}" if parts.port else ""
-    others = [f"https://{f'[{host}]' if ':' in host else host}{port}" for host in named_hosts() if host not in LOOPBACK]
-    return list(dict.fromkeys([settings.OCMCONSOLE_API_URL, *others]))
+    others = [
+        f"https://{f'[{host}]' if ':' in host else host}{port}" for host in named_hosts() if not _is_loopback(host)
+    ]
+    added = list(HubAddress.objects.order_by("-added_at").values_list("url", flat=True))
+    first = [*added, configured] if _is_loopback(parts.hostname or "") else [configured, *added]
+    return list(dict.fromkeys([*first, *others]))
 
 
-def address_problem(url: str) -> str:
-    """Why an agent would not get on with this address, as far as the hub can tell from its own certificate."""
+def is_named(url: str) -> bool:
+    """Whether the hub's certificate names the URL's host."""
+    return (urlsplit(url).hostname or "") in named_hosts()
+
+
+def address_problems(url: str) -> list[str]:
+    """Why an agent on another machine would not get on with this address, as far as the hub can know."""
     host = urlsplit(url).hostname or ""
-    if host not in named_hosts():
+    listening, port = settings.OCMCONSOLE_API_ADDRESS
+    found = []
+    if not is_named(url):
         names = ", ".join(named_hosts())
-        return f"The hub's certificate does not name {host}, so an agent would refuse it. It names {names}."
-    if host in LOOPBACK:
-        return f"{host} leads to the hub only from the hub's own machine."
-    return ""
+        found.append(f"The hub's certificate does not name {host}, so an agent would refuse it. It names {names}.")
+    if _is_loopback(host):
+        found.append(f"{host} leads to the hub only from the hub's own machine: no other machine reaches it.")
+    if _is_loopback(listening):
+        found.append(
+            f"The hub listens on {listening} only, so other machines reach it only through something that forwards to "
+            f"it. To listen on all addresses, set OCMCONSOLE_API_ADDRESS=0.0.0.0:{port} and start the hub again."
+        )
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 # ---------------------------------------------------------------- what to run
@@ -124,6 +152,12 @@ def flags(reach: Reach) -> Iterator[tuple[str, str]]:
         yield "--ca-file", "Whom the agent trusts instead of the hub's own CA. Save the text you entered as hub-ca.pem."
     if reach.proxy:
         yield "--proxy-url", "An HTTP proxy on the way to the hub. It must pass TLS through unopened."
+
+
+def watch_url(token_id: str, name: str, server: str = "") -> str:
+    """The wizard's last step; ``server`` is the address that the agent was given, empty for the hub's first."""
+    place = {"name": name} | ({"server": server} if server and server != addresses()[0] else {})
+    return f"{reverse('registration:add-watch', args=[token_id])}?{urlencode(place)}"
 
 
 def probe(reach: Reach) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django import forms
-from django.conf import settings
 from django.utils import timezone
 
 from clusters.admission import GUARDED_NAMES
@@ -21,7 +20,7 @@ from clustersets.kinds import DEFAULT_SET, GLOBAL_SET
 from clustersets.queries import sets_for
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.names import key_flaws, label_flaws, value_flaws
-from registration import ca, policies, services
+from registration import ca, joining, policies, services
 from registration.joining import Reach
 from registration.policies import Rule
 
@@ -81,8 +80,19 @@ class Labels(forms.CharField):
 # ---------------------------------------------------------------- the wizard
 
 
+class AddressField(forms.CharField):
+    """A URL of the hub."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=300, label="Address of the hub", **options)
+
+    def to_python(self, value: Any) -> str:
+        text: str = super().to_python(value) or ""
+        return _url(text, {"https"}) if text else ""
+
+
 class PlaceForm(forms.Form):
-    """The first step: which cluster, and where it belongs."""
+    """The first step: which cluster, where it belongs, and where it finds the hub."""
 
     name = forms.CharField(
         max_length=63, help_text="Lower-case letters, digits and “-”. It names the cluster's namespace on the hub too."
@@ -91,10 +101,13 @@ class PlaceForm(forms.Form):
         required=False, help_text="Those to which you may add clusters. Membership gives a set's people access."
     )
     labels = Labels(help_text="One key=value a line. They are set on the hub when the cluster registers.")
+    server = AddressField(required=False, help_text="Where the cluster's agent finds the hub, such as "
+                                                    "https://hub.example.com:6443.")  # fmt: skip
 
     def __init__(self, *arguments: Any, actor: Actor, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.actor = actor
+        self.fields["server"].widget.attrs.update(autocomplete="off", spellcheck="false", inputmode="url")
         choice = self.fields["set"]
         assert isinstance(choice, forms.ChoiceField)
         choice.choices = sets_to_join(actor)
@@ -155,7 +168,7 @@ class ReachForm(forms.Form):
 
     token = forms.RegexField(r"^[a-z0-9]{6}\.[a-z0-9]{16}$", widget=forms.HiddenInput)
     name = forms.CharField(required=False, max_length=63, widget=forms.HiddenInput)
-    server = forms.CharField(max_length=300, label="Address of the hub")
+    server = AddressField()
     proxy = forms.CharField(
         required=False, max_length=300, label="HTTP proxy", help_text="Such as http://proxy.example:3128"
     )
@@ -164,9 +177,6 @@ class ReachForm(forms.Form):
         help_text="PEM, when something between cluster and hub shows a certificate of its own. Empty is the hub's own.",
     )  # fmt: skip
     way = forms.ChoiceField(choices=(("clusteradm", "clusteradm"), ("kubectl", "kubectl")), required=False)
-
-    def clean_server(self) -> str:
-        return _url(self.cleaned_data["server"], {"https"})
 
     def clean_proxy(self) -> str:
         text: str = self.cleaned_data["proxy"]
@@ -184,9 +194,7 @@ class ReachForm(forms.Form):
     @property
     def reach(self) -> Reach:
         data = self.cleaned_data if self.is_valid() else {}
-        return Reach(
-            data.get("server") or settings.OCMCONSOLE_API_URL, data.get("proxy", ""), data.get("authority", "")
-        )
+        return Reach(data.get("server") or joining.addresses()[0], data.get("proxy", ""), data.get("authority", ""))
 
 
 def _url(text: str, schemes: set[str]) -> str:

@@ -148,6 +148,7 @@ for _act, _done in (
     ("certificate:revoke", "Certificate revoked"),
     ("certificate:record", "Certificate recorded at its first use"),
     ("certificate:unknown", "Unknown certificate of the hub's CA refused"),
+    ("hubaddress:create", "Address of the hub added to its certificate"),
     ("approvalpolicy:create", "Approval policy made"),
     ("approvalpolicy:update", "Approval policy changed"),
     ("approvalpolicy:enable", "Approval policy enabled"),

@@ -237,6 +237,21 @@ class UnknownCertificate(models.Model):
 # ---------------------------------------------------------------- what people decide beforehand
 
 
+class HubAddress(models.Model):
+    """A URL under which agents find the hub, added in the console; its host is a name in the serving certificate."""
+
+    url = models.CharField(max_length=300, primary_key=True)
+    added_by = models.CharField(max_length=320)
+    added_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "hub addresses"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.url
+
+
 class ApprovalPolicyQuerySet(models.QuerySet["ApprovalPolicy"]):
     def counted(self) -> Self:
         """With the number of clusters that each let in, in the same query."""

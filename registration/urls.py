@@ -40,6 +40,7 @@ urlpatterns = [
     path("ca/ca.crt", certificates.authority_file, name="ca-file"),
     path("certificates/<str:fingerprint>/revoke/", identity.revoke, name="revoke"),
     path("clusters/add/", wizard.place, name="add"),
+    path("clusters/add/address/", wizard.address, name="add-address"),
     path("clusters/add/token/", wizard.token, name="add-token"),
     path("clusters/add/run/", wizard.run, name="add-run"),
     path("clusters/add/file/<str:what>", wizard.download, name="add-file"),

@@ -1,6 +1,6 @@
 """``make screens``: pictures of every page of the console, light and dark, into docs/screens.
 
-The hub is filled by ``manage.py demo`` and its heartbeats go on meanwhile. A page about one cluster or one request is
+The hub is filled by ``manage.py demo`` and keeps its heartbeats going. A page about one cluster or one request is
 found as a person finds it: by the first link of a list, so that the names of the pictures never change.
 """
 
@@ -22,7 +22,7 @@ from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests import hub as hubs
-from tests import servers, tools
+from tests import tools
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.people import Console
 from tests.hub import ROOT, Hub
@@ -191,6 +191,7 @@ PAGES: Mapping[str, Shot] = {
     "access-add-person": Shot("/access/add/person/"),
     "activity": Shot("/activity/"),
     "hub": Shot("/hub/"),
+    "demo": Shot("/demo/"),
     "help": Shot("/help/"),
     "preferences": Shot("/preferences/"),
     "account": Shot("/account/"),
@@ -215,11 +216,7 @@ def hub_with_fleet() -> Iterator[Hub]:
             "the hub could not be filled"
         )
         with hubs.running(hub):
-            beating = _manage(hub, "demo", "--beat")
-            try:
-                yield hub
-            finally:
-                servers.stop(beating)
+            yield hub
 
 
 def _manage(hub: Hub, *arguments: str) -> subprocess.Popen[bytes]:

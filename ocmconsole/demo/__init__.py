@@ -1,11 +1,13 @@
 """Fills a hub with a believable fleet: through the hub's own verbs and services, each act at its time.
 
-Called by ``manage.py demo``. What is in no resource, the history of heartbeats, is written by ``past``.
+Called by ``manage.py demo``. What is in no resource, the history of heartbeats, is written by ``past``. A fleet without
+a past, on a hub that serves, is made by ``live``, which also removes either. ``beat`` is run by the clock of the hub.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
@@ -16,14 +18,16 @@ from django.utils import timezone
 
 from clusters.kinds import LEASE_NAME, instant
 from clusters.models import Lease, ManagedCluster, Serving
+from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.demo import past, people
 from ocmconsole.demo.agents import BEATS, KLUSTERLET, WELL, renew, say
-from ocmconsole.demo.families import Names
+from ocmconsole.demo.families import SETS, Names
 from ocmconsole.demo.states import DAY, Fleet, populate
 from ocmconsole.demo.story import Story, happens
 from ocmconsole.kubeapi import changes, errors
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor, Door
 from ocmconsole.kubeapi.session import actor_for
+from ocmconsole.models import DemoFleet
 from registration import ca, foundation, identity
 
 log = logging.getLogger(__name__)
@@ -31,7 +35,10 @@ log = logging.getLogger(__name__)
 HISTORY = 120 * DAY
 
 
-def build(clusters: int, *, seed: int, password: str) -> int:
+Progress = Callable[[int, int], object]  # acts that are done, of how many
+
+
+def build(clusters: int, *, seed: int, password: str, on_progress: Progress = lambda *_: None) -> int:
     """Fill the hub with so many clusters; returns how many acts that took."""
     now = timezone.now()
     random = Random(seed)  # noqa: S311 - it makes up a fleet, no secrets
@@ -45,14 +52,34 @@ def build(clusters: int, *, seed: int, password: str) -> int:
     story.at(now - 3 * DAY, partial(people.mint_others, admin))
     story.at(now - 9 * DAY, partial(people.mint_and_revoke, admin))
     populate(fleet, clusters)
-    count = story.tell()
+    before = set(BootstrapToken.objects.values_list("pk", flat=True))
+    count = story.tell(on_progress)
     past.write(fleet.agents, now, random)
     present = timezone.now()
     up = {"since": now - 9 * DAY, "seen": present, "served": present, "gaps": []}
     Serving.objects.update_or_create(pk=1, defaults=up)
     changes.compact()
+    _record(fleet, before)
     beat()  # telling took its time
     return count
+
+
+def _record(fleet: Fleet, tokens_before: set[str]) -> None:
+    """What was made, for the pages that say that it is a demonstration, and for its removal."""
+    minted = BootstrapToken.objects.exclude(pk__in=tokens_before).values_list("pk", flat=True)
+    made = {
+        "namespaces": list(people.NAMESPACES),
+        "sets": [*SETS, people.SELECTING],
+        "roles": [people.VIEWING],
+        "tokens": list(minted),
+        "groups": list(people.GROUPS),
+        "users": list(people.PEOPLE),
+    }
+    names: dict[str, dict[str, str]] = {agent.name: {} for agent in fleet.agents}
+    DemoFleet.objects.update_or_create(
+        pk=1,
+        defaults={"state": DemoFleet.State.COMPLETE, "clusters": names, "made": made, "created": timezone.now()},
+    )
 
 
 def _earliest(now: datetime) -> datetime:
@@ -72,7 +99,7 @@ def _admin() -> Actor:
 
 
 def beat() -> int:
-    """A heartbeat of each agent whose turn it is; who was called silent meanwhile says that he is well."""
+    """A heartbeat of each agent whose turn it is; one that was Unknown meanwhile reports as available."""
     now = timezone.now()
     done = 0
     for lease in Lease.objects.filter(name=LEASE_NAME, labels__has_key=BEATS):

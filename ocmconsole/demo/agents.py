@@ -32,6 +32,8 @@ from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 KLUSTERLET = "registration/v1.1.0 (linux/amd64)"
 # Label of leases that a demonstration keeps alive: every how many seconds, and by how many the clock is behind.
 BEATS = "demo.ocmconsole.io/beats"
+# Label of every cluster of a demonstration, so that nobody takes one for real and removal finds no other.
+MARK = "demo.ocmconsole.io/fleet"
 JOINED = Condition(ConditionType.JOINED, "True", "ManagedClusterJoined", "The agent holds its certificate.")
 WELL = Condition(ConditionType.AVAILABLE, "True", "ManagedClusterAvailable", "The API server answers.")
 UNWELL = Condition(
@@ -89,7 +91,7 @@ class Agent:
     # ------------------------------------------------------------ asking to join
 
     def register(self) -> None:
-        labels = {**self.family.labels, CLUSTERSET_LABEL: self.family.clusterset}
+        labels = {**self.family.labels, CLUSTERSET_LABEL: self.family.clusterset, MARK: "true"}
         spec = {
             "managedClusterClientConfigs": [{"url": f"https://api.{self.name}.example:6443"}],
             "leaseDurationSeconds": 60,

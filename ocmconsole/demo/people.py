@@ -44,6 +44,8 @@ GROUPS = {
     "stores-fr-owners": (),
 }
 OWNED = "stores-fr"
+SELECTING = "production"  # a set by labels
+VIEWING = "console-viewers"  # a ClusterRole and its binding
 NAMESPACES = {"shop": ("web", "stores-fr", "stores-de"), "payments": ("web",), "telemetry": ("global",)}
 READS: Doc = {
     "apiGroups": [GROUP, "certificates.k8s.io"],
@@ -70,7 +72,7 @@ def introduce(admin: Actor, password: str) -> None:
     for name, member_of in PEOPLE.items():
         user = User(username=name, first_name=name.capitalize(), password=make_password(password))
         accounts.save_user(admin, user, groups=[groups[each] for each in member_of])
-    _bind_role(admin, "console-viewers", [READS], ["viewers", "reviewers"])
+    _bind_role(admin, VIEWING, [READS], ["viewers", "reviewers"])
     _make_sets(admin)
     owned = ManagedClusterSet.objects.get(name=OWNED)
     rights = [f"clustersets.{act}_managedclusterset" for act in ("view", "change", "join", "bind")]
@@ -86,7 +88,7 @@ def _make_sets(admin: Actor) -> None:
     for name in SETS:
         _create(admin, MANAGED_CLUSTER_SET, name)
     selector = {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}}
-    _create(admin, MANAGED_CLUSTER_SET, "production", spec={"clusterSelector": selector})
+    _create(admin, MANAGED_CLUSTER_SET, SELECTING, spec={"clusterSelector": selector})
     for namespace, bound in NAMESPACES.items():
         _create(admin, NAMESPACE, namespace)
         for name in bound:

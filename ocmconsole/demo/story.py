@@ -38,11 +38,12 @@ class Story:
     def ago(self, low: timedelta, high: timedelta) -> datetime:
         return self.now - low - self.random.random() * (high - low)
 
-    def tell(self) -> int:
-        """Let everything happen; returns how many acts there were."""
+    def tell(self, on_progress: Callable[[int, int], object] = lambda *_: None) -> int:
+        """Let everything happen; returns how many acts there were. ``on_progress`` is called after each."""
         earliest = self.begin
-        for moment, _, act, settle in sorted(self.acts, key=lambda entry: entry[:2]):
+        for number, (moment, _, act, settle) in enumerate(sorted(self.acts, key=lambda entry: entry[:2]), start=1):
             earliest = happens(max(moment, earliest), act, settle=settle)
+            on_progress(number, len(self.acts))
         return len(self.acts)
 
 

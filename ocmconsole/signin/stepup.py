@@ -87,6 +87,10 @@ ACTS: dict[str, Condition] = {
     "registration:switch-policy": _always,
     "registration:delete-policy": _always,
     "registration:add-token": _is_sent("accept"),
+    # What agents are told the hub is called, and its certificate.
+    "registration:add-address": _always,
+    "registration:add-run": _is_sent("name_it"),
+    "demo-remove": _always,
     # Rights.
     "access:give": _always,
     "access:answer": lambda sent, _: sent.get("act") != "dismiss",

@@ -18,9 +18,9 @@ from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of
-from registration import evidence, later, services, staleness
+from registration import evidence, joining, later, services, staleness
 from registration.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm, query_of
-from registration.views.request import may_revoke, page
+from registration.views.request import may_revoke, page, wizard_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -66,7 +66,8 @@ def _accepted(request: HttpRequest, name: str, approved: list[str]) -> HttpRespo
         else "its certificate request waits for a decision of its own when it comes"
     )
     _tell(request, name, f"{name} is accepted; {certificate}.")
-    return _to_the_list(request, name)
+    token_id = wizard_of(request)  # back to the wizard's last step, where the user came from
+    return redirect(joining.watch_url(token_id, name)) if token_id else _to_the_list(request, name)
 
 
 @login_required

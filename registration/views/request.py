@@ -99,11 +99,20 @@ def page(
         "list": query_of(QueryDict(request.POST.get("list") or request.GET.get("list", ""))),
         "put_off": later.put_off_by(actor, [name]).get(name),
         "raw": _raw(found),
+        "wizard": wizard_of(request),
         **(forms or {}),
     }
     if template.endswith(".html"):
         context["place"] = _place(actor, name)
     return render(request, template, context, status=status)
+
+
+def wizard_of(request: HttpRequest) -> str:
+    """The token of the wizard from whose last step the user came, if it is one that the user may see; else empty."""
+    token_id = request.POST.get("wizard") or request.GET.get("wizard", "")
+    if not token_id or "\0" in token_id:
+        return ""
+    return token_id if bootstrap.tokens_for(actor_of(request)).filter(pk=token_id).exists() else ""
 
 
 def may_revoke(actor: Actor, found: Evidence) -> bool:

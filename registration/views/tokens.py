@@ -146,7 +146,7 @@ def _minted(request: HttpRequest, actor: Actor, form: MintForm) -> HttpResponse:
         "token": token,
         "secret": secret,
         "command": joining.join_command(secret, token.cluster, reach),
-        "problem": joining.address_problem(reach.server),
+        "problems": joining.address_problems(reach.server),
         "download": ReachForm(
             initial={"token": secret, "name": token.cluster, "server": reach.server}, auto_id="download_%s"
         ),

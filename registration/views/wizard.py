@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import uuid
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -25,8 +26,8 @@ from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.session import actor_of
-from registration import joining, memory, policy_services, queries, services
-from registration.joining_forms import PlaceForm, ReachForm, TokenForm
+from registration import ca, foundation, joining, memory, policy_services, queries, services
+from registration.joining_forms import AddressField, PlaceForm, ReachForm, TokenForm
 from registration.models import ApprovalPolicy
 from registration.policies import Rule
 from registration.views.tokens import EXPLAINED, MISSING
@@ -63,16 +64,56 @@ def place(request: HttpRequest) -> HttpResponse:
         form = PlaceForm(request.POST, actor=actor)
         if form.is_valid():
             return redirect(f"{reverse('registration:add-token')}?{_carried(form)}")
-        return _page(request, "registration/wizard_place.html", 1, {"form": form, **_minting(actor)}, status=400)
-    initial = {key: request.GET.get(key, "") for key in ("name", "set", "labels")}
+        context = {"form": form, **_address(actor, joining.addresses()[0]), **_minting(actor)}
+        return _page(request, "registration/wizard_place.html", 1, context, status=400)
+    initial = {key: request.GET.get(key, "") for key in ("name", "set", "labels", "server")}
+    initial["server"] = initial["server"] or joining.addresses()[0]
     form = PlaceForm(initial=initial, actor=actor)
-    return _page(request, "registration/wizard_place.html", 1, {"form": form, **_minting(actor)})
+    context = {"form": form, **_address(actor, joining.addresses()[0]), **_minting(actor)}
+    return _page(request, "registration/wizard_place.html", 1, context)
+
+
+def _address(actor: Actor, url: str) -> dict[str, Any]:
+    """What is known of an address before anything is given to the cluster; an admin may have it named."""
+    is_named = joining.is_named(url)
+    return {
+        "server": url,
+        "server_host": urlsplit(url).hostname or "",
+        "is_named": is_named,
+        "problems": joining.address_problems(url),
+        "can_name": actor.is_master and not is_named,
+        "must_ask": not actor.is_master and not is_named,
+    }
 
 
 def _carried(form: PlaceForm) -> str:
     data = form.cleaned_data
     labels = ",".join(f"{key}={value}" for key, value in data["labels"].items())
     return urlencode({key: value for key, value in {**data, "labels": labels}.items() if value})
+
+
+@login_required
+@require_POST
+def address(request: HttpRequest) -> HttpResponse:
+    """Name the address in the hub's certificate, then on with the step that asked for it."""
+    actor = actor_of(request)
+    where = PlaceForm(request.GET, actor=actor)
+    if not where.is_valid() or not where.cleaned_data["server"]:
+        return redirect(f"{reverse('registration:add')}?{request.GET.urlencode()}")
+    _add_address(request, actor, where.cleaned_data["server"])
+    return redirect(f"{reverse('registration:add-token')}?{_carried(where)}")
+
+
+def _add_address(request: HttpRequest, actor: Actor, url: str) -> None:
+    try:
+        foundation.add_address(actor, url)
+    except (errors.ApiError, ca.AuthorityError) as error:
+        text = error.message if isinstance(error, errors.ApiError) else str(error)
+        messages.error(request, f"The certificate is as it was: {text}.")
+        return
+    messages.success(
+        request, f"The hub's certificate names {urlsplit(url).hostname} from now on; nothing was restarted."
+    )
 
 
 # ---------------------------------------------------------------- 2 token
@@ -92,7 +133,7 @@ def token(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         if earlier := request.session.get(MINTED, {}).get(str(form.cleaned_data["once"])):
             messages.info(request, "This token was minted already; its secret was shown once.")
-            return redirect(_watch_url(earlier, name))
+            return redirect(joining.watch_url(earlier, name, where.cleaned_data["server"]))
         try:
             return _minted(request, actor, where, form)
         except errors.ApiError as error:
@@ -105,6 +146,8 @@ def token(request: HttpRequest) -> HttpResponse:
         "place": where.cleaned_data,
         "notes": _notes(actor, name),
         "back": f"{reverse('registration:add')}?{_carried(where)}",
+        "carried": _carried(where),
+        **_address(actor, where.cleaned_data["server"] or joining.addresses()[0]),
         "may_accept": form.may_accept,
         "accept_missing": services.MISSING.format(name=name),
         "accept_explain_url": explain_url(
@@ -150,7 +193,8 @@ def _minted(request: HttpRequest, actor: Actor, where: PlaceForm, form: TokenFor
         policy_services.create_policy(actor, _accepting(made, name))
     minted = {**request.session.get(MINTED, {}), str(terms["once"]): made.pk}
     request.session[MINTED] = dict(list(minted.items())[-REMEMBERED:])
-    reach = ReachForm(initial={"token": secret, "name": name, "server": joining.addresses()[0]})
+    server = wishes["server"] or joining.addresses()[0]
+    reach = ReachForm({"token": secret, "name": name, "server": server})
     return _run(request, reach, made, secret, name, is_new=True)
 
 
@@ -175,8 +219,10 @@ def _accepting(made: BootstrapToken, name: str) -> Rule:
 @never_cache
 @require_POST
 def run(request: HttpRequest) -> HttpResponse:
-    """The same page again with another way to the hub."""
+    """The same page again with another way to the hub, or with its address in the hub's certificate."""
     form, made, secret, name = _held(request)
+    if form.is_valid() and "name_it" in request.POST:
+        _add_address(request, actor_of(request), form.reach.server)
     return _run(request, form, made, secret, name, status=200 if form.is_valid() else 400)
 
 
@@ -223,20 +269,15 @@ def _run(request: HttpRequest, form: ReachForm, made: BootstrapToken, secret: st
         "way": form.data.get("way") or "clusteradm",
         "reach": reach,
         "addresses": joining.addresses(),
-        "problem": joining.address_problem(reach.server),
-        "named": joining.named_hosts(),
+        **_address(actor_of(request), reach.server),
         "command": joining.join_command(secret, name, reach),
         "flags": list(joining.flags(reach)),
         "manifest": joining.manifest(secret, name, reach),
         "policy": ApprovalPolicy.objects.filter(tokens=[made.pk]).first(),
-        "watch_url": _watch_url(made.pk, name),
+        "watch_url": joining.watch_url(made.pk, name, reach.server),
         "audit_url": audit_url(bootstrap.PLURAL, made.pk),
     }
     return _page(request, "registration/wizard_run.html", 3, context, status=status)
-
-
-def _watch_url(token_id: str, name: str) -> str:
-    return f"{reverse('registration:add-watch', args=[token_id])}?{urlencode({'name': name})}"
 
 
 # ---------------------------------------------------------------- 4 watch
@@ -264,6 +305,15 @@ def watch(request: HttpRequest, token_id: str) -> HttpResponse:
         "policy": ApprovalPolicy.objects.filter(tokens=[made.pk]).first(),
         "may_open": bool(shown) and clusters.clusters_for(actor).filter(name=name).exists(),
         "waits": found[joining.ACCEPTING].is_next and clusters.may_see(actor, name),
-        "probe": joining.probe(joining.Reach(joining.addresses()[0])),
+        "probe": joining.probe(joining.Reach(_server_of(request))),
     }
     return _page(request, "registration/wizard_watch.html", 4, context)
+
+
+def _server_of(request: HttpRequest) -> str:
+    """The address that the agent was given; only one that could have been entered is put into a command."""
+    asked = request.GET.get("server", "")
+    try:
+        return AddressField(required=False).clean(asked) or joining.addresses()[0]
+    except ValidationError:
+        return joining.addresses()[0]

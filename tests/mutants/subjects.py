@@ -15,8 +15,8 @@ from typing import Any
 
 CONTRACT_ID = re.compile(r"\b[WTAHGPCSKDO]\d+[a-z]?\b")
 SPAN = re.compile(r"\b([A-Z])(\d+) to \1(\d+)\b")
-# It runs the reconcilers, each of which has its own ids.
-NO_RULE = frozenset({"ocmconsole.kubeapi.tasks.drain"})
+# One runs the reconcilers, each of which has its own ids; the other plays agents, which is no part of a hub.
+NO_RULE = frozenset({"ocmconsole.kubeapi.tasks.drain", "ocmconsole.tasks.beat_demo"})
 
 Function = Callable[..., Any]
 

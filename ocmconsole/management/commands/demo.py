@@ -1,11 +1,17 @@
-"""``manage.py demo``: fill an empty hub with a fleet for looking at; ``demo --beat`` keeps it alive."""
+"""``manage.py demo``: fill an empty hub with a fleet for looking at. Whatever serves the hub keeps it alive."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import shlex
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+import click
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -13,12 +19,13 @@ from django.core.management.base import BaseCommand, CommandError
 from clusters.models import ManagedCluster
 from ocmconsole import demo
 from ocmconsole.demo.people import PEOPLE
+from registration import foundation
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 FEWEST = 30
-PAUSE = 2.0
+SECRET = ("_KEY", "_PASSWORD", "_PASSPHRASE", "_SECRET")  # how names of settings end whose values are secrets
 
 
 class Command(BaseCommand):
@@ -29,29 +36,47 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=1, help="another number is another fleet")
         parser.add_argument("--password", default="", help="of the people; made up and printed by default")
         parser.add_argument("--force", action="store_true", help="although the hub has clusters already")
-        parser.add_argument(
-            "--beat", action="store_true", help="go on with the heartbeats of a filled hub until stopped"
-        )
 
-    def handle(
-        self, *args: Any, clusters: int, seed: int, password: str, force: bool, beat: bool, **options: Any
-    ) -> None:
+    def handle(self, *args: Any, clusters: int, seed: int, password: str, force: bool, **options: Any) -> None:
         call_command("migrate", verbosity=0)
-        if beat:
-            self._beat()
         if clusters < FEWEST:
             raise CommandError(f"{FEWEST} clusters are the fewest that show every state")
         if not force and ManagedCluster.objects.exists():
             raise CommandError("this hub has clusters already; --force adds the demonstration to them")
         started = time.monotonic()
         password = password or secrets.token_urlsafe(9)
-        acts = demo.build(clusters, seed=seed, password=password)
+        with click.progressbar(length=1, label=f"{clusters} clusters", file=sys.stderr) as bar:
+
+            def show(done: int, count: int) -> None:
+                bar.length = count
+                bar.update(done - bar.pos)
+
+            acts = demo.build(clusters, seed=seed, password=password, on_progress=show)
         self.stdout.write(f"{clusters} clusters, {acts} acts in {time.monotonic() - started:.0f} s")
         self.stdout.write(f"people      {', '.join(PEOPLE)}  (password: {password})")
-        self.stdout.write(f"admin       admin  (password: {settings.OCMCONSOLE_HOME}/admin-password)")
-        self.stdout.write("go on with  manage.py serve, and beside it manage.py demo --beat")
+        self.stdout.write(f"admin       admin  (password: {foundation.shown_home()}/admin-password)")
+        self.stdout.write("serve it, which also keeps its heartbeats going:")
+        self.stdout.write(serving_command(os.environ))
 
-    def _beat(self) -> None:
-        while True:
-            demo.beat()
-            time.sleep(PAUSE)
+
+def serving_command(environment: os._Environ[str] | dict[str, str]) -> str:
+    """The line for a shell that serves this hub, with the OCMCONSOLE_ variables of this process.
+
+    A value that is or holds a secret is not printed: the line takes it from the shell, which ends with an error where
+    it is not set.
+    """
+    given = {name: value for name, value in sorted(environment.items()) if name.startswith("OCMCONSOLE_") and value}
+    set_here = [f"{name}={_quoted(name, value)}" for name, value in given.items()]
+    return " ".join([*set_here, _shown(Path(sys.executable)), _shown(settings.ROOT / "manage.py"), "serve"])
+
+
+def _quoted(name: str, value: str) -> str:
+    if name.endswith(SECRET) or urlsplit(value).password:
+        return f'"${{{name}:?}}"'
+    return shlex.quote(value)
+
+
+def _shown(path: Path) -> str:
+    """As it is typed in this directory."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

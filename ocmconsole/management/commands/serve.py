@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             foundation.migrate()
-            foundation.ensure()
+            self._show_once(foundation.ensure())
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
@@ -53,6 +53,15 @@ class Command(BaseCommand):
             if workers:
                 workers.stop()
         _leave()
+
+    def _show_once(self, password: str) -> None:
+        """The generated password of the first admin, on a terminal only: what else stdout is may be kept and read.
+
+        A service's stdout goes into the journal, a container's into its log, a redirected one into a file.
+        """
+        if password and self.stdout.isatty():
+            path = f"{foundation.shown_home()}/admin-password"
+            self.stdout.write(f"password    {password}  (of admin; shown this once, kept in {path})")
 
     async def _serve(self, on_stop: Callable[[], None]) -> None:
         from ocmconsole.asgi import api_application, console_application  # noqa: PLC0415 - builds middleware; apps ready

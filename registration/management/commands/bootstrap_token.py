@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -14,7 +13,7 @@ from ocmconsole.corekinds import home, tokens
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.durations import parse_duration
 from ocmconsole.kubeapi import errors
-from registration import kubeconfigs, people
+from registration import joining, kubeconfigs, people
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -66,15 +65,18 @@ class Command(BaseCommand):
             clusterset=options["clusterset"],
         )
         if options["kubeconfig"]:
-            home.write(Path(options["kubeconfig"]).absolute(), kubeconfigs.of_agent(token).encode(), secret=True)
+            home.write(
+                Path(options["kubeconfig"]).absolute(),
+                kubeconfigs.of_agent(token, joining.addresses()[0]).encode(),
+                secret=True,
+            )
             self.stdout.write(f"{options['kubeconfig']} holds a token for {options['ttl']}")
             return
         cluster = options["cluster"] or "<cluster_name>"
         self.stdout.write(f"token={token}")
         self.stdout.write("please log on to the cluster and run:")
         self.stdout.write(
-            f"clusteradm join --hub-token {token} --hub-apiserver {settings.OCMCONSOLE_API_URL} "
-            f"--cluster-name {cluster}"
+            f"clusteradm join --hub-token {token} --hub-apiserver {joining.addresses()[0]} --cluster-name {cluster}"
         )
 
     def _list(self, options: dict[str, Any]) -> None:

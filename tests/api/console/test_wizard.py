@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 import uuid
 from dataclasses import replace
 from datetime import timedelta
@@ -11,15 +12,20 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
 from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL
+from ocmconsole import tls
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import audit
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
-from registration.models import ApprovalPolicy
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.session import actor_for
+from registration import ca, foundation, joining
+from registration.models import ApprovalPolicy, HubAddress
 from tests import factories as make
 from tests import requests
 from tests.api.console.joining import hub, page, person
@@ -272,3 +278,143 @@ def test_rights_that_are_lost_meanwhile_are_told() -> None:
     make.cluster("eu-1", by=bearer(token))
     make.settle()
     assert "Set and labels could not be set" in page(ana.get(f"/clusters/add/watch/{token.pk}/"))
+
+
+# ---------------------------------------------------------------- the address
+
+
+def root() -> Any:
+    """An admin; the hub as a fresh clone serves it."""
+    return person("root")
+
+
+@pytest.fixture
+def fresh(settings: Any) -> None:
+    settings.OCMCONSOLE_API_URL = "https://127.0.0.1:6443"
+    settings.OCMCONSOLE_API_ADDRESS = ("127.0.0.1", 6443)
+    ca.ensure(settings.OCMCONSOLE_HOME, foundation.serving_names())
+
+
+def names_served(home: Path) -> list[str]:
+    certificate = x509.load_pem_x509_certificate((home / "serving.crt").read_bytes())
+    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return found.get_values_for_type(x509.DNSName)
+
+
+def test_before_a_token_is_minted_the_wizard_says_that_a_loopback_address_reaches_no_other_machine(
+    fresh: None,
+) -> None:
+    admin = root()
+    first, second = page(admin.get("/clusters/add/")), page(admin.get("/clusters/add/token/?name=eu-1"))
+    for text in (first, second):
+        assert "127.0.0.1 leads to the hub only from the hub&#x27;s own machine: no other machine reaches it." in text
+        assert "set OCMCONSOLE_API_ADDRESS=0.0.0.0:6443 and start the hub again" in text
+    assert 'name="server" value="https://127.0.0.1:6443"' in first
+    assert "Change the address" in second
+    assert not BootstrapToken.objects.exists()
+
+
+def test_a_hub_that_other_machines_reach_is_not_warned_about(settings: Any) -> None:
+    settings.OCMCONSOLE_API_ADDRESS = ("0.0.0.0", 6443)  # noqa: S104 - nothing is bound
+    text = page(root().get("/clusters/add/token/?name=eu-1"))
+    assert "oc-t-caution" not in text
+
+
+def test_an_address_is_entered_once_and_goes_into_the_command(fresh: None) -> None:
+    admin = root()
+    answer = step_two(admin, server="https://hub.corp:7443")
+    assert "server=https%3A%2F%2Fhub.corp%3A7443" in answer["Location"]
+    assert "does not name hub.corp" in page(admin.get(answer["Location"]))
+    text = page(mint(admin, answer["Location"].partition("?")[2]))
+    assert "--hub-apiserver https://hub.corp:7443" in text
+    assert "server=https%3A%2F%2Fhub.corp%3A7443" in text  # the last step's probe
+    token = BootstrapToken.objects.get()
+    BootstrapToken.objects.update(created=timezone.now() - timedelta(minutes=5))
+    text = page(admin.get(f"/clusters/add/watch/{token.pk}/?name=eu-1&server=https%3A%2F%2Fhub.corp%3A7443"))
+    assert "curl --cacert hub-ca.pem https://hub.corp:7443/healthz" in text
+    assert "curl --cacert hub-ca.pem https://127.0.0.1:6443/healthz" in page(
+        admin.get(f"/clusters/add/watch/{token.pk}/?name=eu-1&server=https%3A%2F%2Fx%60id%60")
+    )
+
+
+@pytest.mark.parametrize("server", ["http://hub.corp:6443", "https://", "https://hub.corp/$(id)", "hub.corp"])
+def test_what_is_no_address_is_refused_beside_its_field(fresh: None, server: str) -> None:
+    answer = step_two(root(), server=server)
+    assert answer.status_code == 400
+    assert "This is not an address such as https://hub.example:6443" in page(answer)
+
+
+def test_an_admin_adds_the_name_to_the_certificate_and_new_connections_get_it(fresh: None, settings: Any) -> None:
+    admin = root()
+    served = tls.Context(settings.OCMCONSOLE_HOME / "serving.crt", settings.OCMCONSOLE_HOME / "serving.key")
+    before = served._context
+    where = "?name=eu-1&server=https%3A%2F%2Fhub.corp%3A7443"
+    assert "Add hub.corp to the hub" in page(admin.get(f"/clusters/add/token/{where}"))
+    answer = admin.post(f"/clusters/add/address/{where}", follow=True)
+    assert "certificate names hub.corp from now on" in page(answer)
+    assert "does not name" not in page(answer)
+    assert "hub.corp" in names_served(settings.OCMCONSOLE_HOME)
+    served.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO())
+    assert served._context is not before
+    assert AuditEvent.objects.filter(act="hubaddress:create", name="https://hub.corp:7443", user="root").count() == 1
+    # It is the address that agents are given from now on, here and on the command line.
+    assert 'name="server" value="https://hub.corp:7443"' in page(admin.get("/clusters/add/"))
+    assert joining.addresses()[0] == "https://hub.corp:7443"
+    # The next start keeps it.
+    assert ca.is_served(settings.OCMCONSOLE_HOME, foundation.serving_names())
+
+
+def test_a_name_can_be_added_where_the_token_is_shown(fresh: None, settings: Any) -> None:
+    admin = root()
+    held = {"token": secret_of(mint(admin)), "name": "eu-1", "server": "https://late.corp:6443", "name_it": "1"}
+    text = page(admin.post("/clusters/add/run/", held))
+    assert "late.corp" in names_served(settings.OCMCONSOLE_HOME)
+    assert "--hub-apiserver https://late.corp:6443" in text
+
+
+@pytest.mark.contract("D2")
+def test_only_an_admin_changes_the_certificate(fresh: None, settings: Any) -> None:
+    ana = person("ana", *ADDING)
+    where = "?name=eu-1&server=https%3A%2F%2Fhub.corp%3A7443"
+    text = page(ana.get(f"/clusters/add/token/{where}"))
+    assert "An admin of the hub can add hub.corp" in text
+    assert "Add hub.corp" not in text
+    assert "The certificate is as it was" in page(ana.post(f"/clusters/add/address/{where}", follow=True))
+    assert "hub.corp" not in names_served(settings.OCMCONSOLE_HOME)
+    assert not HubAddress.objects.exists()
+
+
+def test_a_host_that_no_certificate_can_name_changes_nothing(fresh: None, settings: Any) -> None:
+    before = (settings.OCMCONSOLE_HOME / "serving.crt").read_bytes()
+    with pytest.raises(ca.AuthorityError):
+        foundation.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://h\u00fcb:6443")
+    assert not HubAddress.objects.exists()
+    assert (settings.OCMCONSOLE_HOME / "serving.crt").read_bytes() == before
+
+
+# ---------------------------------------------------------------- and back
+
+
+def test_after_accepting_from_the_wizard_one_is_back_in_its_last_step() -> None:
+    ana = person("ana", *ADDING)
+    mint(ana)
+    token = BootstrapToken.objects.get()
+    make.cluster("eu-1", by=bearer(token))
+    requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1", by=bearer(token))
+    make.settle()
+    link = re.search(r'href="(/approvals/eu-1/[^"]*)"', page(ana.get(f"/clusters/add/watch/{token.pk}/")))
+    assert link
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page(ana.get(link[1]))))
+    answer = ana.post("/approvals/eu-1/accept/", fields)
+    assert answer["Location"] == f"/clusters/add/watch/{token.pk}/?name=eu-1"
+    assert "eu-1 is accepted" in page(ana.get(answer["Location"]))
+
+
+@pytest.mark.parametrize("wizard", ["", "zzzzzz", "//evil.example", "\x00"])
+def test_without_a_token_of_ones_own_accepting_leads_to_the_inbox(wizard: str) -> None:
+    ana = person("ana", *ADDING)
+    make.cluster("eu-1")
+    requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1")
+    make.settle()
+    answer = ana.post("/approvals/eu-1/accept/", _seen(ana) | {"wizard": wizard})
+    assert answer["Location"] == "/approvals/"
