@@ -201,7 +201,8 @@ def _let_go(doc: Any) -> None:
 
 def _remove_surroundings(fleet: DemoFleet, actor: Actor) -> None:
     made = fleet.made
-    for name in made.get("namespaces", []):
+    kept = set(ManagedCluster.objects.filter(name__in=fleet.clusters).values_list("name", flat=True))
+    for name in (*(set(fleet.clusters) - kept), *made.get("namespaces", [])):  # H11: a removal leaves those of clusters
         _delete(actor, NAMESPACE, name)
     for name in made.get("roles", []):
         _delete(actor, CLUSTER_ROLE_BINDING, name)

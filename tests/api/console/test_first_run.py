@@ -165,7 +165,7 @@ def test_the_fleet_is_removed_in_one_act_and_never_offered_again(admin: Client) 
     assert not any(issued.valid_of(name, timezone.now()) for name in live.planned())
     assert not HeartbeatDay.objects.exists()
     assert not Transition.objects.exclude(cluster="mine").exists()
-    assert set(ManagedClusterSet.objects.values_list("name", flat=True)) == {"default", "global", "web"}
+    assert set(ManagedClusterSet.objects.values_list("name", flat=True)) == {"web"}
     assert BootstrapToken.objects.get().revoked_at is not None
     assert {name for name in namespaces if name.startswith("demo-")}.isdisjoint(
         Namespace.objects.filter(deleted_at=None).values_list("name", flat=True)
