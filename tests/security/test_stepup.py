@@ -28,10 +28,11 @@ from ocmconsole import urls as console
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import AccessRequest, BootstrapToken, ClusterRole
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.models import Session
+from ocmconsole.kubeapi.session import actor_for
+from ocmconsole.models import DemoFleet, Session
 from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
-from registration.models import ApprovalPolicy, IssuedCertificate
+from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests import requests
 from tests.actors import grow_old, signed_in
@@ -165,6 +166,15 @@ def _inactive(client: Client) -> None:
     User.objects.filter(username="li").update(is_active=False)
 
 
+def _minted(client: Client) -> dict[str, Any]:
+    boss = actor_for(User.objects.get(username="boss"))
+    return {"token": tokens.issue_bootstrap_token(boss, ttl=timedelta(hours=1))}
+
+
+def _demo(client: Client) -> None:
+    DemoFleet.objects.create(pk=1, state=DemoFleet.State.COMPLETE, created=timezone.now())
+
+
 GIVEN = {"preset": "minter", "holder": "li", "scope": "all", "set": "", "names": "", "namespace": ""}
 NEW = {"username": "new", "password1": "a long first password", "password2": "a long first password"}
 SAMPLES = {
@@ -172,6 +182,16 @@ SAMPLES = {
         "/approvals/eu-1/override/", lambda: make.stored("eu-1").hub_accepts_client, prepare=_contested
     ),
     "registration:mint": Sample("/tokens/mint/", BootstrapToken.objects.exists, {"lifetime": "1h", "uses": "", "cluster": ""}),
+    "registration:add-address": Sample(
+        "/clusters/add/address/?name=eu-1&server=https%3A%2F%2Fhub.corp%3A6443", HubAddress.objects.exists
+    ),
+    "registration:add-run": Sample(
+        "/clusters/add/run/", HubAddress.objects.exists,
+        {"name": "eu-1", "server": "https://hub.corp:6443", "name_it": "1"}, _minted,
+    ),
+    "demo-remove": Sample(
+        "/demo/remove/", lambda: AuditEvent.objects.filter(act="demofleet:delete").exists(), prepare=_demo
+    ),
     "registration:add-token": Sample(
         "/clusters/add/token/?name=eu-1", ApprovalPolicy.objects.exists,
         {"lifetime": "1h", "uses": "1", "bind": "on", "accept": "on", "once": "2b1f0c1e-7a35-4c43-9d1c-6a4f4b0a3a11"},
