@@ -70,13 +70,15 @@ def page(
     decision = services.may_accept(actor, name)
     chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
     seen, compared, on_record = staleness.seen_of(found), _compared(found), _on_record(found)
+    columns = [*compared, *(on_record["columns"] if on_record else [])]
     context = {
         "req": found,
         "verdict": str(found.verdict),
         "verdict_text": _verdict_text(found),
         "csrs": compared,
         "on_record": on_record,
-        "columns": [*compared, *(on_record["columns"] if on_record else [])],
+        "columns": columns,
+        "asked_of": [column["asked"] for column in columns],
         "recorded": _recorded(found),
         "reported": _reported(found),
         "choice": chosen,

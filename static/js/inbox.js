@@ -84,7 +84,7 @@ const KEYS = {
 
 if (list) {
   // Back from a decision: the keys go on at its row.
-  document.querySelector("#rows tr:target .oc-name")?.focus();
+  document.getElementById(location.hash.slice(1))?.querySelector(".oc-name")?.focus();
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches(LETTERS)) return;
     const isMeant = document.activeElement.closest("#list, #bar") || document.documentElement.dataset.shortcuts === "on";

@@ -663,10 +663,12 @@ class TestTexts:
         page = browser.get(f"{INBOX}web-1/")
         assert "Compared with the key on record" in text(page)
         assert [column["title"] for column in page.context["columns"]] == ["Request 1", "On record"]
-        lines = {line.label: line for line in console.comparison(each["asked"] for each in page.context["columns"])}
+        lines = {line.label: line for line in console.comparison(page.context["asked_of"])}
         assert lines["Key"].cells == [evidence.of("web-1").waiting[0].fingerprint, known]
         assert lines["From"].cells == ["81.2.9.40", "10.3.0.17"]
         assert {label for label, line in lines.items() if line.differs} == {"Key", "From", "Requester"}
+        table = text(page).partition("Request 1 On record")[2]
+        assert re.search(f"Key differs .*{known} .*From differs .*CN ", table)
 
     def test_a_cluster_without_a_request_is_described_in_one_way(self, browser: Client) -> None:
         make.cluster("web-1", by=bearer())
