@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
-from ocmconsole.corekinds.models import BootstrapToken, Namespace
+from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse, Namespace
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import identity, memory, queries
 from registration.facts import Life, Recorded
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 SUPERSEDED_SHOWN = timedelta(hours=24)
+AT_ONCE = timedelta(minutes=1)  # a roll-out by hand is slower, a script with a stolen token faster
 MOST_SUPERSEDED = 1_000  # notes that are read; an agent that restarts without end leaves one each time
 BOOTSTRAP = "bootstrap:"
 CERTIFICATE = "cert:"
@@ -52,6 +53,8 @@ class Gathered:
     creations: dict[str, AuditEvent] = field(default_factory=dict)
     tokens: dict[str, BootstrapToken] = field(default_factory=dict)
     uses: dict[str, list[Use]] = field(default_factory=dict)
+    # Of tokens for any number of clusters: when each of these came, in order.
+    brought: dict[str, list[datetime]] = field(default_factory=dict)
     facts: dict[str, ClusterFacts] = field(default_factory=dict)
     keys: dict[str, list[AcceptedKey]] = field(default_factory=dict)
     closed_keys: dict[str, set[str]] = field(default_factory=dict)
@@ -124,6 +127,7 @@ def _creations(rows: list[Any]) -> dict[str, AuditEvent]:
 def _read_tokens(found: Gathered, credentials: set[str]) -> None:
     rows = BootstrapToken.objects.counted().filter(pk__in={each.removeprefix(BOOTSTRAP) for each in credentials})
     found.tokens = {f"{BOOTSTRAP}{row.pk}": row for row in rows}
+    _read_brought(found)
     users = {f"system:bootstrap:{each.removeprefix(BOOTSTRAP)}" for each in credentials}
     uses = (
         AuditEvent.objects.filter(
@@ -138,6 +142,18 @@ def _read_tokens(found: Gathered, credentials: set[str]) -> None:
     )
     for credential, address, first, last in uses:
         found.uses.setdefault(credential, []).append(Use(address, first, last))
+
+
+def _read_brought(found: Gathered) -> None:
+    """Those that came near to one of the names in time, so that a token's long past is not read."""
+    unlimited = [row.pk for row in found.tokens.values() if row.max_uses is None and not row.cluster]
+    moments = [event.time for event in found.creations.values()]
+    if not unlimited or not moments:
+        return
+    near = (min(moments) - AT_ONCE, max(moments) + AT_ONCE)
+    uses = BootstrapTokenUse.objects.filter(token__in=unlimited, since__range=near).order_by("since")
+    for token, since in uses.values_list("token", "since"):
+        found.brought.setdefault(f"{BOOTSTRAP}{token}", []).append(since)
 
 
 def _read_memory(found: Gathered, names: Collection[str], credentials: set[str]) -> None:

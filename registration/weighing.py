@@ -7,6 +7,7 @@ was read by ``gathering``.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from datetime import datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -17,6 +18,7 @@ from django.conf import settings
 from ocmconsole.corekinds.tokens import JOINING
 from registration import identity, memory
 from registration.facts import Fact, KeyHistory, Verdict
+from registration.gathering import AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,8 @@ STRONG_RSA = 3_072
 LONG_UNUSED = timedelta(days=30)
 # Smaller tokens are always near their end.
 COUNTED_FROM = 10
+# Clusters that one token for any number brings within a minute before and after: a site of a few machines is less.
+CROWD = 20
 NEAR_END = 0.9
 RANGES = {IPv4Address: 16, IPv6Address: 48}
 
@@ -204,10 +208,20 @@ def _token_facts(found: Evidence, gathered: Gathered) -> Iterator[Fact]:
     if token.max_uses and token.max_uses >= COUNTED_FROM and token.uses >= NEAR_END * token.max_uses:
         odd.append(Fact(ok=False, title=f"The token is nearly used up: {token.uses_text}", weight=Verdict.CHECK,
                         text="Were so many clusters meant to come with it?"))  # fmt: skip
+    odd += _crowd_facts(gathered.brought.get(f"bootstrap:{token.pk}", []), min(own))
     last = max([token.created, *(min(use.last, *own) for use in before)])
     if min(own) - last > LONG_UNUSED:
         odd.append(Fact(ok=False, title=f"The token had not been used since {_day(last)}", weight=Verdict.CHECK))
     yield from odd or [Fact(ok=True, title="Nothing about token and address is unusual")]
+
+
+def _crowd_facts(brought: list[datetime], moment: datetime) -> Iterator[Fact]:
+    """``brought`` are the times, in order, at which a token for any number of clusters brought one."""
+    count = bisect_right(brought, moment + AT_ONCE) - bisect_left(brought, moment - AT_ONCE)
+    if count >= CROWD:
+        yield Fact(ok=False, title=f"{count} clusters came with this token within a minute of this one",
+                   weight=Verdict.CHECK,
+                   text="It was minted for any number of clusters. Were so many meant to come at once?")  # fmt: skip
 
 
 def _rows(found: Evidence, gathered: Gathered) -> list[object]:

@@ -76,11 +76,7 @@ def decide(actor: Actor, asked: Question) -> Decision:
 def sources(actor: Actor, asked: Question, decision: Decision) -> list[Source]:
     """Everything that allows it. Rules of the hub's own, such as that whoever accepts decides, are told as they say."""
     subjects = set(rbac.subjects_of(actor))
-    found = [
-        source
-        for grant in rbac.index.granted()
-        if grant.subject in subjects and (source := whocan.granting(grant, asked))
-    ]
+    found = [whocan.of_rule(grant) for grant in rbac.index.granting(asked.asked) if grant.subject in subjects]
     person = authz.person_of(actor)
     if person is not None and (actor.is_master or not person.is_superuser):
         found += [source for source in whocan.permitting(asked, asked.labels, only=person) if not source.reach]

@@ -25,7 +25,7 @@ from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.models import Change, Compaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
@@ -180,6 +180,16 @@ class Tables:
                 for subject in binding.subjects:
                     yield Granted(subject, binding, rule)
 
+    def granting(self, asked: Collection[Attributes]) -> Iterator[Granted]:
+        """What anybody is given that answers one of the questions with yes; bindings elsewhere are skipped."""
+        for binding in list(self._bindings.values()):
+            namespace = binding.place[0]
+            concerned = [each for each in asked if each.namespace == namespace] if namespace else asked
+            for rule in self._rules.get(binding.role, ()) if binding.role and concerned else ():
+                if any(rule.allows(each) for each in concerned):
+                    for subject in binding.subjects:
+                        yield Granted(subject, binding, rule)
+
     def _bindings_of(self, actor: Actor, namespace: str) -> Iterator[tuple[Subject, Binding]]:
         """Those of the whole hub, then those of the namespace."""
         subjects = subjects_of(actor)
@@ -210,6 +220,10 @@ class RuleIndex:
     def granted(self) -> Iterator[Granted]:
         """Everything that RBAC gives to anybody, for pages that show it."""
         return self.catch_up().granted()
+
+    def granting(self, asked: Collection[Attributes]) -> Iterator[Granted]:
+        """What RBAC gives to anybody that answers one of the questions with yes."""
+        return self.catch_up().granting(asked)
 
     def lacking(self, actor: Actor, rules: Iterable[PolicyRule], namespace: str = "") -> list[PolicyRule]:
         """What the actor would need in addition, to hand out these rules there."""

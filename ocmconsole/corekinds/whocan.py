@@ -143,7 +143,7 @@ def who_can(verb: str, resource: str, name: str = "", namespace: str = "") -> li
 
 
 def holders(asked: Question) -> list[Source]:
-    found = [source for grant in rbac.index.granted() if (source := granting(grant, asked))]
+    found = [of_rule(grant) for grant in rbac.index.granting(asked.asked)]
     found += permitting(asked, asked.right.labels if asked.right else asked.labels)
     return with_givers(sorted(found, key=_order))
 
@@ -152,17 +152,8 @@ def _order(source: Source) -> tuple[bool, str, str, str]:
     return source.subject.kind != "User", source.subject.name, source.door, source.text
 
 
-def granting(grant: Granted, asked: Question) -> Source | None:
-    """The source that a rule of a binding is, where it answers the question with yes."""
-    namespace, rule = grant.binding.place[0], grant.rule
-    if rule is None:
-        return None
-    if any(namespace in {"", each.namespace} and rule.allows(each) for each in asked.asked):
-        return _of_rule(grant)
-    return None
-
-
-def _of_rule(grant: Granted) -> Source:
+def of_rule(grant: Granted) -> Source:
+    """The source that a rule of a binding is."""
     rule = grant.rule or NO_RULE
     return Source(grant.subject, Door.BINDING, rule.names or (ALL,), binding=grant.binding, rule=rule)
 
@@ -253,7 +244,7 @@ def _everything() -> Iterator[Source]:
     yield from _superusers(None)
     for grant in rbac.index.granted():
         if grant.rule is not None:
-            yield _of_rule(grant)
+            yield of_rule(grant)
     yield from _everywhere(None)
     for model in governed():
         yield from _on_objects(model, Q())

@@ -23,14 +23,14 @@ from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import models, verbs
 from ocmconsole.kubeapi.actor import Actor, Door
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.templatetags import console
-from registration import bulk, evidence, identity, queries, services, staleness
+from registration import bulk, evidence, identity, queries, services, staleness, weighing
 from registration.evidence import Verdict
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest, Decline, Snooze
@@ -161,6 +161,22 @@ class TestEvidence:
         for number in range(9):
             make.cluster(f"web-{number}", by=token)
         assert "The token is nearly used up: 9 of 10 uses" in titles("web-8")
+
+    def test_many_at_once_with_a_token_for_any_number_are_a_check(self) -> None:
+        token, meant, alone = bearer(), bearer(max_uses=200), bearer()
+        for number in range(weighing.CROWD - 1):
+            make.cluster(f"web-{number:02}", by=token)
+        asks("web-last", token)
+        crowded = f"{weighing.CROWD} clusters came with this token within a minute of this one"
+        assert titles("web-last") == {crowded: Verdict.CHECK}
+        assert titles("web-00")[crowded] is Verdict.CHECK  # those that came first as well
+        for number in range(weighing.CROWD):
+            make.cluster(f"meant-{number:02}", by=meant)
+        asks("meant-last", meant)
+        asks("alone", alone)
+        assert {evidence.of(name).verdict for name in ("meant-last", "alone")} == {Verdict.SAFE}
+        BootstrapTokenUse.objects.filter(cluster="web-00").update(since=timezone.now() - timedelta(minutes=2))
+        assert titles("web-last") == {}
 
     def test_a_token_that_was_not_used_for_long_is_a_check(self) -> None:
         token = bearer()

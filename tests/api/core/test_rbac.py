@@ -7,6 +7,7 @@ from django.contrib.auth.models import Group, User
 
 from ocmconsole.corekinds import kinds, rbac
 from ocmconsole.corekinds.models import ClusterRole
+from ocmconsole.corekinds.policyrules import PolicyRule
 from ocmconsole.kubeapi import authz, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
@@ -58,6 +59,44 @@ def test_a_binding_to_a_missing_role_grants_nothing_until_the_role_comes() -> No
     assert not authz.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
     role("later", rule("get", "secrets"))
     assert authz.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
+
+
+@pytest.mark.contract("W22")
+@pytest.mark.parametrize("where", ["", "inside", "outside"])
+def test_those_who_are_given_a_right_are_those_to_whom_the_rules_allow_it(where: str) -> None:
+    people = {name: person(name) for name in ("ana", "raj", "li", "mallory")}
+    for space in ("inside", "outside"):
+        namespace(space)
+    grant(people["ana"], rule("get", "secrets"), rule("*", "*"))
+    grant(people["raj"], rule("get", "secrets"), namespace="inside")
+    grant(people["li"], rule("get", "secrets", names="one"), namespace="outside")
+    for name in ("", "one"):
+        asked = Attributes("get", resource="secrets", namespace=where, name=name)
+        given = {grant.subject.name for grant in rbac.index.granting([asked])} & set(people)
+        assert given == {name for name, actor in people.items() if authz.authorize(actor, asked).allowed}
+
+
+def test_who_is_given_a_right_is_found_without_the_rules_of_other_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Attributes] = []
+    allows = PolicyRule.allows
+
+    def counted(policy: PolicyRule, asked: Attributes) -> bool:
+        looked.append(asked)
+        return allows(policy, asked)
+
+    monkeypatch.setattr(PolicyRule, "allows", counted)
+
+    def looks() -> int:
+        looked.clear()
+        assert {each.subject.name for each in rbac.index.granting([secrets])} >= {"ana"}
+        return len(looked)
+
+    secrets = Attributes("get", resource="secrets")
+    grant(person("ana"), rule("get", "secrets"))
+    few = looks()
+    for number in range(5):
+        grant(person("raj"), rule("get", "secrets"), namespace=namespace(f"c{number}"))
+    assert looks() == few
 
 
 @pytest.mark.contract("W13", "W22")
