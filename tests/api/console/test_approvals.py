@@ -713,7 +713,7 @@ class TestBulk:
 
     @pytest.mark.contract("D16")
     def test_all_safe_requests_of_the_filter_are_selected_on_every_page(self, browser: Client) -> None:
-        token = bearer()
+        token = bearer(max_uses=100)
         safe = sorted(asks(f"web-{number:03}", token).name for number in range(inbox_views.PAGE + 3))
         asks("other-1", token)
         make.cluster("web-check", by=token)

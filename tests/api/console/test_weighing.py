@@ -76,7 +76,6 @@ PAGES = (
     (f"{INBOX}web-2/", (2,)),
     (f"{INBOX}web-2/effects/", (2,)),
     (INBOX, (1, 2, 3, 4)),
-    (f"{INBOX}-/selected/?all=safe", (1, 2, 3, 4)),
 )
 
 
