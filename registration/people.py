@@ -30,6 +30,8 @@ def actor_named(username: str) -> Actor:
 class ActingCommand(BaseCommand, ABC):
     """What ``act`` does is done as the named person; when the hub refuses, the command ends with its words."""
 
+    requires_system_checks = ()
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         who = "who does it (default: admin)"
         parser.add_argument("--as", dest="acts_as", default="admin", metavar="USER", help=who)

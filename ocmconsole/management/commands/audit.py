@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 class Command(BaseCommand):
     help = "Checks the audit's hash chain, or writes the audit as JSON lines."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         acts = parser.add_subparsers(dest="act", required=True)

@@ -30,6 +30,7 @@ SECRET = ("_KEY", "_PASSWORD", "_PASSPHRASE", "_SECRET")  # how names of setting
 
 class Command(BaseCommand):
     help = "Fills an empty hub with clusters in every state, requests of every verdict, people and thirty days of past."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--clusters", type=int, default=400, metavar="N", help="how many (default: %(default)s)")

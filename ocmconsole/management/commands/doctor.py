@@ -11,6 +11,7 @@ from ocmconsole import checkup
 
 class Command(BaseCommand):
     help = "Checks clock, certificates, database and its disk, Redis and TLS names."
+    requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         found, unused = checkup.problems(), checkup.unused()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 class Command(BaseCommand):
     help = "Runs what reconcilers have due."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--follow", action="store_true", help="go on until stopped")

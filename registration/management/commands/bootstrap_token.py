@@ -23,6 +23,7 @@ ANY = "any"  # of --uses: as many clusters as the hub's limit for one token allo
 
 class Command(BaseCommand):
     help = "Mints, lists and revokes bootstrap tokens."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         acts = parser.add_subparsers(dest="act", required=True)
