@@ -21,8 +21,10 @@ from ocmconsole.durations import span
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
+    from ocmconsole.kubeapi.verbs import Batch
 
 # Beyond this many a list says how many more there are.
 SHOWN = 50
@@ -36,11 +38,11 @@ class Certificates(Protocol):
 
     def may_revoke(self, actor: Actor, cluster: str) -> bool: ...
 
-    def require(self, actor: Actor, cluster: str) -> None:
-        """Raises Forbidden unless the actor may revoke them."""
+    def revoke(self, batch: Batch, cluster: str, reason: str) -> None:
+        """Adds to the batch that all of them are revoked. Raises Forbidden unless its actor may."""
 
-    def revoke(self, actor: Actor, cluster: str, reason: str) -> list[str]:
-        """Revokes all of them without asking for the permission again. Returns their fingerprints."""
+    def without_word(self, doc: Doc) -> None:
+        """Takes a person's word for a key (D9) from the document of the cluster."""
 
 
 _kept: list[Certificates] = []

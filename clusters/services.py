@@ -54,16 +54,19 @@ def _let_go(doc: Doc) -> None:
 def remove_cluster(actor: Actor, name: str, *, revoke: bool = False) -> bool:
     """W18: mark it for removal; the hub clears up after it (H10, H27). True when it is gone at once.
 
-    ``revoke`` ends its line of keys too: every certificate that gives its rights is revoked (D19). Rights are withdrawn
-    first, so that nothing is open while the rest is done. Raises Forbidden, NotFound.
+    ``revoke`` ends its line of keys in the same transaction: every certificate that gives its rights is revoked (D19).
+    Raises Forbidden, NotFound.
     """
-    certificates = departure.certificates()
-    if revoke:  # before the deletion, with which rights on the object end
-        certificates.require(actor, name)
-    is_gone = verbs.delete(actor, MANAGED_CLUSTER, Key("", name)).doc is None
-    if revoke:
-        certificates.revoke(actor, name, "The cluster was removed.")
-    return is_gone
+    if not revoke:
+        return verbs.delete(actor, MANAGED_CLUSTER, Key("", name)).doc is None
+    certificates, gone = departure.certificates(), [False]
+
+    def remove(batch: verbs.Batch) -> None:
+        gone[0] = batch.delete(MANAGED_CLUSTER, Key("", name), also=certificates.without_word)
+        certificates.revoke(batch, name, "The cluster was removed.")
+
+    verbs.together(actor, remove)
+    return gone[0]
 
 
 # ---------------------------------------------------------------- taints

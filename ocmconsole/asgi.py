@@ -1,7 +1,8 @@
 """The ASGI applications: one for each listener, and ``application`` for servers that know only one.
 
 ocmconsole.serving runs both in one process. Behind a proxy each listener is a process of its own on
-``ocmconsole.asgi:api_application`` or ``ocmconsole.asgi:console_application``.
+``ocmconsole.asgi:api_application`` or ``ocmconsole.asgi:console_application``; what such a server needs besides starts
+with its lifespan events, or with the first probe of the API's health where it sends none.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up before its handler is made
 
+from ocmconsole.embedded import Beside  # noqa: E402
 from ocmconsole.intake import Limits  # noqa: E402
 from ocmconsole.kubeapi import authentication, session  # noqa: E402
 from ocmconsole.lanes import Lane, django_handler  # noqa: E402
@@ -33,8 +35,11 @@ _limits = Limits(
     bodies=settings.OCMCONSOLE_LIMIT_BODIES,
     stranger_bodies=settings.OCMCONSOLE_LIMIT_STRANGER_BODIES,
 )
-api_application = Lane(API, _handle, threads=API_THREADS, judge=authentication.is_known, limits=_limits)
-console_application = Lane(CONSOLE, _handle, threads=CONSOLE_THREADS, judge=session.is_known, limits=_limits)
+_beside = Beside()
+api_application = Lane(API, _handle, threads=API_THREADS, judge=authentication.is_known, limits=_limits, beside=_beside)
+console_application = Lane(
+    CONSOLE, _handle, threads=CONSOLE_THREADS, judge=session.known_as, limits=_limits, beside=_beside
+)
 
 
 async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

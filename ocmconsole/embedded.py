@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from clusters import uptime
-from ocmconsole.kubeapi import broker, workqueue
+from ocmconsole.kubeapi import broker, probes, workqueue
 from ocmconsole.schedule import BEAT, CLOCK, WORK, queue_of
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,31 @@ class Presence:
             except DatabaseFailure as error:
                 log.warning("the note that this server serves could not be stored: %s", error)
             self._stopping.wait(uptime.NOTE_SECONDS)
+
+
+class Beside:
+    """What runs in every server besides answering: the probes and the note that it serves.
+
+    For servers that are no ``manage.py serve``, which starts both itself; called by ``asgi``.
+    """
+
+    def __init__(self) -> None:
+        self._presence: Presence | None = None
+        self._starting = threading.Lock()
+
+    def start(self) -> None:
+        """Returns after the first look; doing it again changes nothing."""
+        with self._starting:
+            if not probes.monitor.is_running:
+                probes.monitor.start()
+                self._presence = Presence()
+                self._presence.start()
+
+    def stop(self) -> None:
+        if self._presence is not None:
+            self._presence.stop()
+            self._presence = None
+            probes.monitor.stop()
 
 
 class Workers:

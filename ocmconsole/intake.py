@@ -30,7 +30,7 @@ LEAST_HELD = 16 * KIB  # bytes: what a waiting request costs besides its body, s
 MOST_JUDGED = (
     64  # requests whose credential is being checked before their body; the server has read up to 256 KiB of each
 )
-SHARE = 4  # one caller, or one address of strangers, gets this part of a budget
+SHARE = 4  # one caller, or one address of strangers (IPv6: one /64), gets this part of a budget
 HAS_WHOLE_BODY = "ocmconsole.has_whole_body"  # in the scope's extensions: a function that tells whether all has arrived
 IS_GONE = "ocmconsole.is_gone"  # likewise: whether the client has gone away
 
@@ -108,8 +108,9 @@ class Holding:
 class Intake:
     """The budgets of one listener. All methods run on the event loop, so nothing needs a lock."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, site_of: Callable[[str], str] = str) -> None:
+        """``site_of`` reduces an address to what is counted together (``callers.site_of``)."""
+        self.limits, self.site_of = limits, site_of
         self.known = Budget(limits.bodies)
         self.strangers = Budget(limits.stranger_bodies)
         self.judging = Budget(MOST_JUDGED)
@@ -120,31 +121,33 @@ class Intake:
         scope: HTTPScope,
         environ: Environ,
         receive: ASGIReceiveCallable,
-        judge: Callable[[Environ], Awaitable[bool]],
+        judge: Callable[[Environ], Awaitable[str | bool]],
         digest: bytes | None,
     ) -> tuple[bytes, Holding | None]:
         """The body, and what it holds of a budget: to be closed by the caller of this function.
 
-        ``judge`` returns whether the head of the request carries a valid credential. It is awaited before the body,
-        unless the body is small and has come with the head: such a request is authenticated when it is handled.
-        ``digest`` is what its credential is known by (``callers.digest_of``), None for a cookie and for nothing.
+        ``judge`` returns whether the head of the request carries a valid credential, for a cookie the name that it
+        signs in. It is awaited before the body, unless the body is small and has come with the head: such a request is
+        authenticated when it is handled. ``digest`` is what its credential is known by (``callers.digest_of``), None
+        for a cookie and for nothing.
         Raises TooLargeError, BusyError, ClientGoneError.
         """
         declared = _declared(scope)
         if declared == 0:
             return b"", None
-        is_known = shows_credential = _shows_credential(environ)
+        shows_credential = _shows_credential(environ)
+        known: str | bool = shows_credential
         if declared is not None and declared > self.limits.body:
             raise TooLargeError(self.limits.body, is_anonymous=not shows_credential)
-        if is_known and not _is_small_and_here(scope, declared):
-            is_known = await self._judged(environ, judge)
-        limit = self.limits.body if is_known else self.limits.stranger_body
+        if known and not _is_small_and_here(scope, declared):
+            known = await self._judged(environ, judge)
+        limit = self.limits.body if known else self.limits.stranger_body
         if declared is not None and declared > limit:
             raise TooLargeError(limit, is_anonymous=not shows_credential)
-        holding = self._holding(environ, digest, is_known=is_known)
+        holding = self._holding(environ, digest, known=known)
         try:
             holding.grow_to(declared or 0)
-            async with asyncio.timeout(BODY_SECONDS if is_known else STRANGER_SECONDS):
+            async with asyncio.timeout(BODY_SECONDS if known else STRANGER_SECONDS):
                 return await _read(receive, limit, holding), holding
         except TimeoutError as error:
             holding.close()
@@ -153,19 +156,22 @@ class Intake:
             holding.close()
             raise
 
-    async def _judged(self, environ: Environ, judge: Callable[[Environ], Awaitable[bool]]) -> bool:
-        address = str(environ["REMOTE_ADDR"])
-        self.judging.take(address, 1)
+    async def _judged(self, environ: Environ, judge: Callable[[Environ], Awaitable[str | bool]]) -> str | bool:
+        site = self.site_of(str(environ["REMOTE_ADDR"]))
+        self.judging.take(site, 1)
         try:
             return await judge(environ)
         finally:
-            self.judging.give_back(address, 1)
+            self.judging.give_back(site, 1)
 
-    def _holding(self, environ: Environ, digest: bytes | None, *, is_known: bool) -> Holding:
-        address = str(environ["REMOTE_ADDR"])
-        if not is_known:
-            return Holding(self.strangers, address)
-        return Holding(self.known, f"{hash(digest or environ.get('HTTP_COOKIE'))}")
+    def _holding(self, environ: Environ, digest: bytes | None, *, known: str | bool) -> Holding:
+        """Cookies that nobody has judged are counted by the address: their text is free."""
+        site = self.site_of(str(environ["REMOTE_ADDR"]))
+        if not known:
+            return Holding(self.strangers, site)
+        if digest is not None:
+            return Holding(self.known, digest.hex())
+        return Holding(self.known, known if isinstance(known, str) else site)
 
     async def discard(self, scope: HTTPScope, receive: ASGIReceiveCallable) -> None:
         """After a refusal: read what is still coming, for a moment and for a few clients only, and keep nothing.

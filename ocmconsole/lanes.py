@@ -20,7 +20,7 @@ from contextvars import Context
 from http import HTTPStatus
 from importlib import import_module
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
 from weakref import WeakSet
 
@@ -47,7 +47,17 @@ __all__ = ["BODY_TOO_LARGE", "HandOff", "Lane", "django_handler"]
 
 Environ = dict[str, Any]
 Handle = Callable[[Environ], "HttpResponseBase"]
-Judge = Callable[[Environ], bool]  # whether the head of a request carries a valid credential; it may use the database
+
+
+class Beside(Protocol):
+    """What a server needs besides: ``start`` may be called again. Both may wait for the database."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+Judge = Callable[[Environ], str | bool]  # as ``intake.Intake.read`` says; it may use the database
 T = TypeVar("T")
 Headers = list[tuple[bytes, bytes]]
 
@@ -73,12 +83,21 @@ class Lane:
     """An ASGI application around a synchronous handler, for one listener."""
 
     def __init__(
-        self, listener: str, handle: Handle, *, threads: int, judge: Judge, limits: intake.Limits | None = None
+        self,
+        listener: str,
+        handle: Handle,
+        *,
+        threads: int,
+        judge: Judge,
+        limits: intake.Limits | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        """``beside`` is started with the lifespan of the application, or with the first probe of its health."""
+        self.beside = beside
         self.listener = listener
         self.handle = handle
         self.judge = judge
-        self.intake = intake.Intake(limits or intake.Limits())
+        self.intake = intake.Intake(limits or intake.Limits(), callers.site_of)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"{THREADS}{listener}")
         _lanes.add(self)
         self.writers = asyncio.Semaphore(max(1, threads - THREADS_FOR_READS))
@@ -90,9 +109,15 @@ class Lane:
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
         if scope["type"] != "http":
             raise NotImplementedError(f"{scope['type']} is not served")
-        if self.listener == API and await _probed(scope, send):
+        if self.listener == API and _is_probe(scope):
+            if self.beside is not None and not probes.monitor.is_running:
+                await self._on_a_thread(self.beside.start)
+            await _probed(scope, send)
             return
         exchange = _Exchange(self, scope, receive, send)
         try:
@@ -103,6 +128,24 @@ class Lane:
             # The server waits no longer. Its thread may still finish the work, so any answer could be wrong.
             if not _abort(scope):
                 raise
+
+    async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        """The lifespan protocol of ASGI."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                if self.beside is not None:
+                    await self._on_a_thread(self.beside.start)
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                self.stop()
+                if self.beside is not None:
+                    await self._on_a_thread(self.beside.stop)
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _on_a_thread(self, act: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self.pool, act)
 
     def stop(self) -> None:
         """End every stream cleanly, now and from now on; ordinary requests finish by themselves."""
@@ -234,7 +277,7 @@ class _Exchange:
         visit.settle(actor, environ[SPENT][0], is_refused=status == HTTPStatus.UNAUTHORIZED)
         return left
 
-    async def _judged(self, environ: Environ) -> bool:
+    async def _judged(self, environ: Environ) -> str | bool:
         return await self._on_a_thread(_with_database, self.lane.judge, environ)
 
     async def _on_a_thread(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -394,11 +437,13 @@ def _headers(response: HttpResponseBase) -> Headers:
     return headers + cookies
 
 
-async def _probed(scope: HTTPScope, send: ASGISendCallable) -> bool:
-    """Answers the health paths here: no thread, no database, no authorisation. False for everything else."""
+def _is_probe(scope: HTTPScope) -> bool:
     name = scope["path"].strip("/").partition("/")[0]
-    if name not in probes.PATHS or scope["method"] not in {"GET", "HEAD"}:
-        return False
+    return name in probes.PATHS and scope["method"] in {"GET", "HEAD"}
+
+
+async def _probed(scope: HTTPScope, send: ASGISendCallable) -> None:
+    """Answers the health paths here: no thread, no database, no authorisation."""
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     said = probes.answer(scope["path"], query)
     if said is None:
@@ -415,7 +460,6 @@ async def _probed(scope: HTTPScope, send: ASGISendCallable) -> bool:
     sent = b"" if scope["method"] == "HEAD" else body
     await send({"type": "http.response.body", "body": sent, "more_body": False})
     metrics.observe(API, scope["method"], status, 0.0)
-    return True
 
 
 def _extension(scope: HTTPScope, name: str) -> Any:
@@ -434,7 +478,7 @@ def _abort(scope: HTTPScope) -> bool:
 # ---------------------------------------------------------------- the request
 
 
-def _with_database(judge: Judge, environ: Environ) -> bool:
+def _with_database(judge: Judge, environ: Environ) -> str | bool:
     """On a thread of the pool, outside of a request: a database connection that broke is dropped first."""
     close_old_connections()
     return judge(environ)

@@ -1,7 +1,6 @@
 """Sending a cluster away with all that its agents hold, and whether somebody may end a certificate.
 
-Called by pages, and by the services of clusters through ``clusters.departure``; each part is an act of ``services``
-with its own audit entry.
+Called by pages, and by the services of clusters through ``clusters.departure``.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.verbs import Batch
     from registration.models import IssuedCertificate
 
 WHY = "The cluster was disconnected."
@@ -27,12 +28,12 @@ WHY = "The cluster was disconnected."
 def send_away(actor: Actor, name: str, *, revoke: bool) -> list[str]:
     """Disconnect, then revoke each certificate that would still be honoured. Returns the fingerprints of these.
 
-    Rights are withdrawn first, so that nothing is open while the rest is done. Raises Forbidden, NotFound.
+    Both are one transaction. Raises Forbidden, NotFound.
     """
     if revoke:
-        services.require_accept(actor, name)
+        return services.disconnect_and_revoke(actor, name, reason=WHY)
     services.disconnect_cluster(actor, name)
-    return services.revoke_all(actor, name, reason=WHY) if revoke else []
+    return []
 
 
 def may_revoke(actor: Actor, row: IssuedCertificate) -> Decision:
@@ -52,11 +53,11 @@ class Certificates:
     def may_revoke(self, actor: Actor, cluster: str) -> bool:
         return services.may_accept(actor, cluster).allowed
 
-    def require(self, actor: Actor, cluster: str) -> None:
-        services.require_accept(actor, cluster)
+    def revoke(self, batch: Batch, cluster: str, reason: str) -> None:
+        services.end_line(batch, cluster, reason, [])
 
-    def revoke(self, actor: Actor, cluster: str, reason: str) -> list[str]:
-        return services.end_line(actor, cluster, reason=reason)
+    def without_word(self, doc: Doc) -> None:
+        services.without_word(doc)
 
 
 departure.keeps_certificates(Certificates())

@@ -45,6 +45,7 @@ MOST_INCIDENTS = 1_000
 QUIET_SECONDS = 60.0
 SHOWN = timedelta(days=7)
 NAMED = "An account of this name was made."
+DELETED = "The account of this name was deleted or renamed."
 
 
 def require_honoured(certificate: Certificate, issuer: str, address: str) -> None:
@@ -121,16 +122,27 @@ def _may_join(clusters: tuple[str, ...], certificate: Certificate) -> bool:
 @accounts.when_named
 def certificates_of_earlier_bearers_end(actor: Actor, username: str) -> Iterator[Model]:
     """D24: a certificate that was issued before an account of its name existed does not speak for that account."""
+    yield from _ended_of(actor, username, NAMED)
+
+
+@accounts.when_unnamed
+def certificates_of_deleted_accounts_end(actor: Actor, username: str) -> Iterator[Model]:
+    """D24: what spoke for an account ends with it, as it does while the account is deactivated."""
+    yield from _ended_of(actor, username, DELETED)
+
+
+def _ended_of(actor: Actor, username: str, why: str) -> Iterator[Model]:
     now = timezone.now()
-    for row in IssuedCertificate.objects.filter(common_name=username, revoked_at=None, not_after__gt=now):
-        yield from ended_for_account(actor, row)
+    if username:  # a certificate without a common name is nobody's
+        for row in IssuedCertificate.objects.filter(common_name=username, revoked_at=None, not_after__gt=now):
+            yield from ended_for_account(actor, row, why)
 
 
-def ended_for_account(actor: Actor, row: IssuedCertificate) -> Iterator[Model]:
-    """The row, revoked because its name is an account's, and the audit entry of that."""
-    row.revoked_at, row.revoked_by, row.revocation_reason = timezone.now(), actor.user[:320], NAMED
+def ended_for_account(actor: Actor, row: IssuedCertificate, why: str = NAMED) -> Iterator[Model]:
+    """The row, revoked because its name is an account's or was, and the audit entry of that."""
+    row.revoked_at, row.revoked_by, row.revocation_reason = timezone.now(), actor.user[:320], why
     yield row
-    text = f"{row.common_name} {row.pk}: {NAMED}"
+    text = f"{row.common_name} {row.pk}: {why}"
     place = {"resource": CSR.resource, "namespace": "", "name": row.request}
     yield audit.allowed(actor, "certificate:revoke", verb="update", reason=text, diff=[], **place)
 

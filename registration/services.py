@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 Seen = staleness.Seen  # what a door sends along with a decision
 NOBODY = memory.Asker("", "", "")
+SIGNING = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
 MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
 
 
@@ -112,6 +113,7 @@ def decline_cluster(
     if is_accepted and not waiting:
         raise errors.Conflict(f"{name} is accepted and nothing of it waits; disconnect it instead.")
     with verbs.batch(actor) as batch:
+        _needs_accept(batch, name)
         for request in waiting:
             batch.edit(
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
@@ -139,6 +141,7 @@ def lift_decline(actor: Actor, name: str) -> None:
     if not standing and not is_declined:
         raise errors.Conflict(f"Nothing about {name} is declined.")
     with verbs.batch(actor) as batch:
+        _needs_accept(batch, name)
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:lift-decline", "")
         for decline in standing:
             batch.records.append(partial(_lifted, decline, actor))
@@ -166,6 +169,25 @@ def disconnect_cluster(actor: Actor, name: str) -> None:
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), _disconnect)
 
 
+def disconnect_and_revoke(actor: Actor, name: str, *, reason: str) -> list[str]:
+    """``disconnect_cluster`` and ``revoke_all`` in one transaction; returns as the latter.
+
+    Raises Forbidden, NotFound.
+    """
+    ended: list[str] = []
+
+    def leave(doc: Doc) -> None:
+        _disconnect(doc)
+        without_word(doc)
+
+    def send_away(batch: verbs.Batch) -> None:
+        batch.edit(MANAGED_CLUSTER, Key("", name), leave)
+        end_line(batch, name, reason, ended)
+
+    verbs.together(actor, send_away)
+    return ended
+
+
 def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> IssuedCertificate:
     """From now on the certificate (SHA-256, hexadecimal) opens nothing. Revoking it again changes nothing.
 
@@ -177,17 +199,28 @@ def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> Issued
         raise errors.NotFound(f"no certificate {fingerprint} was issued here")
     if issued.cluster:
         require_accept(actor, issued.cluster)
-    elif not may_use_signer(actor, "sign", identity.SIGNER).allowed:
-        asked = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
-        authz.refuse(actor, asked, f"you need the right to sign for {identity.SIGNER}")
+    else:
+        _require_signing(actor)
     if issued.revoked_at is None:
-        _take_back_word(issued.cluster, issued.key_fingerprint)
         issued.revoked_at, issued.revoked_by, issued.revocation_reason = timezone.now(), actor.user[:320], reason
-        with verbs.batch(actor) as batch:
-            kind, name = (MANAGED_CLUSTER, issued.cluster) if issued.cluster else (CSR, issued.request)
-            batch.note(kind, Key("", name), "certificate:revoke", f"{issued.common_name} {issued.pk}: {reason}")
-            batch.records.append(lambda: issued)
+        verbs.together(actor, partial(_revoke, issued, reason))
     return issued
+
+
+def _revoke(issued: IssuedCertificate, reason: str, batch: verbs.Batch) -> None:
+    if issued.cluster:
+        _needs_accept(batch, issued.cluster)
+        _take_back_word(batch, issued.cluster, issued.key_fingerprint)
+    else:
+        batch.needs(SIGNING, _require_signing)
+    kind, name = (MANAGED_CLUSTER, issued.cluster) if issued.cluster else (CSR, issued.request)
+    batch.note(kind, Key("", name), "certificate:revoke", f"{issued.common_name} {issued.pk}: {reason}")
+    batch.records.append(lambda: issued)
+
+
+def _require_signing(actor: Actor) -> None:
+    if not may_use_signer(actor, "sign", identity.SIGNER).allowed:
+        authz.refuse(actor, SIGNING, f"you need the right to sign for {identity.SIGNER}")
 
 
 def revoke_all(actor: Actor, name: str, *, reason: str) -> list[str]:
@@ -196,39 +229,44 @@ def revoke_all(actor: Actor, name: str, *, reason: str) -> list[str]:
     Returns the fingerprints of those that were valid. The ManagedCluster may be gone. A key of the cluster is accepted
     again only with an override. Raises Forbidden.
     """
-    require_accept(actor, name)
-    return end_line(actor, name, reason=reason)
-
-
-def end_line(actor: Actor, name: str, *, reason: str) -> list[str]:
-    """As ``revoke_all``, for callers that have asked for the permission."""
-    _take_back_word(name)
     ended: list[str] = []
 
+    def revoke(batch: verbs.Batch) -> None:
+        _take_back_word(batch, name)
+        end_line(batch, name, reason, ended)
+
+    verbs.together(actor, revoke)
+    return ended
+
+
+def end_line(batch: verbs.Batch, name: str, reason: str, ended: list[str]) -> None:
+    """As ``revoke_all``, in the caller's transaction, which takes back the word for a key (``without_word``).
+
+    ``ended`` gets the fingerprints when the batch is committed. Raises Forbidden.
+    """
+    _needs_accept(batch, name)
+
     def end() -> Iterator[Model]:
-        for row in lines.ended(actor, name, reason):
+        ended.clear()
+        for row in lines.ended(batch.actor, name, reason):
             if isinstance(row, IssuedCertificate):
                 ended.append(row.pk)
             yield row
 
-    with verbs.batch(actor) as batch:
-        batch.records.append(end)
-    return ended
+    batch.records.append(end)
 
 
-def _take_back_word(cluster: str, key: str = "") -> None:
-    """D9: what let a key in once does not let it in again; any key if none is given.
+def without_word(doc: Doc) -> None:
+    """D9: what let a key in once does not let it in again."""
+    (doc["metadata"].get("annotations") or {}).pop(memory.ACCEPT_KEY, None)
 
-    It is the hub's own write: who revokes may not be allowed to patch.
-    """
+
+def _take_back_word(batch: verbs.Batch, cluster: str, key: str = "") -> None:
+    """``without_word`` for this key, or any if none is given: the hub's own write, which takes no right to patch."""
     row = rows.read(MANAGED_CLUSTER, Key("", cluster))
     annotations = (row.doc["metadata"].get("annotations") or {}) if row is not None else {}
-
-    def withdraw(doc: Doc) -> None:
-        (doc["metadata"].get("annotations") or {}).pop(memory.ACCEPT_KEY, None)
-
     if annotations.get(memory.ACCEPT_KEY) and key in {"", annotations[memory.ACCEPT_KEY]}:
-        verbs.edit(CONTROLLER, MANAGED_CLUSTER, Key("", cluster), withdraw)
+        batch.edit(MANAGED_CLUSTER, Key("", cluster), without_word, by=CONTROLLER)
 
 
 def may_accept(actor: Actor, name: str) -> authz.Decision:
@@ -250,12 +288,17 @@ def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
 
 def require_accept(actor: Actor, name: str) -> None:
     """A refusal names the permission that is missing, and is recorded."""
-    if may_accept(actor, name).allowed:
-        return
-    asked = authz.Attributes(
-        "update", "register.open-cluster-management.io", "managedclusters", "accept", name=name, version="v1"
-    )
-    authz.refuse(actor, asked, MISSING.format(name=name))
+    if not may_accept(actor, name).allowed:
+        authz.refuse(actor, _accepting(name), MISSING.format(name=name))
+
+
+def _accepting(name: str) -> authz.Attributes:
+    group = "register.open-cluster-management.io"
+    return authz.Attributes("update", group, "managedclusters", "accept", name=name, version="v1")
+
+
+def _needs_accept(batch: verbs.Batch, name: str) -> None:
+    batch.needs(_accepting(name), partial(require_accept, name=name))
 
 
 def _require_unchanged(

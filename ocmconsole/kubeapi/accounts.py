@@ -27,6 +27,7 @@ UNTOLD = frozenset({"id", "last_login", "date_joined"})
 
 Named = Callable[[Actor, str], Iterable[Model]]
 _named: list[Named] = []
+_unnamed: list[Named] = []
 
 
 def when_named(act: Named) -> Named:
@@ -35,9 +36,19 @@ def when_named(act: Named) -> Named:
     return act
 
 
+def when_unnamed(act: Named) -> Named:
+    """As ``when_named``, for the name of an account that is deleted, or the former one of an account."""
+    _unnamed.append(act)
+    return act
+
+
 def save_named(actor: Actor, username: str) -> None:
     """Save the rows of ``when_named``, in the caller's transaction (``verbs.changing_rights``)."""
-    for row in [row for act in _named for row in act(actor, username)]:
+    _save_rows(_named, actor, username)
+
+
+def _save_rows(acts: list[Named], actor: Actor, username: str) -> None:
+    for row in [row for act in acts for row in act(actor, username)]:
         row.save()
 
 
@@ -95,7 +106,7 @@ def _save_group(actor: Actor, group: Group, rights: Iterable[Permission] | None)
 
 
 def delete(actor: Actor, holder: Holder) -> None:
-    """Rights and memberships go with the account. Raises Forbidden."""
+    """Rights, memberships, sessions and jobs go with the account; its certificates are revoked. Raises Forbidden."""
     verbs.with_present_rights(actor, lambda actor: _delete(actor, holder))
 
 
@@ -107,6 +118,8 @@ def _delete(actor: Actor, holder: Holder) -> None:
     wish.needs_to_impersonate(holder)
     with verbs.changing_rights(actor):
         entry = permissions.entry(actor, wish.act, place_of(holder), diff=_changed(holder, None))
+        if isinstance(holder, User):
+            _save_rows(_unnamed, actor, User.objects.values_list("username", flat=True).get(pk=holder.pk))
         holder.delete()
         entry.save()
 
@@ -177,8 +190,10 @@ def _save(
     with verbs.changing_rights(wish.actor):
         if changed:
             holder.save()
-        if isinstance(holder, User) and any(entry["path"] == "username" for entry in changed):
-            save_named(wish.actor, holder.username)
+        for entry in changed if isinstance(holder, User) else ():
+            if entry["path"] == "username":
+                _save_rows(_unnamed, wish.actor, entry.get("old", ""))
+                save_named(wish.actor, entry["new"])
         if isinstance(holder, User):
             _move(holder, moved)
         if changed or moved:

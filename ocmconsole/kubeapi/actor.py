@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
+from time import time
 
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
@@ -32,7 +34,8 @@ class Actor:
     ``credential`` identifies the credential, never its secret: ``cert:<sha256>``, ``bootstrap:<id>``, ``jwt:<jti>``,
     ``session:<user pk>``. ``impersonator`` is the real user behind an impersonated one (wire.md 6.4).
     ``as_of`` is ``Revision.rights`` from before the credential was examined, None where none was; ``renew`` examines it
-    again and returns the actor of now, or raises Unauthorized or Forbidden.
+    again and returns the actor of now, or raises Unauthorized or Forbidden. ``until`` is when the credential expires
+    (seconds since the epoch), where that changes no right: a session.
     """
 
     user: str
@@ -48,6 +51,7 @@ class Actor:
     bearers: int = 1  # clients that are expected to share the credential, as a token for 20 clusters; for limits (D23)
     as_of: int | None = field(default=None, compare=False)
     renew: Callable[[], Actor] | None = field(default=None, compare=False, repr=False)
+    until: float = field(default=inf, compare=False)
 
     @property
     def is_master(self) -> bool:
@@ -63,8 +67,10 @@ class Actor:
         return self.user == ANONYMOUS
 
     def is_outdated(self, rights: int) -> bool:
-        """Whether rights or credentials have changed since this one was examined; ``rights`` is of now."""
-        return self.as_of is not None and rights > self.as_of and not self.is_controller
+        """Whether rights or credentials have changed or ended since this one was examined; ``rights`` is of now."""
+        if self.is_controller or self.as_of is None:
+            return False
+        return rights > self.as_of or time() >= self.until
 
     def renewed(self) -> Actor:
         """As it is now, with the door it came through. Raises Unauthorized, Forbidden."""

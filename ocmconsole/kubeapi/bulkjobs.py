@@ -206,7 +206,7 @@ def _go_on(job: BulkJob, seconds: float) -> bool:
             item.state = State.DONE
         else:
             item.state, item.text = _outcome(act, actor, job, item)
-        item.save(update_fields=["state", "text"])
+        BulkItem.objects.filter(pk=item.pk).update(state=item.state, text=item.text)  # it may be gone with its person
         BulkJob.objects.filter(pk=job.pk).update(busy_until=timezone.now() + BUSY)
         if item.state == State.REFUSED and act.permit is not None:
             _leave(job, "An earlier one was not permitted.")

@@ -95,6 +95,7 @@ class Monitor:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(PAUSE_SECONDS)
+        self.is_running = False
 
     def _run(self) -> None:
         while not self._stopping.wait(SPACE_SECONDS):

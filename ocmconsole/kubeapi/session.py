@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from functools import partial
 from importlib import import_module
+from time import time
 from typing import Any
 
 from django.conf import settings
@@ -25,13 +26,27 @@ def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     """Who is signed in."""
 
     def renew() -> Actor:
-        key = request.session.session_key  # which signing in and a new password change
-        if request.user.pk is None or key is None or not request.session.exists(key):
+        if request.user.pk is None or not _is_valid(request):
             raise errors.Unauthorized
         return actor_of_present(request.user.pk, **how)
 
     how: dict[str, Any] = {"door": door, "credential": f"session:{request.user.pk}", **seen(request)}
+    how["until"] = _store().expires_at(request.session)
     return actor_for(request.user, as_of=request.META.get(AS_OF), renew=renew, **how)
+
+
+def _is_valid(request: HttpRequest) -> bool:
+    """Whether the session, read again, still signs in the same person: not ended, expired or of another password."""
+    key = request.session.session_key  # which signing in and a new password change
+    if key is None or time() >= _store().expires_at(request.session):
+        return False
+    present = HttpRequest()
+    present.session = _store()(key)
+    return bool(get_user(present).pk == request.user.pk)
+
+
+def _store() -> Any:
+    return import_module(settings.SESSION_ENGINE).SessionStore
 
 
 def actor_of_present(pk: int, **how: Any) -> Actor:
@@ -43,17 +58,17 @@ def actor_of_present(pk: int, **how: Any) -> Actor:
     return actor_for(user, as_of=as_of, renew=partial(actor_of_present, pk, **how), **how)
 
 
-def is_known(environ: dict[str, Any]) -> bool:
-    """Whether the cookies of a request belong to somebody who is signed in: judged before a body is read (D23)."""
+def known_as(environ: dict[str, Any]) -> str:
+    """The account that the cookies of a request sign in, or "", by which its body is judged and counted (D23)."""
     request = HttpRequest()
     request.META = environ
     try:
         cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
-        store = import_module(settings.SESSION_ENGINE).SessionStore
-        request.session = store(cookies.get(settings.SESSION_COOKIE_NAME))
-        return bool(get_user(request).is_authenticated)
-    except DatabaseError:
-        return False
+        request.session = _store()(cookies.get(settings.SESSION_COOKIE_NAME))
+        user = get_user(request)
+    except (DatabaseError, errors.ApiError):  # also of ending a session from before the present password
+        return ""
+    return f"session:{user.pk}" if user.is_authenticated else ""
 
 
 def stranger(request: HttpRequest) -> Actor:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import orjson
 from django.conf import settings
@@ -69,6 +69,14 @@ class Write:
     revision: int = field(default=0, init=False)
 
 
+class Need(NamedTuple):
+    """A right that an act takes beside those of its writes. ``require`` raises Forbidden for an actor without it."""
+
+    actor: Actor
+    asked: Attributes
+    require: Callable[[Actor], object]
+
+
 class _Prepared(NamedTuple):
     """Writes with their texts and audit entries, the work that they cause, and their time."""
 
@@ -80,28 +88,37 @@ class _Prepared(NamedTuple):
 # ---------------------------------------------------------------- the one write
 
 
-def commit(writes: Sequence[Write], *, records: Iterable[Record] = ()) -> int:
+def commit(writes: Sequence[Write], *, records: Iterable[Record] = (), needs: Iterable[Need] = ()) -> int:
     """Write everything or nothing; returns the last revision.
 
     ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
+    ``needs`` are looked at again as each write's own right is.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second,
     InsufficientStorage for what would grow while only the reserve of the disk is left, Unauthorized and Forbidden when
     what the actor needs was taken away since it was examined, Timeout for a client that has gone away.
     """
     prepared = _prepared(writes)
     with _transaction():
-        return _write(prepared, records)
+        return _write(prepared, records, needs)
+
+
+class Commit(Protocol):
+    """As ``commit``."""
+
+    def __call__(
+        self, writes: Sequence[Write], *, records: Iterable[Record] = (), needs: Iterable[Need] = ()
+    ) -> int: ...
 
 
 @contextmanager
-def turn() -> Iterator[Callable[[Sequence[Write]], int]]:
+def turn() -> Iterator[Commit]:
     """Nobody else commits inside the block; yields the ``commit`` to use there. What is read there cannot be Stale.
 
     Keep it short: it holds up every writer of the hub. It must not write by itself: an error rolls everything back.
     """
     with _transaction():
         _take(0)  # locks the counter and leaves it as it is, so that readers of the head see no number without a change
-        yield lambda writes: _write(_prepared(writes), ())
+        yield lambda writes, *, records=(), needs=(): _write(_prepared(writes), records, needs)
 
 
 @contextmanager
@@ -126,11 +143,11 @@ def _prepared(writes: Sequence[Write]) -> _Prepared:
     return _Prepared(writes, controllers.caused_by(writes), now)
 
 
-def _write(prepared: _Prepared, records: Iterable[Record]) -> int:
+def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]) -> int:
     writes, work, now = prepared
     last, rights = _take(len(writes))
     given_up.require_client()  # now that nobody else can come in between
-    _ask_again(writes, rights)
+    _ask_again(writes, needs, rights)
     with writing():
         for number, write in enumerate(writes, start=last - len(writes) + 1):
             _number(write, number)
@@ -234,20 +251,26 @@ def _count_rights() -> None:
         cursor.execute("UPDATE kubeapi_revision SET rights = rights + 1 WHERE id = 1")
 
 
-def _ask_again(writes: Sequence[Write], rights: int) -> None:
-    for write in writes:
-        if write.ask_again is None or not write.actor.is_outdated(rights):
+def _ask_again(writes: Sequence[Write], needs: Iterable[Need], rights: int) -> None:
+    asked = [Need(each.actor, _asked_by(each), each.ask_again) for each in writes if each.ask_again is not None]
+    for need in (*asked, *needs):
+        if not need.actor.is_outdated(rights):
             continue
         try:
-            write.ask_again(write.actor.renewed())
+            need.require(need.actor.renewed())
         except (errors.Forbidden, errors.Unauthorized) as error:
-            raise _Ended(write, error) from error
+            raise _Ended(need, error) from error
+
+
+def _asked_by(write: Write) -> Attributes:
+    kind, key = write.kind, write.key
+    return Attributes(write.verb, kind.group, kind.plural, namespace=key.namespace, name=key.name)
 
 
 class _Ended(Exception):
-    def __init__(self, write: Write, error: errors.ApiError) -> None:
+    def __init__(self, need: Need, error: errors.ApiError) -> None:
         super().__init__()
-        self.write, self.error = write, error
+        self.need, self.error = need, error
 
 
 @contextmanager
@@ -256,9 +279,7 @@ def _recording_refusals() -> Iterator[None]:
     try:
         yield
     except _Ended as ended:
-        kind, key = ended.write.kind, ended.write.key
-        asked = Attributes(ended.write.verb, kind.group, kind.plural, namespace=key.namespace, name=key.name)
-        audit.denied(ended.write.actor, asked, ended.error.message)
+        audit.denied(ended.need.actor, ended.need.asked, ended.error.message)
         raise ended.error from None
 
 

@@ -210,9 +210,32 @@ def delete(actor: Actor, kind: Kind, key: Key, *, options: Options = DEFAULT) ->
 @contextmanager
 def batch(actor: Actor, *, request_id: str = "") -> Iterator[Batch]:
     """Several writes, one transaction: everything inside the block or nothing."""
-    collected = Batch(replace(actor, request_id=request_id or actor.request_id or str(uuid.uuid4())))
+    collected = _batch(actor, request_id)
     yield collected
     collected.commit()
+
+
+def together(actor: Actor, compose: Callable[[Batch], None]) -> None:
+    """As ``batch``, for writes that name no version: composed again when others have written meanwhile.
+
+    ``compose`` fills the batch; it may run several times, so it has no other effects.
+    """
+    for _ in range(OPTIMISTIC_TRIES):
+        collected = _batch(actor)
+        compose(collected)
+        try:
+            collected.commit()
+        except store.Stale:
+            continue
+        return
+    with store.turn() as commit:
+        collected = _batch(actor)
+        compose(collected)
+        collected.commit(commit)
+
+
+def _batch(actor: Actor, request_id: str = "") -> Batch:
+    return Batch(replace(actor, request_id=request_id or actor.request_id or str(uuid.uuid4())))
 
 
 @dataclass
@@ -222,17 +245,42 @@ class Batch:
     actor: Actor
     writes: list[Write] = field(default_factory=list)
     records: list[store.Record] = field(default_factory=list)
+    rights: list[store.Need] = field(default_factory=list)
 
-    def edit(self, kind: Kind, key: Key, change: Edit, *, subresource: str = "", expect: str = "") -> None:
-        """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone)."""
-        verb = "update" if subresource else "patch"
-        decision = authz.require(self.actor, attributes(kind, verb, key, subresource))
-        with _denial_is_recorded(self.actor):
-            write = _step(self.actor, verb, kind, key, _changed_by(change), decision, DEFAULT, subresource)
+    def needs(self, asked: authz.Attributes, require: Callable[[Actor], object]) -> None:
+        """A right that the act takes, for acts that write records only.
+
+        ``require`` raises Forbidden: now, and at the commit where rights have changed meanwhile. ``asked`` is what the
+        audit says of the second refusal.
+        """
+        require(self.actor)
+        self.rights.append(store.Need(self.actor, asked, require))
+
+    def edit(
+        self, kind: Kind, key: Key, change: Edit, *, subresource: str = "", expect: str = "", by: Actor | None = None
+    ) -> None:
+        """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone).
+
+        ``by`` is who writes, if not the actor: a reconciler, for what is the hub's own.
+        """
+        verb, actor = "update" if subresource else "patch", by or self.actor
+        decision = authz.require(actor, attributes(kind, verb, key, subresource))
+        with _denial_is_recorded(actor):
+            write = _step(actor, verb, kind, key, _changed_by(change), decision, DEFAULT, subresource)
         if expect and write.row is not None and write.row.resource_version != int(expect):
             raise errors.conflict(kind.group, kind.plural, key.name)
         if _is_change(write):
             self.writes.append(write)
+
+    def delete(self, kind: Kind, key: Key, also: Edit | None = None) -> bool:
+        """As ``verbs.delete``; True when the object goes at once. ``also`` changes, as the hub, what stays."""
+        decision = authz.require(self.actor, attributes(kind, "delete", key))
+        write = _deletion(self.actor, kind, key, decision, DEFAULT)
+        if also is not None and write.new is not None:
+            also(write.new)
+        if _is_change(write):
+            self.writes.append(write)
+        return write.new is None
 
     def note(self, kind: Kind, key: Key, act: str, reason: str, diff: Sequence[Doc] = ()) -> None:
         """An audit entry for an act that changes no resource."""
@@ -240,9 +288,9 @@ class Batch:
         entry = audit.allowed(self.actor, act, verb="update", reason=reason, diff=list(diff), **place)
         self.records.append(lambda: entry)
 
-    def commit(self) -> None:
+    def commit(self, commit: store.Commit = store.commit) -> None:
         if self.writes or self.records:
-            store.commit(self.writes, records=self.records)
+            commit(self.writes, records=self.records, needs=self.rights)
 
 
 # ---------------------------------------------------------------- the life of a write
@@ -353,9 +401,7 @@ def _check_size(actor: Actor, kind: Kind, key: Key, old: Doc | None, new: Doc) -
         raise callers.OverSizeError(callers.STATUS_SIZE, text)
 
 
-def _finish(
-    write: Write, options: Options, *, created: bool = False, commit: Callable[[list[Write]], int] = store.commit
-) -> Result:
+def _finish(write: Write, options: Options, *, created: bool = False, commit: store.Commit = store.commit) -> Result:
     """Commit a step unless it changes nothing (W16) or is a dry run."""
     if write.new is None:
         gone = write.old

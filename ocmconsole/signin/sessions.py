@@ -7,13 +7,14 @@ reaches a query into its digest, also one that was read from the database and se
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import db
 
 from ocmconsole.kubeapi import verbs
-from ocmconsole.signin.lifetime import BEGAN
+from ocmconsole.signin.lifetime import BEGAN, ends
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -31,6 +32,18 @@ class SessionStore(db.SessionStore):
         from ocmconsole.models import Session  # noqa: PLC0415 - Django imports the engine before there are models
 
         return Session
+
+    @staticmethod
+    def expires_at(session: Any) -> float:
+        """Seconds since the epoch, by what is loaded of a session of any engine; ``kubeapi.session`` calls it."""
+        return time() + ends(session).soonest
+
+    def delete(self, session_key: str | None = None) -> None:
+        """A session is a credential: no write of it is committed after its end."""
+        if session_key is None and self.session_key is None:
+            return
+        with verbs.changing_rights():
+            super().delete(session_key)
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
         return _described(super().create_model_instance(data), data)

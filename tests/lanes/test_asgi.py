@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
 from django.conf import settings
 from django.db import connections
+from django.utils import timezone
+
+from clusters.models import Serving
+from ocmconsole.kubeapi import probes
+from tests.lanes.test_lanes import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:No directory at")  # static files are collected by `make`, not by tests
 
@@ -72,3 +79,44 @@ def test_a_body_that_is_too_large_still_gets_the_apis_own_answer(application: ht
 
     answer = asyncio.run(ask()).json()
     assert (answer["kind"], answer["code"]) == ("Status", 401)  # an unknown caller learns nothing about the limit
+
+
+# ---------------------------------------------------------------- servers other than manage.py serve
+
+
+@contextmanager
+def lifespan(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """What a server sends before the first request and after the last one (ASGI's lifespan protocol)."""
+    from ocmconsole import asgi
+
+    told, said = asyncio.Queue[Any](), asyncio.Queue[Any]()
+    life = loop.create_task(asgi.application({"type": "lifespan"}, told.get, said.put))  # type: ignore[arg-type] # as servers send it
+    for event in ("startup", "shutdown"):
+        told.put_nowait({"type": f"lifespan.{event}"})
+        answered = loop.run_until_complete(asyncio.wait_for(said.get(), 30))
+        assert answered == {"type": f"lifespan.{event}.complete"}
+        if event == "startup":
+            yield
+    loop.run_until_complete(life)
+
+
+@pytest.mark.contract("W6", "D17")
+def test_a_server_of_another_kind_looks_at_its_health_and_notes_that_it_serves(
+    application: httpx.ASGITransport,
+) -> None:
+    begun = timezone.now()
+    with asyncio.Runner() as runner, lifespan(runner.get_loop()):
+        assert probes.monitor.is_running
+        assert get(application, settings.OCMCONSOLE_API_ADDRESS[1], "/readyz/database").text == "ok"
+        assert eventually(lambda: Serving.objects.filter(served__gte=begun).exists())
+    assert not probes.monitor.is_running
+
+
+def test_a_server_without_lifespan_looks_at_its_health_when_it_is_asked(application: httpx.ASGITransport) -> None:
+    from ocmconsole import asgi
+
+    try:
+        assert get(application, settings.OCMCONSOLE_API_ADDRESS[1], "/readyz/database").text == "ok"
+        assert probes.monitor.is_running
+    finally:
+        asgi.api_application.beside.stop()  # type: ignore[union-attr] # it has one

@@ -298,7 +298,7 @@ def test_a_body_counts_for_the_token_however_its_header_is_written() -> None:
     for written in ("Bearer t", "bearer   t"):
         environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": None, "HTTP_AUTHORIZATION": written}
         digest = callers.Visit.of(table, environ).digest
-        holders.add(reader._holding(environ, digest, is_known=True).caller)
+        holders.add(reader._holding(environ, digest, known=True).caller)
     assert len(holders) == 1
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ocmconsole import intake
-from ocmconsole.intake import KIB, Budget, BusyError, Holding, Intake, Limits
+from ocmconsole.intake import HAS_WHOLE_BODY, KIB, Budget, BusyError, Holding, Intake, Limits
+from ocmconsole.kubeapi import callers
 from ocmconsole.lanes import Lane
 from tests.lanes.conftest import KNOWN, Serve
 from tests.lanes.listening import Site, read_all, read_until
@@ -153,3 +156,69 @@ def is_refused(connection: socket.socket) -> bool:
         return False
     except (ConnectionError, EOFError):  # cut while it was sending
         return True
+
+
+class TestWhoIsCounted:
+    """Without a server: bodies that never come, each from an address and with a cookie."""
+
+    @staticmethod
+    def held(size: int, *sent: tuple[str, str], name: str = "", is_here: bool = False) -> list[bool]:
+        """Whether each body of so many bytes was let in beside those before it. ``name`` is whom a cookie signs in."""
+
+        async def waiting(*_: Any) -> Any:
+            await asyncio.Event().wait()
+
+        async def judge(_: Any) -> str:
+            return name
+
+        async def main() -> list[bool]:
+            reader = Intake(LIMITS, callers.site_of)
+            scope: Any = {"headers": [(b"content-length", str(size).encode())]}
+            scope["extensions"] = {HAS_WHOLE_BODY: lambda: is_here}
+            tasks = []
+            for address, cookie in sent:
+                environ = {"REMOTE_ADDR": address, "ocmconsole.peer_certificate": None}
+                environ |= {"HTTP_COOKIE": cookie} if cookie else {}
+                tasks.append(asyncio.create_task(reader.read(scope, environ, waiting, judge, None)))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            let_in = [not task.done() for task in tasks]
+            for task in tasks:
+                task.cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            assert {type(each) for each in outcomes} <= {BusyError, asyncio.CancelledError}
+            return let_in
+
+        return asyncio.run(main())
+
+    def test_addresses_of_one_ipv6_network_are_one_stranger(self) -> None:
+        near, far = ("2001:db8::1", ""), ("2001:db8:0:1::1", "")
+        assert self.held(63 * KIB, near, ("2001:db8::2", ""), far) == [True, False, True]
+
+    def test_addresses_of_one_ipv6_network_wait_for_their_judgement_together(self) -> None:
+        async def main() -> list[bool]:
+            reader, gate = Intake(LIMITS, callers.site_of), asyncio.Event()
+
+            async def judge(_: Any) -> bool:
+                return await gate.wait()
+
+            most = intake.MOST_JUDGED // intake.SHARE
+            tasks = [
+                asyncio.create_task(reader._judged({"REMOTE_ADDR": f"2001:db8::{number}"}, judge))
+                for number in range(most + 1)
+            ]
+            await asyncio.sleep(0)
+            gate.set()
+            return [isinstance(each, BusyError) for each in await asyncio.gather(*tasks, return_exceptions=True)]
+
+        assert asyncio.run(main()) == [False] * (intake.MOST_JUDGED // intake.SHARE) + [True]
+
+    def test_a_new_cookie_each_time_is_the_same_person(self) -> None:
+        sent = [(f"10.0.0.{number}", f"ocmconsole_session=x; other={number}") for number in range(3)]
+        assert self.held(600 * KIB, *sent, name="session:1") == [True, False, False]
+
+    def test_small_bodies_with_cookies_that_nobody_has_judged_count_for_the_address(self) -> None:
+        size, most = intake.LEAST_HELD, LIMITS.bodies // intake.SHARE // intake.LEAST_HELD
+        sent = [("10.0.0.1", f"ocmconsole_session={number}") for number in range(most + 1)]
+        assert self.held(size, *sent, is_here=True) == [True] * most + [False]
+        assert self.held(size, *sent, ("10.0.0.2", "a=b"), is_here=True)[-1]

@@ -6,32 +6,38 @@ database's own statements sees the row being read and lets an administrator act,
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
+import time_machine
 from django.contrib.auth.models import Group, User
-from django.db import connection
-from django.test import Client
+from django.db import connection, connections
+from django.test import Client, RequestFactory
 
+from clusters import services as cluster_services
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds import kinds, rbac, tokens
 from ocmconsole.corekinds.models import BootstrapToken, ConfigMap, ServiceAccount
-from ocmconsole.kubeapi import accounts, changes, errors, permissions, session, verbs
+from ocmconsole.kubeapi import accounts, bulkjobs, changes, errors, handoff, permissions, session, verbs, views
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.signin import sessions
-from registration import services
-from registration.models import IssuedCertificate
+from registration import departures, services
+from registration.models import Decline, IssuedCertificate
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
 from tests.api import entry
-from tests.security.callers import bearer
+from tests.security.callers import API, bearer
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -163,7 +169,20 @@ def test_a_deactivated_person_writes_nothing_more(ana: User) -> None:
 
 
 @pytest.mark.contract("D2")
-@pytest.mark.parametrize("how", ["permission", "object permission", "group", "deactivated", "session"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "permission",
+        "object permission",
+        "group",
+        "deactivated",
+        "deleted",
+        "session",
+        "signed out",
+        "expired",
+        "password",
+    ],
+)
 def test_a_page_that_was_sent_before_the_end_of_a_right_stores_nothing(ana: User, how: str) -> None:
     team, label = Group.objects.create(name="team"), "clusters.change_managedcluster"
     cluster = ManagedCluster.objects.get(name="c1")
@@ -181,15 +200,158 @@ def test_a_page_that_was_sent_before_the_end_of_a_right_stores_nothing(ana: User
     ends: dict[str, Callable[[], object]] = {
         "group": lambda: accounts.save_user(ROOT, User.objects.get(pk=ana.pk), groups=[]),
         "deactivated": lambda: deactivate(ana),
+        "deleted": lambda: accounts.delete(ROOT, User.objects.get(pk=ana.pk)),
         "session": lambda: sessions.end_others(ana, "another key"),
+        "signed out": lambda: sign_out(client),
+        "expired": lambda: clock.move_to(datetime.now(UTC) + timedelta(days=1)),
+        "password": lambda: change_password(ana),
     }
     end = ends.get(how, lambda: permissions.revoke(ROOT, label, to=holder, obj=obj))
     with once_read("clusters_managedcluster", lambda: None) as reads:
         client.post("/clusters/c1/labels/set/", {"key": "first", "value": "yes"})
-    with once_read("clusters_managedcluster", end, nth=len(reads)) as reads:  # the last before the commit
+    with (
+        time_machine.travel(datetime.now(UTC)) as clock,
+        once_read("clusters_managedcluster", end, nth=len(reads)) as reads,  # the last before the commit
+    ):
         client.post("/clusters/c1/labels/set/", {"key": "second", "value": "yes"})
+    assert len(reads) >= 1
     labels = ManagedCluster.objects.get(name="c1").doc["metadata"]["labels"]
     assert (labels.get("first"), labels.get("second")) == ("yes", None)
+
+
+def sign_out(client: Client) -> None:
+    """In another tab: with the same cookie."""
+    other = Client()
+    other.cookies.update(client.cookies)
+    other.post("/logout/")
+
+
+def change_password(user: User) -> None:
+    """By the person, in another browser."""
+    user = User.objects.get(pk=user.pk)
+    user.set_password("seven new words here")
+    accounts.change_own_password(session.actor_for(user), user)
+
+
+# ---------------------------------------------------------------- acts that write records only
+
+
+@pytest.fixture
+def certificate() -> str:
+    now = datetime.now(UTC)
+    return make.certificate("c1", "c" * 64, begins=now, ends=now + timedelta(days=9)).pk
+
+
+ACTS: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "lift": ("registration_decline", lambda actor: services.lift_decline(actor, "c1")),
+    "decline": (
+        "registration_acceptedkey",
+        lambda actor: services.decline_cluster(actor, "c1", reason="no", scope=Decline.Scope.NAME),
+    ),
+    "revoke": (
+        "clusters_managedcluster",
+        lambda actor: services.revoke_certificate(actor, "c" * 64, reason="it was lost"),
+    ),
+    "revoke all": ("clusters_managedcluster", lambda actor: services.revoke_all(actor, "c1", reason="it was lost")),
+    "disconnect": ("clusters_managedcluster", lambda actor: departures.send_away(actor, "c1", revoke=True)),
+    "remove": ("clusters_managedcluster", lambda actor: cluster_services.remove_cluster(actor, "c1", revoke=True)),
+}
+
+
+@pytest.mark.contract("D10", "D11", "D19")
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_that_writes_records_is_refused_when_its_right_has_ended_before_the_commit(
+    ana: User, certificate: str, act: str
+) -> None:
+    accept = "clusters.accept_managedcluster"
+    for label in (accept, "clusters.delete_managedcluster"):
+        permissions.grant(ROOT, label, to=ana)
+    services.decline_cluster(ROOT, "c1", reason="not ours") if act == "lift" else make.accept(
+        "c1", accepts=act != "decline"
+    )
+    before = AuditEvent.objects.filter(outcome="allowed", user="ana").count()
+    table, call = ACTS[act]
+    with once_read(table, lambda: None) as reads, pytest.raises(Undone), undone():
+        call(services_actor(ana))
+    assert reads
+    with (
+        once_read(table, lambda: permissions.revoke(ROOT, accept, to=ana), nth=len(reads)),
+        pytest.raises(errors.Forbidden),
+    ):
+        call(services_actor(ana))
+    assert not IssuedCertificate.objects.exclude(revoked_at=None).exists()
+    assert Decline.objects.filter(lifted_at=None).count() == (act == "lift")
+    cluster = ManagedCluster.objects.get(name="c1")
+    assert (cluster.hub_accepts_client, cluster.deleted_at) == (act not in {"lift", "decline"}, None)
+    assert AuditEvent.objects.filter(outcome="allowed", user="ana").count() == before
+    assert AuditEvent.objects.filter(outcome="denied", user="ana").exists()
+
+
+class Undone(Exception):
+    """Stands for the end of a process before the commit."""
+
+
+@contextmanager
+def undone(table: str = "kubeapi_auditevent") -> Iterator[None]:
+    """What the block writes is rolled back when it has got as far as the table."""
+
+    def stop(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith(("INSERT", "UPDATE")) and f'"{table}"' in sql:
+            raise Undone
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(stop):
+        yield
+
+
+@pytest.mark.contract("D19")
+@pytest.mark.parametrize("act", ["disconnect", "remove"])
+def test_a_worker_that_dies_leaves_a_cluster_sent_away_with_its_certificates_or_not_at_all(
+    certificate: str, act: str
+) -> None:
+    """The audit entry says that the item of a bulk job was done: then both halves of it are."""
+    make.accept("c1")
+    with pytest.raises(Undone), undone("registration_issuedcertificate"):
+        ACTS[act][1](ROOT)
+    cluster = ManagedCluster.objects.get(name="c1")
+    assert (cluster.hub_accepts_client, cluster.deleted_at) == (True, None)
+    ACTS[act][1](ROOT)
+    assert IssuedCertificate.objects.get(pk=certificate).revoked_at
+    gone = ManagedCluster.objects.filter(name="c1").first()
+    assert gone is None or gone.deleted_at or not gone.hub_accepts_client
+
+
+@pytest.mark.contract("D24")
+@pytest.mark.parametrize("how", ["deactivated", "deleted", "renamed"])
+def test_nothing_of_an_account_that_has_ended_opens_anything(ana: User, how: str) -> None:
+    """Its certificate, though of system:masters, its session and its bulk job."""
+    holder = entry.person("ana", "system:masters")
+    digest = sha256(holder.environ["ocmconsole.peer_certificate"]).hexdigest()
+    now = datetime.now(UTC)
+    IssuedCertificate.objects.update_or_create(
+        pk=digest, defaults={"common_name": "ana", "not_before": now, "not_after": now + timedelta(days=1)}
+    )
+    permissions.grant(ROOT, "clusters.change_managedcluster", to=ana)
+    client = Client()
+    client.force_login(ana)
+    assert (holder.get(MAP).code, client.get("/account/").status_code) == (200, 200)
+    act = bulkjobs.find("clusters.label")
+    assert act is not None
+    job = bulkjobs._job(services_actor(ana), act, {"c1": {}}, {"key": "late", "value": "yes"})  # before its first item
+    user = User.objects.get(pk=ana.pk)
+    match how:
+        case "deactivated":
+            deactivate(user)
+        case "deleted":
+            accounts.delete(ROOT, user)
+        case _:
+            user.username = "anna"
+            accounts.save_user(ROOT, user)
+    assert holder.get(MAP).said == (401, "Unauthorized")
+    if how != "renamed":  # who is the same person
+        assert client.get("/account/").status_code == 302
+        bulkjobs.advance(job)
+        assert "late" not in ManagedCluster.objects.get(name="c1").doc["metadata"].get("labels", {})
 
 
 def test_nobody_gives_a_right_with_rights_that_ended_meanwhile(ana: User) -> None:
@@ -271,3 +433,49 @@ def test_the_check_of_a_request_costs_one_read_of_one_row() -> None:
     make.label("c1", any="write")
     assert changes.rights() == before  # the log has grown, nobody's rights have changed
     assert entry.queries(ana, "GET", MAP) <= 4  # rights, person, certificate, the object
+
+
+# ---------------------------------------------------------------- watches
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The log is replayed entry by entry, on one thread, so that its connection to the database can be closed."""
+    monkeypatch.setattr(changes, "BATCH", 1)
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(changes, "_threads", pool)
+        yield
+        pool.submit(connections.close_all).result()
+
+
+@pytest.mark.contract("W11")
+@pytest.mark.usefixtures("one_at_a_time")
+def test_a_slow_client_is_sent_no_more_of_the_log_after_its_right_has_ended() -> None:
+    name = grant(person("ana"), rule("list watch", "configmaps"))
+    before = changes.head()
+    for text in ("second", "third", "fourth"):
+        verbs.edit(ROOT, kinds.CONFIG_MAP, Key("team", "settings"), partial(changed_to, text))
+    path = f"{MAP.removesuffix('/settings')}?watch=true&resourceVersion={before}&timeoutSeconds=60"
+    watch = views.entry(RequestFactory(**API, **entry.person("ana").environ).get(path))
+    assert isinstance(watch, handoff.HandOff)
+
+    async def drain() -> list[bytes]:
+        lines = []
+        async for line in watch.stream:
+            lines.append(line)
+            if len(lines) == 1:  # the client takes its time
+                await asyncio.to_thread(in_its_own_connection, unbound(name))
+        return lines
+
+    assert [orjson.loads(line)["object"]["data"]["key"] for line in asyncio.run(drain())] == ["second"]
+
+
+def changed_to(text: str, doc: Doc) -> None:
+    doc["data"]["key"] = text
+
+
+def in_its_own_connection(act: Callable[[], object]) -> None:
+    try:
+        act()
+    finally:
+        connections.close_all()

@@ -18,6 +18,7 @@ from django.urls import path as route
 from django.utils import timezone
 
 from ocmconsole import urls as console
+from ocmconsole.kubeapi import session
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.signin import lifetime, recently_authenticated
 from ocmconsole.signin.views import single_sign_on
@@ -258,6 +259,15 @@ def test_what_is_no_passkey_opens_nothing(client: Client, ana: User, credential:
     client.get("/account/passkeys/add/")
     assert client.post("/account/passkeys/add/", {"credential": credential, "name": "x"}).status_code == 200
     assert not Authenticator.objects.exists()
+
+
+@pytest.mark.contract("D23")
+def test_a_body_counts_for_the_person_whatever_else_the_cookies_hold(client: Client, ana: User) -> None:
+    sign_in(client)
+    key = client.cookies["ocmconsole_session"].value
+    sent = [f"ocmconsole_session={key}", f"a=b; ocmconsole_session={key}; c=d", "ocmconsole_session=another"]
+    known = [session.known_as({"HTTP_COOKIE": cookie}) for cookie in sent]
+    assert known == [f"session:{ana.pk}", f"session:{ana.pk}", ""]
 
 
 @pytest.mark.contract("D11")
