@@ -108,7 +108,10 @@ def may_see(actor: Actor, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A cluster, the word for its state, and when its agent was heard last."""
+    """A cluster, the word for its state, and when its agent was heard last by the hub's clock.
+
+    The word follows the time of the renewal itself, which is that of the agent's clock (H16).
+    """
 
     row: ManagedCluster
     status: Status
@@ -141,8 +144,9 @@ def _read_notes(rows: list[Any]) -> None:
 
 
 def _observed(row: Any, now: datetime) -> Observed:
-    last_heard = instant(row.heard) if row.heard is not None else None
-    return Observed(row, status.word(_facts(row, row.facts or ClusterFacts(), last_heard, row.skew), now), last_heard)
+    renewed = instant(row.heard) if row.heard is not None else None
+    found = status.word(_facts(row, row.facts or ClusterFacts(), renewed, row.skew), now)
+    return Observed(row, found, renewed + timedelta(microseconds=row.skew) if renewed is not None else None)
 
 
 def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None, skew: int | None) -> Facts:

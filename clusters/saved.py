@@ -29,7 +29,7 @@ EVERYBODYS = (
     View("All", ""),
     View("Latest changes", "sort=since"),
     View("Needs attention", "status=attention", "troubled"),
-    View("Expiring in 30 days", "certificate=expired&certificate=week&certificate=soon", "expiring"),
+    View("Ended or ending in 30 days", "certificate=expired&certificate=week&certificate=soon", "expiring"),
 )
 
 

@@ -95,7 +95,8 @@ def activity(request: HttpRequest) -> HttpResponseBase:
     given = {name: request.GET.get(name, "").replace("\0", "").strip()[:LONGEST] for name in FILTERS}
     denied = bool(request.GET.get("denied"))
     chosen = {name: value for name, value in given.items() if value} | ({"denied": "1"} if denied else {})
-    source = given["source"] or (EVERYTHING if chosen else trail.PEOPLE)
+    is_export = bool(request.GET.get("export"))  # of the audit: of all of it where no filter narrows it
+    source = given["source"] or (EVERYTHING if chosen or is_export else trail.PEOPLE)
     wanted = trail.Wanted(
         source="" if source == EVERYTHING else source,
         act=given["act"],
@@ -136,7 +137,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         "reads_all": all_of_it,
         "seal": AuditSeal.objects.order_by("-number").first() if all_of_it else None,
     }
-    if request.GET.get("export"):
+    if is_export:
         return _export(actor, trail.audit_rows(audit, wanted))
     return render(request, "activity.html", context)
 

@@ -151,7 +151,11 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     over = revoked + ended
     if not over + soon:
         return None
-    found = ((revoked, "revoked and cannot speak"), (ended, "ended and cannot speak"), (soon, "end within 7 days"))
+    found = (
+        (revoked, "revoked and cannot speak"),
+        (ended, "ended and cannot speak"),
+        (soon, f"end{'s' if soon == 1 else ''} within 7 days"),
+    )
     parts = [f"{number} {what}." for number, what in found if number]
     asked = {"certificate": [lane.value for lane in counted], "accepted": "yes"}
     url = f"{reverse('clusters:list')}?{urlencode(asked, doseq=True)}"

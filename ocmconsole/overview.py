@@ -222,9 +222,10 @@ def _turns(fleet: Fleet) -> QuerySet[Any]:
 
 
 def _joins(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
-    """Clusters that joined, a bar for each of 30 days."""
+    """Clusters that joined, a bar for each of 30 days; one that joined twice on a day is one."""
     found = _turns(fleet).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
-    counts = dict(found.annotate(day=Day("at")).order_by().values_list("day").annotate(n=Count("pk")))
+    grouped = found.annotate(day=Day("at")).order_by().values_list("day")
+    counts = dict(grouped.annotate(n=Count("cluster", distinct=True)))
     return [{"label": f"{day.day} {day:%b}", "count": counts.get(day, 0)} for day in _month(now)]
 
 

@@ -52,12 +52,22 @@ class Hit:
 
 @dataclass(slots=True)
 class Group:
+    """``total`` is how many fit; ``hits`` are the first of them."""
+
     label: str
     hits: list[Hit] = field(default_factory=list)
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        self.total = max(self.total, len(self.hits))
 
     @property
     def slug(self) -> str:
         return self.label.lower().replace(" ", "-")
+
+
+# The first that fit, and how many do.
+Found = tuple[list[Hit], int]
 
 
 @login_required
@@ -66,7 +76,7 @@ def search(request: HttpRequest) -> HttpResponse:
     """A page, or with the header ``X-Fragment`` its list alone."""
     query = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = found(request, query)
-    context = {"query": query, "groups": groups, "total": sum(len(group.hits) for group in groups)}
+    context = {"query": query, "groups": groups, "total": sum(group.total for group in groups)}
     return render(request, "search.html#found" if "X-Fragment" in request.headers else "search.html", context)
 
 
@@ -80,12 +90,12 @@ def found(request: HttpRequest, query: str) -> list[Group]:
     if not query:
         return [Group("Pages", pages)]
     groups = [
-        Group("Actions", _actions(actor, query)),
-        Group("Clusters", _clusters(actor, query)),
-        Group("Sets", _sets(actor, query)),
-        Group("Tokens", _tokens(actor, query)),
-        Group("Certificates", _certificates(actor, query)),
-        Group("People", _people(actor, query)),
+        Group("Actions", *_actions(actor, query)),
+        Group("Clusters", *_clusters(actor, query)),
+        Group("Sets", *_sets(actor, query)),
+        Group("Tokens", *_tokens(actor, query)),
+        Group("Certificates", *_certificates(actor, query)),
+        Group("People", *_people(actor, query)),
         Group("Pages", [hit for hit in pages if query.lower() in hit.text.lower()]),
         Group("Help", [Hit(text, url, "circle-question-mark") for text, url in HELP if query.lower() in text.lower()]),
     ]
@@ -100,12 +110,13 @@ def _exact(groups: list[Group], query: str) -> list[Hit]:
     for group in groups:
         same = [hit for hit in group.hits if hit.name == query.lower()]
         group.hits = [hit for hit in group.hits if hit not in same]
+        group.total -= len(same)
         exact += [replace(hit, detail=NOUNS[group.label]) for hit in same]
     return exact
 
 
-def _best(rows: QuerySet[Any], query: str) -> list[str]:
-    """Names that hold the text: the name itself first, then what begins with it."""
+def _best(rows: QuerySet[Any], query: str) -> tuple[list[str], int]:
+    """The first names that hold the text, and how many do: the name itself first, then what begins with it."""
     query = query.lower()
     rank = Case(
         When(name=query, then=Value(0)),
@@ -114,68 +125,78 @@ def _best(rows: QuerySet[Any], query: str) -> list[str]:
         output_field=IntegerField(),
     )
     fitting = rows.filter(name__contains=query).order_by(rank, "name")
-    return list(fitting.values_list("name", flat=True)[:MOST])
+    names = list(fitting.values_list("name", flat=True)[:MOST])
+    return names, _count(fitting, names)
 
 
-def _actions(actor: Actor, query: str) -> list[Hit]:
+def _count(rows: QuerySet[Any], found: list[Any]) -> int:
+    """How many rows there are, of which the first were found; counted only where there may be more."""
+    return rows.count() if len(found) == MOST else len(found)
+
+
+def _actions(actor: Actor, query: str) -> Found:
+    waiting = [name for name in waiting_names(actor) if query.lower() in name]
     hits = [
         Hit(f"Decide about {name}", reverse("registration:request", args=[name]), "user-check", "waits for a decision")
-        for name in waiting_names(actor)
-        if query.lower() in name
-    ][:MOST]
+        for name in waiting[:MOST]
+    ]
+    total = len(waiting)
     if len(query) > 1 and "mint token".startswith(query.lower()) and tokens.may_mint(actor).allowed:
         hits.append(Hit("Mint a bootstrap token", reverse("registration:tokens"), "ticket"))
-    return hits
+        total += 1
+    return hits, total
 
 
-def _clusters(actor: Actor, query: str) -> list[Hit]:
-    names = _best(clusters.clusters_for(actor), query)
-    return [Hit(name, reverse("clusters:detail", args=[name]), "server", name=name) for name in names]
+def _clusters(actor: Actor, query: str) -> Found:
+    names, total = _best(clusters.clusters_for(actor), query)
+    return [Hit(name, reverse("clusters:detail", args=[name]), "server", name=name) for name in names], total
 
 
-def _sets(actor: Actor, query: str) -> list[Hit]:
-    return [
-        Hit(name, reverse("clustersets:set", args=[name]), "boxes", name=name)
-        for name in _best(clustersets.sets_for(actor), query)
-    ]
+def _sets(actor: Actor, query: str) -> Found:
+    names, total = _best(clustersets.sets_for(actor), query)
+    return [Hit(name, reverse("clustersets:set", args=[name]), "boxes", name=name) for name in names], total
 
 
-def _tokens(actor: Actor, query: str) -> list[Hit]:
+def _tokens(actor: Actor, query: str) -> Found:
     rows = bootstrap.tokens_for(actor).filter(Q(name__icontains=query) | Q(pk__startswith=query))
     listed = reverse("registration:tokens")
-    return [
+    hits = [
         Hit(row.name or row.pk, f"{listed}#token-{row.pk}", "ticket", f"minted by {row.created_by}", row.name.lower())
         for row in rows[:MOST]
     ]
+    return hits, _count(rows, hits)
 
 
-def _certificates(actor: Actor, query: str) -> list[Hit]:
+def _certificates(actor: Actor, query: str) -> Found:
     """By the beginning of a fingerprint or a serial number; of the clusters that the person sees."""
     wanted = query.lower().replace(":", "").removeprefix("sha256")
     if len(wanted) < SHORTEST_PRINT or not wanted.isalnum():
-        return []
+        return [], 0
     begins = (
         Q(fingerprint__startswith=wanted) | Q(serial__istartswith=wanted) | Q(serial__istartswith=wanted.lstrip("0"))
     )
     rows = IssuedCertificate.objects.filter(begins)
     if not clusters.sees_all(actor):
         rows = rows.filter(cluster__in=clusters.clusters_for(actor).values("name"))
-    return [
+    rows = rows.exclude(cluster="").order_by("-not_before")
+    hits = [
         Hit(row.common_name, reverse("clusters:tab", args=[row.cluster, "identity"]), "file-key", row.fingerprint[:16])
-        for row in rows.exclude(cluster="").order_by("-not_before")[:MOST]
+        for row in rows[:MOST]
     ]
+    return hits, _count(rows, hits)
 
 
-def _people(actor: Actor, query: str) -> list[Hit]:
+def _people(actor: Actor, query: str) -> Found:
     """Whoever sees everyone looks anybody up; others find themselves."""
     rows = User.objects.filter(username__icontains=query).order_by("username")
     rows = rows if access.sees_everyone(actor) else rows.filter(username=actor.user)
-    return [
+    hits = [
         Hit(
             row.username, reverse("access:user", args=[row.username]), "user", row.get_full_name(), row.username.lower()
         )
         for row in rows[:MOST]
     ]
+    return hits, _count(rows, hits)
 
 
 def _pages(request: HttpRequest, actor: Actor) -> list[Hit]:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
+from clustersets import queries as sets
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import evidence, memory, policies, standing
 from registration.evidence import Verdict
@@ -94,8 +95,12 @@ def _registrations(actor: Actor) -> list[AuditEvent]:
 
 
 def _arrival(event: AuditEvent) -> Arrival:
+    """As it came: with the labels that its creation carried, which are the agent's own."""
     asker = memory.asker_of(event)
-    return Arrival(event.name, frozenset({asker.credential}), frozenset({asker.address}))
+    metadata = next((part.get("new") for part in event.diff if part["path"] == "metadata"), None)
+    labels = (metadata.get("labels") or {}) if isinstance(metadata, dict) else {}
+    chosen = frozenset(sets.sets_of(labels))
+    return Arrival(event.name, frozenset({asker.credential}), frozenset({asker.address}), chosen)
 
 
 def _newest(events: Any) -> dict[str, AuditEvent]:

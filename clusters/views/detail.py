@@ -135,9 +135,10 @@ def taint_row(taint: Doc) -> dict[str, Any]:
 
 def _coming_taint(cluster: Opened) -> dict[str, Any] | None:
     """What the hub adds when no heartbeat comes any more (H16, H21)."""
-    if cluster.status.word is not Word.LATE or cluster.last_heard is None:
+    if cluster.status.word is not Word.LATE or cluster.status.since is None:
         return None
-    silent_at = cluster.last_heard + status.grace(cluster.row.lease_duration_seconds)
+    lease = timedelta(seconds=cluster.row.lease_duration_seconds)
+    silent_at = cluster.status.since + (status.GRACE_LEASES - status.LATE_LEASES) * lease
     return {"key": "unreachable", "effect": "NoSelect", "at": silent_at}
 
 

@@ -56,7 +56,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     count = story.tell(on_progress)
     past.write(fleet.agents, now, random)
     present = timezone.now()
-    up = {"since": now - 9 * DAY, "seen": present, "served": present, "gaps": []}
+    up = {"seen": present, "served": present, **past.served(now)}
     Serving.objects.update_or_create(pk=1, defaults=up)
     changes.compact()
     _record(fleet, before)

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from itertools import accumulate
 from random import Random
+from typing import Any
 
-from clusters import heartbeats, history
+from clusters import heartbeats, history, uptime
 from clusters.history import CELL, CELLS, HOURS, KEPT, NO_SKEWS, Level
+from clusters.kinds import microseconds
 from clusters.models import FleetMinute, HeartbeatDay
 from ocmconsole.demo.agents import Agent
 
@@ -28,6 +30,13 @@ def write(agents: Sequence[Agent], now: datetime, random: Random) -> None:
     heartbeats.keep([row for agent in members for row in _days(agent, begin, now, random)])
     rows = [row for row in _minutes(members, begin, now) if not _is_away(row.minute, now)]
     FleetMinute.objects.bulk_create(rows, batch_size=heartbeats.MOST_AT_ONCE, ignore_conflicts=True)
+
+
+def served(now: datetime) -> dict[str, Any]:
+    """Columns of ``Serving``: away in the restarts, and before the first of them nothing is known."""
+    away = [(now - ago, now - ago + length) for ago, length in sorted(RESTARTS, reverse=True)]
+    gaps = [(microseconds(begin), microseconds(end)) for begin, end in away]
+    return {"since": away[-1][1], "gaps": [(uptime.BEGINNING, gaps[0][1]), *gaps[1:]]}
 
 
 def _is_away(moment: datetime, now: datetime) -> bool:

@@ -233,11 +233,12 @@ def disconnected(fleet: Fleet) -> None:
     agent = fleet.inside(days=(21, 100))
     moment = fleet.story.ago(HOUR, 20 * DAY)
     agent.expected_until = moment
+    fleet.story.at(moment - MINUTE, agent.beat, settle=False)
     fleet.story.at(moment, lambda: services.disconnect_cluster(actor("ana"), agent.name))
 
 
 def removing(fleet: Fleet) -> None:
-    """Deleted, and held by a finalizer of somebody else."""
+    """Deleted, and held by a finalizer of somebody else; without its rights the agent beats no more."""
     agent = fleet.inside()
     moment = fleet.story.ago(40 * MINUTE, 6 * HOUR)
 
@@ -246,7 +247,7 @@ def removing(fleet: Fleet) -> None:
 
     fleet.story.at(moment - DAY, partial(_edit, "admin", agent.name, hold))
     fleet.story.at(moment, lambda: verbs.delete(actor("ana"), MANAGED_CLUSTER, Key("", agent.name)))
-    agent.expected_until = moment
+    fleet.silent_from(agent, moment - MINUTE)
 
 
 def removed(fleet: Fleet) -> None:

@@ -42,12 +42,13 @@ MISSING = f"You need the permission {tokens.MINT} (in RBAC: create bootstraptoke
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the list. ``hidden`` counts clusters that the person may not see."""
+    """A line of the list. ``others`` are uses by names that are no cluster now or that the person may not see."""
 
     token: BootstrapToken
     state: str
     clusters: list[str]
     more: int
+    others: int
     problems: list[str]
     may_revoke: bool
 
@@ -101,6 +102,7 @@ def _rows(actor: Actor, found: Iterable[BootstrapToken]) -> list[Row]:
                 state=str(token.state(now)),
                 clusters=shown[:CLUSTERS_SHOWN],
                 more=max(len(shown) - CLUSTERS_SHOWN, 0),
+                others=len(own) - len(shown),
                 problems=problems[:CLUSTERS_SHOWN],
                 may_revoke=revokes_all or token.created_by == actor.user,
             )

@@ -149,6 +149,16 @@ def test_a_cluster_that_turned_often_is_counted_once(admin: Client) -> None:
     assert number(r"(\d+) clusters? went silent in 24 h", text_of(admin, "/")) == 2
 
 
+def test_a_cluster_that_joined_twice_on_a_day_is_one_of_that_day(admin: Client) -> None:
+    noon = timezone.now().replace(hour=12) - timedelta(days=3)
+    Transition.objects.bulk_create(
+        Transition(cluster=name, at=noon + timedelta(minutes=place), turn="joined")
+        for place, name in enumerate(("a-1", "a-1", "a-2"))
+    )
+    make.cluster("a-1")
+    assert number(rf"\b{noon.day} {noon:%b} (\d+)", text_of(admin, "/").partition("Joins per day")[2]) == 2
+
+
 @pytest.mark.contract("H16")
 def test_a_cluster_that_never_spoke_does_not_fall_silent() -> None:
     make.cluster("mute", accepted=True)

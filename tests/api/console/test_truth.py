@@ -1,0 +1,34 @@
+"""Must-show 3: every page, as five people, says what the rows say (console 4.3 to 4.9).
+
+One demonstration hub is made for the whole module: its pages are walked, then figures and sentences are read from them
+and computed again from the rows, by code that shares nothing with that of the pages.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.api.console import demofleet, figures, walk
+from tests.api.console.demofleet import PEOPLE
+
+pytestmark = pytest.mark.django_db
+
+FEWEST = 60
+
+
+def test_what_pages_say_is_what_the_rows_say(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    for module in ("overview", "fleet", "sets", "trust"):  # importing them registers their figures
+        import_module(f"tests.api.console.figures_{module}")
+    assert len(figures.ALL) >= FEWEST
+    with demofleet.standing(tmp_path) as site:
+        for each in figures.ALL:
+            for person in each.people:
+                with subtests.test(each.name, person=person):
+                    shown, computed = each.look(site, person)
+                    assert shown == computed
+        for person in PEOPLE:
+            with subtests.test("every address", person=person):
+                assert walk.contradictions(site, person) == []
