@@ -171,10 +171,10 @@ def _choices(site: Site, person: str, route: str, names: list[str]) -> Iterator[
         words.setdefault(rows.word(name), name)
     is_deep = person in {"admin", "raj"}
     deep = is_deep and route in {"clusters/<str:name>/", "clusters/<str:name>/health/", "clusters/<str:name>/identity/"}
-    clusters = [*words.values()] if deep else [words["Healthy"], words["Silent"]]
+    clusters = [*words.values()] if deep else [words["Healthy"], words["Silent"]][: 1 + is_deep]
     waiting = sorted(rows.waiting("admin"))
     fixed: dict[str, list[Any]] = {
-        "cluster": clusters[:2],
+        "cluster": clusters[:1],
         "namespace": ["shop", "payments"],
         "fingerprint": [rows.issued[0]["fingerprint"], rows.issued[-1]["fingerprint"]],
         "token_id": [rows.tokens[0]["id"], rows.tokens[-1]["id"]],
