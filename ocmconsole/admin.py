@@ -17,8 +17,9 @@ from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpResponseRedirect
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 
+from ocmconsole import recordsadmin  # noqa: F401 - registers the hub's own records
 from ocmconsole.kubeapi import accounts, errors
 from ocmconsole.kubeapi.actor import Door
 from ocmconsole.kubeapi.admin import Audited
@@ -42,10 +43,6 @@ class Holder(Audited):
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         accounts.delete(actor_of(request, Door.ADMIN), obj)
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:  # noqa: ARG002 - Django's signature
-        """Without Django's deletion in bulk, which asks nobody."""
-        return {}
-
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users
     """Another person's password."""
@@ -63,6 +60,23 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one mod
 
 @admin.register(User)
 class PersonAdmin(Holder, UserAdmin):  # type: ignore[type-arg] # as above
+    list_display = (
+        "username",
+        "first_name",
+        "last_name",
+        "email",
+        "is_active",
+        "is_staff",
+        "is_superuser",
+        "last_login",
+    )
+    list_filter = ("is_active", "is_staff", "is_superuser", "groups")
+    search_fields = ("username", "first_name", "last_name", "email")
+    lookups = ("username",)
+
+    def view_on_site(self, user: User) -> str:
+        return reverse("access:user", args=[user.get_username()])
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
         given = form.cleaned_data
         actor = actor_of(request, Door.ADMIN)

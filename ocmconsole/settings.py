@@ -125,6 +125,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
+FORMAT_MODULE_PATH = "ocmconsole.formats"
 
 INSTALLED_APPS = [
     "ocmconsole.apps.ConsoleConfig",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_GET
 
 from clusters.rights import Sight
@@ -35,7 +36,10 @@ def rules() -> dict[str, str]:
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """Context processor: hub, navigation with its counts, and how the person wants pages to be."""
+    """Context processor: hub, navigation with its counts, and how the person wants pages to be.
+
+    What takes queries is looked up by the templates that show it: Django admin's do not.
+    """
     prefs = preferences.of(request)
     frame: dict[str, Any] = {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
@@ -48,12 +52,16 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     frame["sight"] = Sight(actor_of(request))
     if "X-Fragment" in request.headers:
         return frame
-    waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
-    frame["hub"]["is_demo"] = demofleet.there_is()
-    counts = {"waiting": waiting, "attention": attention.count(request)}
+    frame["hub"]["is_demo"] = SimpleLazyObject(demofleet.there_is)
+    counts: Any = SimpleLazyObject(partial(_counts, request))
     return {
         **frame,
-        "nav": navigation.menu(request, actor_of(request), counts),
+        "nav": SimpleLazyObject(lambda: navigation.menu(request, actor_of(request), counts)),
         "needs_you": counts,
-        "seen": live.newest(),
+        "seen": SimpleLazyObject(live.newest),
     }
+
+
+def _counts(request: HttpRequest) -> dict[str, int]:
+    waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
+    return {"waiting": waiting, "attention": attention.count(request)}

@@ -1,48 +1,172 @@
-"""Django admin of clusters and certificate requests. Accepting calls the service that every door calls."""
+"""Django admin of clusters, and of how they get in and stay in: requests, certificates, keys, tokens, policies.
+
+Acts are services of ``registration``, or the pages of the console for many clusters; both ask for the person's rights
+and leave the audit that every other way leaves.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin, messages
+from django import forms
+from django.contrib import admin
+from django.db.models import Count
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
 
+from clusters import bulk as clusters_bulk
+from clusters import credentials
 from clusters import queries as cluster_queries
+from clusters.admin import OfClusters
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedCluster
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import errors, verbs
+from clusters.models import ClusterFacts, ManagedCluster
+from clusters.words import RANKS, WORST_FIRST, with_word
+from ocmconsole.corekinds import bootstrap
+from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.kubeapi import bulkjobs, errors, verbs
 from ocmconsole.kubeapi.actor import Door
-from ocmconsole.kubeapi.admin import ReadOnlyAdmin, register
+from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin
+from ocmconsole.kubeapi.adminacts import Act, Way
+from ocmconsole.kubeapi.adminlists import Choice, word
 from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
-from registration import services
+from ocmconsole.templatetags.console import ago, who
+from registration import issued, policy_services, services
+from registration.forms import ReasonForm
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
-from registration.models import AcceptedKey, Decline, UnknownCertificate
+from registration.models import (
+    AcceptedKey,
+    ApprovalPolicy,
+    ApprovalPolicyUse,
+    CertificateSigningRequest,
+    Decline,
+    IssuedCertificate,
+    KeyLine,
+    UnknownCertificate,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
+    from django.utils.safestring import SafeString
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
 
-register(CERTIFICATE_SIGNING_REQUEST)
+REASON = 500  # characters, as on the console's pages
+
+
+class WhyForm(forms.Form):
+    reason = forms.CharField(
+        max_length=REASON,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Kept with your name, here and in the audit.",
+        error_messages={"required": "Say why: the audit keeps it."},
+    )
+
+
+# ---------------------------------------------------------------- clusters
+
+
+class StatusFilter(Choice):
+    title = "status"
+    parameter_name = "status"
+    choices_of = tuple((each.value, each.label) for each in WORST_FIRST)
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        ranks = {each.value: RANKS[each] for each in WORST_FIRST}
+        return with_word(rows, timezone.now()).filter(rank=ranks[value])
+
+
+def _page_of_act(act: clusters_bulk.Act) -> Way:
+    """The console's page of the act, which says what it would do to each cluster."""
+
+    def leads_to(request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
+        names = rows.values_list("name", flat=True)[: bulkjobs.MOST]
+        chosen = bulkjobs.select(actor_of(request), {name: {} for name in names})
+        return redirect(act.page, chosen.pk) if act.page else redirect("clusters:bulk", chosen.pk, act.name)
+
+    return Way(act.name, f"{act.title}…", leads_to)
+
+
+def _accept(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    services.accept_cluster(actor, row.name)
+
+
+def _decline(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:
+    services.decline_cluster(actor, row.name, reason=given["words"])
+
+
+def _disconnect(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    services.disconnect_cluster(actor, row.name)
 
 
 @admin.register(ManagedCluster)
 class ManagedClusterAdmin(GrantsAdmin):
     kind = MANAGED_CLUSTER
-    actions = ("accept", "disconnect")
-    list_filter = ("hub_accepts_client", "available", "clusterset")
+    list_filter = (StatusFilter, "hub_accepts_client", "in_maintenance")
+    ordering = ("name",)
+    lookups = ("name", "clusterset", "kubernetes_version")
+    acts = (
+        Act("accept", "Accept selected clusters and approve their requests", "accepted", _accept),
+        Act(
+            "decline", "Decline selected clusters…", "declined", _decline, form=ReasonForm,
+            effects=(
+                "Every request that waits for one of these clusters is denied.",
+                "The same key and the same credential are refused for the name until that is lifted.",
+            ),
+        ),
+        Act(
+            "disconnect", "Disconnect selected clusters…", "disconnected", _disconnect,
+            effects=(
+                "The agents lose their rights within a second. Their certificates stay valid and open nothing.",
+                "Accepting a cluster again restores them.",
+            ),
+        ),
+        *(_page_of_act(act) for act in clusters_bulk.ACTS.values() if act.name != "disconnect"),
+    )  # fmt: skip
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:  # noqa: ARG002 - Django's signature
-        return ("name", "hub_accepts_client", "joined", "available", "clusterset", "created")
+        return ("name", "status", "since", "last_heard", "clusterset", "kubernetes_version", "certificate", "created")
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows & cluster_queries.clusters_for(actor_of(request, Door.ADMIN))
+
+    def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
+        """With the state as every page of the console says it."""
+        now = timezone.now()
+        clusters = ManagedCluster.objects.filter(pk__in=[row.pk for row in rows]).defer("wire", "labels")
+        seen = {each.row.pk: each for each in cluster_queries.observe(clusters, now)}
+        for row in rows:
+            row.seen = seen.get(row.pk)
+        return rows
+
+    @admin.display
+    def status(self, row: Any) -> SafeString | str:
+        found = row.seen.status if row.seen else None
+        return word(found.word.label, found.tone, found.sentence) if found else ""
+
+    @admin.display
+    def since(self, row: Any) -> object:
+        return ago(row.seen.status.since) if row.seen else ""
+
+    @admin.display
+    def last_heard(self, row: Any) -> object:
+        return ago(row.seen.last_heard) if row.seen and row.seen.last_heard else "never"
+
+    @admin.display
+    def certificate(self, row: Any) -> SafeString | str:
+        facts = (row.seen.row.facts if row.seen else None) or ClusterFacts()
+        lane = credentials.lane_of(facts, timezone.now())
+        return word(lane.label, lane.tone)
+
+    def view_on_site(self, row: ManagedCluster) -> str:
+        return reverse("clusters:detail", args=[row.name])
 
     def write(self, request: HttpRequest, obj: Resource, doc: Doc, *, dry_run: bool = False) -> verbs.Result:
         """The refusal names the permission as the other pages do."""
@@ -56,46 +180,114 @@ class ManagedClusterAdmin(GrantsAdmin):
             text = f"{error.message}; {services.MISSING.format(name=name)}"
             raise errors.Forbidden(text, details=error.details) from error
 
-    @admin.action(description="Accept selected clusters and approve their requests")
-    def accept(self, request: HttpRequest, queryset: QuerySet[ManagedCluster]) -> None:
-        self._each(request, queryset, "accepted", services.accept_cluster)
 
-    @admin.action(description="Disconnect selected clusters")
-    def disconnect(self, request: HttpRequest, queryset: QuerySet[ManagedCluster]) -> None:
-        self._each(request, queryset, "disconnected", services.disconnect_cluster)
-
-    def _each(
-        self, request: HttpRequest, queryset: QuerySet[ManagedCluster], done: str, act: Callable[[Actor, str], Any]
-    ) -> None:
-        """One cluster's refusal does not stop the others."""
-        for cluster in queryset:
-            try:
-                act(actor_of(request, Door.ADMIN), cluster.name)
-            except errors.ApiError as error:
-                self.message_user(request, f"Cluster {cluster.name}: {error.message}", messages.ERROR)
-            else:
-                self.message_user(request, f"Cluster {cluster.name} {done}", messages.SUCCESS)
+# ---------------------------------------------------------------- requests and certificates
 
 
-@admin.register(BootstrapToken)
-class BootstrapTokenAdmin(ReadOnlyAdmin):
-    """Reads only: tokens are minted and revoked by commands, which record who did."""
+@admin.register(CertificateSigningRequest)
+class CertificateSigningRequestAdmin(ResourceAdmin):
+    """Requests of clusters are decided with their cluster, on its page of the inbox."""
 
-    list_display = ("id", "name", "cluster", "created_by", "created", "expires", "revoked_at", "uses", "last_used")
-    readonly_fields = ("uses",)
-    exclude = ("hash",)
+    kind = CERTIFICATE_SIGNING_REQUEST
+    list_filter = ("state",)
+    search_fields = ("name__contains", "cluster__contains", "username__contains")
+    search_help_text = "Part of the name of a request, a cluster or a user"
+    ordering = ("-created",)
+    date_hierarchy = "created"
+    lookups = ("name", "cluster", "addon", "signer")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[BootstrapToken]:  # noqa: ARG002 - Django's signature
-        return BootstrapToken.objects.counted()
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:  # noqa: ARG002 - Django's signature
+        return ("name", "state_word", "cluster", "addon", "requester", "created", "decided_at", "expires_at")
+
+    @admin.display(description="state")
+    def state_word(self, row: CertificateSigningRequest) -> SafeString:
+        tones = {"Pending": "accent", "Issued": "ok", "Approved": "info", "Failed": "danger"}
+        return word(row.state, tones.get(row.state, "quiet"))
+
+    @admin.display
+    def requester(self, row: CertificateSigningRequest) -> str:
+        return who(row.username)
+
+    def view_on_site(self, row: CertificateSigningRequest) -> str | None:
+        return reverse("registration:request", args=[row.cluster]) if row.cluster and not row.addon else None
+
+
+class CertificateFilter(Choice):
+    title = "state"
+    parameter_name = "state"
+    choices_of = (("valid", "Valid"), ("month", "Ends within 30 days"), ("ended", "Ended"), ("revoked", "Revoked"))
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        now = timezone.now()
+        if value == "revoked":
+            return rows.filter(revoked_at__isnull=False)
+        standing = rows.filter(revoked_at=None)
+        if value == "ended":
+            return standing.filter(not_after__lte=now)
+        valid = standing.filter(not_after__gt=now)
+        return valid.filter(not_after__lte=now + credentials.SOON) if value == "month" else valid
+
+
+def _revoke(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:
+    services.revoke_certificate(actor, row.pk, reason=given["reason"])
+
+
+@admin.register(IssuedCertificate)
+class IssuedCertificateAdmin(OfClusters):
+    """The register of client certificates. Those of people are for who may see the whole register."""
+
+    list_display = ("common_name", "state", "cluster", "serial", "not_before", "not_after", "revoked_by")
+    list_filter = (CertificateFilter,)
+    search_fields = ("common_name__contains", "serial__istartswith", "fingerprint__startswith")
+    search_help_text = "Part of a common name, the beginning of a serial number or fingerprint"
+    ordering = ("-not_before",)
+    date_hierarchy = "not_before"
+    acts = (
+        Act(
+            "revoke", "Revoke selected certificates…", "revoked", _revoke, form=WhyForm,
+            effects=(
+                "From then on each of them opens nothing: its agent can neither speak nor renew with it.",
+                "This cannot be undone.",
+            ),
+        ),
+    )  # fmt: skip
+
+    def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
+        counting = ClusterFacts.objects.filter(certificate_fingerprint__in=[row.pk for row in rows])
+        current = set(counting.values_list("certificate_fingerprint", flat=True))
+        for row in rows:
+            row.is_current = row.pk in current
+        return rows
+
+    @admin.display
+    def state(self, row: Any) -> SafeString:
+        current = row.pk if getattr(row, "is_current", False) else ""
+        return word(*issued.state(row, timezone.now(), current))
+
+    def view_on_site(self, row: IssuedCertificate) -> str | None:
+        return reverse("clusters:tab", args=[row.cluster, "identity"]) if row.cluster else None
+
+
+@admin.register(KeyLine)
+class KeyLineAdmin(OfClusters):
+    """Lines of keys (D19): which keys of a name followed each other, and what ended them."""
+
+    list_display = ("cluster", "state", "begun_at", "ended_at", "ended_by", "end_reason")
+    ordering = ("-pk",)
+
+    @admin.display
+    def state(self, row: KeyLine) -> SafeString:
+        return word("Open", "ok") if row.ended_at is None else word("Ended", "quiet")
 
 
 @admin.register(AcceptedKey)
-class AcceptedKeyAdmin(ReadOnlyAdmin):
+class AcceptedKeyAdmin(OfClusters):
     """Reads only: the memory of a name has no end (D9)."""
 
     list_display = ("cluster", "fingerprint", "key", "how", "accepted_by", "accepted_at", "reason", "request")
     list_filter = ("how",)
-    search_fields = ("cluster", "fingerprint")
+    search_fields = ("cluster__contains", "fingerprint__startswith")
+    ordering = ("-pk",)
 
 
 @admin.register(UnknownCertificate)
@@ -103,12 +295,160 @@ class UnknownCertificateAdmin(ReadOnlyAdmin):
     """Reads only: incidents, which the register keeps (D26)."""
 
     list_display = ("common_name", "organizations", "address", "first_seen", "last_seen", "times", "serial")
-    search_fields = ("common_name", "fingerprint", "serial")
+    search_fields = ("common_name__contains", "fingerprint__startswith", "serial__istartswith")
+    ordering = ("-last_seen",)
+    date_hierarchy = "last_seen"
+
+    def view_on_site(self, row: UnknownCertificate) -> str:  # noqa: ARG002 - all of them are on one page
+        return reverse("registration:ca")
+
+
+class DeclineFilter(Choice):
+    title = "state"
+    parameter_name = "state"
+    choices_of = (("standing", "Declined"), ("lifted", "Lifted"))
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(lifted_at__isnull=value == "standing")
+
+
+def _lift(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    services.lift_decline(actor, row.cluster)
 
 
 @admin.register(Decline)
-class DeclineAdmin(ReadOnlyAdmin):
-    """Reads only: lifting is an act of the console and the command line, which record who did it (D10)."""
+class DeclineAdmin(OfClusters):
+    """Lifting lets everything about the name ask again that was declined (D10)."""
 
-    list_display = ("cluster", "fingerprint", "requester", "reason", "declined_by", "declined_at", "lifted_by")
-    search_fields = ("cluster", "fingerprint")
+    list_display = ("cluster", "state", "scope", "requester", "reason", "declined_by", "declined_at", "lifted_by")
+    list_filter = (DeclineFilter, "scope")
+    search_fields = ("cluster__contains", "fingerprint__startswith")
+    ordering = ("-pk",)
+    acts = (Act("lift", "Lift the selected declines", "lifted", _lift),)
+
+    @admin.display
+    def state(self, row: Decline) -> SafeString:
+        return word("Declined", "quiet") if row.lifted_at is None else word("Lifted", "ok")
+
+    def view_on_site(self, row: Decline) -> str:
+        return reverse("registration:request", args=[row.cluster])
+
+
+# ---------------------------------------------------------------- tokens and policies
+
+
+class TokenFilter(Choice):
+    title = "state"
+    parameter_name = "state"
+    choices_of = (("standing", "Not ended"), ("expired", "Expired"), ("revoked", "Revoked"))
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if value == "revoked":
+            return rows.filter(revoked_at__isnull=False)
+        now, standing = timezone.now(), rows.filter(revoked_at=None)
+        return standing.filter(expires__gt=now) if value == "standing" else standing.filter(expires__lte=now)
+
+
+def _revoke_token(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    services.revoke_token_of(actor, row)
+
+
+@admin.register(BootstrapToken)
+class BootstrapTokenAdmin(ReadOnlyAdmin):
+    """Neither the token nor its digest is shown. Tokens are minted on the console, which shows each once."""
+
+    list_display = ("id", "name", "state", "uses_text", "cluster", "created_by", "created", "expires", "last_used")
+    list_filter = (TokenFilter,)
+    search_fields = ("id", "name__contains", "created_by__contains", "cluster__contains")
+    ordering = ("-created",)
+    date_hierarchy = "created"
+    lookups = ("cluster",)
+    exclude = ("hash",)
+    is_for_all_staff = True
+    acts = (
+        Act(
+            "revoke", "Revoke selected tokens…", "revoked", _revoke_token,
+            effects=("Nobody asks with them any more. Clusters that came with them stay as they are.",),
+        ),
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("hash")
+
+    def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """As the console: one's own, or all."""
+        actor = actor_of(request, Door.ADMIN)
+        return rows if bootstrap.sees_all(actor) else rows.filter(created_by=actor.user)
+
+    def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
+        brought = _counted(BootstrapTokenUse, "token", rows)
+        for row in rows:
+            row.brought_count = brought[row.pk]
+        return rows
+
+    @admin.display
+    def state(self, row: BootstrapToken) -> SafeString:
+        found = row.state(timezone.now())
+        return word(found.value.capitalize(), {"usable": "ok", "exhausted": "caution"}.get(found, "quiet"))
+
+    @admin.display(description="uses")
+    def uses_text(self, row: BootstrapToken) -> str:
+        return row.uses_text
+
+    def view_on_site(self, row: BootstrapToken) -> str:
+        return f"{reverse('registration:tokens')}#token-{row.pk}"
+
+
+def _enable(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    policy_services.enable_policy(actor, row.name)
+
+
+def _disable(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    policy_services.disable_policy(actor, row.name)
+
+
+@admin.register(ApprovalPolicy)
+class ApprovalPolicyAdmin(ReadOnlyAdmin):
+    """What is let in without asking. Rules are written on the console, which shows what they would have let in."""
+
+    list_display = ("name", "state", "pattern", "clusterset", "let_in", "acts_as", "expires", "failed_at")
+    list_filter = ("enabled",)
+    search_fields = ("name__contains", "pattern__contains", "acts_as__contains")
+    ordering = ("name",)
+    is_for_all_staff = True
+    acts = (
+        Act("disable", "Disable selected policies", "disabled", _disable),
+        Act(
+            "enable", "Enable selected policies, acting as you…", "enabled", _enable,
+            effects=("Each lets in what fits it without asking, with your rights, until it ends.",),
+        ),
+    )  # fmt: skip
+
+    def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        actor = actor_of(request, Door.ADMIN)
+        return rows if policy_services.may(actor, "view") else rows.filter(acts_as=actor.user)
+
+    def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
+        uses = _counted(ApprovalPolicyUse, "policy", rows)
+        for row in rows:
+            row.use_count = uses[row.pk]
+        return rows
+
+    @admin.display
+    def state(self, row: ApprovalPolicy) -> SafeString:
+        found = row.state(timezone.now())
+        label = "Ended" if found is ApprovalPolicy.State.EXPIRED else found.value.capitalize()
+        return word(label, {"working": "ok", "failing": "danger"}.get(found, "quiet"))
+
+    @admin.display(description="let in")
+    def let_in(self, row: ApprovalPolicy) -> str:
+        return f"{row.accepts} of {row.max_accepts}" if row.max_accepts else str(row.accepts)
+
+    def view_on_site(self, row: ApprovalPolicy) -> str:
+        return reverse("registration:policy", args=[row.name])
+
+
+def _counted(model: Any, name: str, rows: list[Any]) -> Counter[Any]:
+    """How many rows of the model belong to each of these, in one query."""
+    found = model.objects.filter(**{f"{name}__in": [row.pk for row in rows]}).order_by()
+    return Counter(dict(found.values_list(name).annotate(Count("pk"))))

@@ -88,11 +88,11 @@ def of(cluster: str, now: datetime) -> Lives:
     lives = []
     for index, row in enumerate(shown):
         key = keys.get(row.key_fingerprint)
-        state, tone = _state(row, now, newest)
+        status, tone = state(row, now, newest)
         lives.append(
             Life(
                 issued=row,
-                state=state,
+                state=status,
                 tone=tone,
                 approver=key.accepted_by if key else "",
                 how=key.how if key else "",
@@ -109,7 +109,8 @@ def _lives(row: IssuedCertificate, now: datetime) -> bool:
     return row.revoked_at is None and row.not_before <= now < row.not_after
 
 
-def _state(row: IssuedCertificate, now: datetime, newest: str) -> tuple[str, str]:
+def state(row: IssuedCertificate, now: datetime, newest: str) -> tuple[str, str]:
+    """Word and tone. ``newest`` is the fingerprint of the certificate that counts for the cluster."""
     if row.revoked_at is not None:
         return "Revoked", "danger"
     if row.not_after <= now:

@@ -38,7 +38,10 @@ class CertificateSigningRequest(Resource):
 
     class Meta(Resource.Meta):
         verbose_name = "certificate signing request"
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["cluster", "state"])]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["cluster", "state"]),
+            models.Index(fields=["created"]),  # the order of their list in Django admin
+        ]
 
 
 # ---------------------------------------------------------------- the hub's own records
@@ -168,7 +171,10 @@ class IssuedCertificate(models.Model):
     lines = models.ManyToManyField(KeyLine, related_name="certificates")
 
     class Meta:
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["revoked_at", "not_after"])]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["revoked_at", "not_after"]),
+            models.Index(fields=["not_before"]),  # the order of their list in Django admin
+        ]
 
     @property
     def is_right(self) -> bool:

@@ -126,6 +126,9 @@ class BootstrapToken(models.Model):
     brought: Any  # the manager of its uses
     objects = BootstrapTokenQuerySet.as_manager()
 
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["created"])]  # the order of its lists
+
     def __str__(self) -> str:
         return f"{self.id} {self.name}".rstrip()
 

@@ -6,6 +6,7 @@ Rights come from the same evaluator as the API's; the audit is the history, so D
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,7 +15,8 @@ from django.http import HttpResponseRedirect
 
 from ocmconsole.kubeapi import authz, errors, kinds, negotiation, verbs
 from ocmconsole.kubeapi.actor import Door
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.adminacts import Acting
+from ocmconsole.kubeapi.adminlists import Fast
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.kubeapi.shown import as_yaml, shown_over
 
@@ -55,7 +57,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg] # one form for ev
         return doc
 
 
-class Audited(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every kind
+class Audited(Acting, Fast):
     """What services write: outside Django's transaction, so that a refusal is kept; theirs is durable or nothing."""
 
     def changeform_view(
@@ -89,17 +91,19 @@ class Audited(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every
 
     def audit_query(self, obj: Any) -> str:
         """Which entries of the audit are about the object, if it is there."""
-        return f"?resource={self.opts.verbose_name_plural}&name={obj}" if obj else ""
+        return f"?resource={self.opts.verbose_name_plural}&name={quote(str(obj))}" if obj else ""
 
 
 class ResourceAdmin(Audited):
     """Shared by all kinds; an app registers its models with a ``kind``."""
 
     kind: Kind
-    form = DocumentForm
-    actions: Any = None
-    search_fields = ("name",)
-    ordering = ("namespace", "name")
+    form: Any = DocumentForm
+    search_fields: ClassVar[tuple[str, ...]] = ("name__contains",)
+    search_help_text = "Part of a name"
+    ordering: ClassVar[tuple[str, ...]] = ("namespace", "name")
+    lookups: ClassVar[tuple[str, ...]] = ("namespace", "name")
+    unread: ClassVar[tuple[str, ...]] = ("wire", "labels")  # columns that the list does not need
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:  # noqa: ARG002 - Django's signature
         return ("namespace", "name", "created") if self.kind.namespaced else ("name", "created")
@@ -127,7 +131,7 @@ class ResourceAdmin(Audited):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Everything for who may list the kind; the others see what their object permissions show."""
-        rows: QuerySet[Any] = self.model._default_manager.all()  # noqa: SLF001 - Django's documented name
+        rows: QuerySet[Any] = self.model._default_manager.defer(*self.unread)  # noqa: SLF001 - Django's documented name
         return rows if self._may(request, "list", None) else self.visible(request, rows)
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:  # noqa: ARG002 - for kinds with object permissions
@@ -161,10 +165,6 @@ class ResourceAdmin(Audited):
             )
         return verbs.patch(actor, self.kind, obj.key, lambda _: shown_over(obj.doc, doc), options=options)
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without Django's deletion in bulk, which knows no verbs."""
-        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
-
     def delete_model(self, request: HttpRequest, obj: Resource) -> None:
         verbs.delete(actor_of(request, Door.ADMIN), self.kind, obj.key)
 
@@ -174,7 +174,9 @@ class ResourceAdmin(Audited):
         return [str(obj) for obj in objs], {self.kind.kind: len(objs)}, set(denied), []
 
     def audit_query(self, obj: Any) -> str:
-        return f"?resource={self.kind.resource}&name={obj.name if obj else ''}"
+        if obj is None:
+            return f"?resource={self.kind.resource}"
+        return f"?resource={self.kind.resource}&namespace={obj.namespace}&name={quote(obj.name)}"
 
 
 def register(*registered: Kind) -> None:
@@ -183,8 +185,31 @@ def register(*registered: Kind) -> None:
         admin.site.register(kind.model, type(f"{kind.kind}Admin", (ResourceAdmin,), {"kind": kind}))
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for the hub's own records
-    """For rows that are written elsewhere only."""
+class ReadOnlyAdmin(Acting, Fast):
+    """For rows that something else writes.
+
+    Who holds the model's view permission sees all rows; others see those that ``visible`` gives, and no table that
+    gives none.
+    """
+
+    is_for_all_staff = False  # ``visible`` gives rows to people without the permission
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if super().has_view_permission(request):
+            return True
+        if not self.is_for_all_staff:
+            return False
+        return obj is None or self.get_queryset(request).filter(pk=obj.pk).exists()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model._default_manager.all()  # noqa: SLF001 - Django's documented name
+        return rows if super().has_view_permission(request) else self.visible(request, rows)
+
+    def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:  # noqa: ARG002 - for tables of clusters
+        return rows.none()
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
         return False
@@ -194,13 +219,3 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         return False
-
-
-@admin.register(AuditEvent)
-class AuditEventAdmin(ReadOnlyAdmin):
-    """Reads only: the audit is append-only."""
-
-    list_display = ("time", "user", "door", "act", "resource", "namespace", "name", "outcome", "reason")
-    list_filter = ("outcome", "door", "act")
-    search_fields = ("user", "name", "reason")
-    ordering = ("-time",)

@@ -96,5 +96,5 @@ class TestDjangoAdmin:
         console.page.get_by_role("row", name="chosen").get_by_role("checkbox").check()
         console.page.get_by_label("Action:").select_option("Accept selected clusters and approve their requests")
         console.page.get_by_role("button", name=re.compile("Run|Go")).click()
-        expect(console.page.locator(".messagelist .success")).to_contain_text("Cluster chosen accepted")
+        expect(console.page.locator(".messagelist .success")).to_contain_text("Managed cluster chosen accepted")
         assert accepts(fleet, "chosen")

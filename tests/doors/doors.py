@@ -111,22 +111,23 @@ class Page:
 
 
 class AdminAction:
-    """Tick the cluster in the list, choose the action, press Go."""
+    """Tick the cluster in the list, choose the action, press Go; what takes away is confirmed."""
 
     def accept(self, user: Any, waiting: Waiting) -> None:
         self._do(user, waiting, "accept")
 
     def disconnect(self, user: Any, waiting: Waiting) -> None:
-        self._do(user, waiting, "disconnect")
+        browser, asked = self._do(user, waiting, "disconnect")
+        browser.send(next(form for form in asked.forms if "confirmed" in form.fields))
 
-    def _do(self, user: Any, waiting: Waiting, action: str) -> None:
+    def _do(self, user: Any, waiting: Waiting, action: str) -> tuple[Browser, Shown]:
         browser = Browser(user)
         shown = browser.open(CHANGELIST)
         row = next((row for row in shown.response.context["cl"].result_list if row.name == waiting.name), None)
         if row is None:
             raise Refused("the list does not show the cluster")
         form = next(form for form in shown.forms if "select_across" in form.fields)
-        browser.send(form, action=action, _selected_action=row.pk)
+        return browser, browser.send(form, action=action, _selected_action=row.pk)
 
 
 class AdminForm:

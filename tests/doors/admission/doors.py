@@ -155,8 +155,8 @@ def admin_action(row: Row, by: Caller) -> Said:
     """Tick the cluster, choose the action, go."""
     pk = row.kind.model._default_manager.get(name=row.name).pk
     action = "accept" if row.new == ACCEPTS else "disconnect"
-    response = _browser(by).post(_admin(row), {"action": action, "_selected_action": pk})
-    return Said("; ".join(text.removeprefix(f"Cluster {row.name}: ") for text in _errors_in(response)))
+    response = _browser(by).post(_admin(row), {"action": action, "_selected_action": pk, "confirmed": "yes"})
+    return Said("; ".join(text.removeprefix(f"Managed cluster {row.name}: ") for text in _errors_in(response)))
 
 
 def _admin(row: Row) -> str:

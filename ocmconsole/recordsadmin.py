@@ -1,0 +1,218 @@
+"""Django admin of the hub's own records: audit, work queue, bulk jobs, limits, sessions. All of them are read only.
+
+Invariant: nothing here shows a credential. A session is listed without its key, and no column that holds a digest can
+be asked for in an address (``Fast.lookup_allowed``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Count, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from ocmconsole.kubeapi import acts, bulkjobs
+from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.admin import ReadOnlyAdmin
+from ocmconsole.kubeapi.adminlists import Choice, word
+from ocmconsole.kubeapi.models import (
+    AuditEvent,
+    AuditSeal,
+    BulkItem,
+    BulkJob,
+    HeldBack,
+    Pulse,
+    WorkItem,
+)
+from ocmconsole.models import Session
+from ocmconsole.templatetags.console import ago, who
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
+
+
+class DoorFilter(Choice):
+    title = "door"
+    parameter_name = "door"
+    choices_of = tuple((door.value, door.value) for door in Door)
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    """The audit is append-only; the page Activity of the console tells it in sentences."""
+
+    list_display = ("time", "by", "outcome_word", "sentence", "kind_of", "namespace", "name", "door", "count")
+    list_filter = ("outcome", DoorFilter)
+    search_fields = ("user__contains", "name__contains")
+    search_help_text = "Part of a user's or an object's name"
+    ordering = ("-time",)
+    date_hierarchy = "time"
+    lookups = ("act", "resource", "namespace", "name", "user", "request_id")
+    exclude = ("same",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEvent]:
+        return super().get_queryset(request).defer("diff", "groups", "user_agent")
+
+    @admin.display(description="who")
+    def by(self, row: AuditEvent) -> str:
+        return who(row.user)
+
+    @admin.display(description="resource")
+    def kind_of(self, row: AuditEvent) -> str:
+        return row.resource.partition(".")[0]
+
+    @admin.display(description="outcome")
+    def outcome_word(self, row: AuditEvent) -> SafeString:
+        is_denied = row.outcome == AuditEvent.Outcome.DENIED
+        return word("Denied" if is_denied else "Allowed", "danger" if is_denied else "quiet")
+
+    @admin.display(description="what")
+    def sentence(self, row: AuditEvent) -> str:
+        if row.outcome == AuditEvent.Outcome.DENIED:
+            return acts.refused(row.act, row.verb)
+        return acts.done(row.act) or row.act
+
+    def view_on_site(self, row: AuditEvent) -> str:
+        return f"{reverse('activity')}?resource={row.resource}&name={row.name}"
+
+
+@admin.register(AuditSeal)
+class AuditSealAdmin(ReadOnlyAdmin):
+    list_display = ("number", "first", "last", "count", "newest", "digest", "cut_at")
+    ordering = ("-number",)
+
+
+class WorkFilter(Choice):
+    title = "state"
+    parameter_name = "attempts"
+    choices_of = (("waiting", "Waiting"), ("failing", "Tried again"))
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(attempts__gt=0) if value == "failing" else rows.filter(attempts=0)
+
+
+@admin.register(WorkItem)
+class WorkItemAdmin(ReadOnlyAdmin):
+    """What reconcilers still have to look at; a row goes when it is done."""
+
+    list_display = ("reconciler", "namespace", "name", "state", "due", "attempts", "busy_until")
+    list_filter = (WorkFilter,)
+    search_fields = ("reconciler__contains", "name__contains")
+    ordering = ("due",)
+    date_hierarchy = "due"
+    lookups = ("reconciler", "namespace", "name")
+
+    @admin.display
+    def state(self, row: WorkItem) -> SafeString:
+        now = timezone.now()
+        if row.busy_until is not None and row.busy_until > now:
+            return word("Running", "info")
+        if row.attempts:
+            return word("Tried again", "caution")
+        return word("Due", "quiet") if row.due <= now else word("Waiting", "quiet")
+
+
+@admin.register(BulkJob)
+class BulkJobAdmin(ReadOnlyAdmin):
+    """Everybody's own; those of others with the permission ``kubeapi.view_bulkjob``."""
+
+    list_display = ("what", "person", "state", "done", "left_out", "created", "ended")
+    list_select_related = ("person",)
+    search_fields = ("person__username", "act__contains")
+    ordering = ("-created",)
+    date_hierarchy = "created"
+    is_for_all_staff = True
+    exclude = ("origin",)
+
+    def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(person_id=request.user.pk)
+
+    def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
+        states = BulkItem.State
+        counts = {
+            "all": Count("pk"),
+            "done": Count("pk", filter=Q(state=states.DONE)),
+            "refused": Count("pk", filter=Q(state__in=(states.REFUSED, states.FAILED, states.NOT_TRIED))),
+        }
+        items = BulkItem.objects.filter(job__in=[row.pk for row in rows])
+        found = {each["job"]: each for each in items.order_by().values("job").annotate(**counts)}
+        for row in rows:
+            row.counted = found.get(row.pk, {"all": 0, "done": 0, "refused": 0})
+        return rows
+
+    @admin.display
+    def what(self, row: BulkJob) -> str:
+        act = bulkjobs.find(row.act)
+        return act.title if act else row.act
+
+    @admin.display
+    def state(self, row: BulkJob) -> SafeString:
+        if row.ended is None:
+            return word("Under way", "info")
+        return word("Taken back", "quiet") if row.undone else word("Ended", "quiet")
+
+    @admin.display
+    def done(self, row: Any) -> str:
+        return f"{row.counted['done']} of {row.counted['all']}"
+
+    @admin.display(description="refused or failed")
+    def left_out(self, row: Any) -> int:
+        return int(row.counted["refused"])
+
+    def view_on_site(self, row: BulkJob) -> str:
+        return reverse("bulk:job", args=[row.pk])
+
+
+@admin.register(HeldBack)
+class HeldBackAdmin(ReadOnlyAdmin):
+    """Callers that a limit has refused (D23)."""
+
+    list_display = ("caller", "address", "limit", "count", "since", "last")
+    search_fields = ("user__contains", "address__startswith")
+    ordering = ("-last",)
+    date_hierarchy = "last"
+
+    @admin.display
+    def caller(self, row: HeldBack) -> str:
+        return who(row.user) if row.user else "without a valid credential"
+
+
+@admin.register(Pulse)
+class PulseAdmin(ReadOnlyAdmin):
+    """Processes of the hub that others need."""
+
+    list_display = ("name", "seen", "since")
+    ordering = ("name",)
+
+    @admin.display(description="last seen")
+    def since(self, row: Pulse) -> object:
+        return ago(row.seen)
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnlyAdmin):
+    """Where people are signed in. Neither the key nor its digest, nor what the session holds, is shown."""
+
+    list_display = ("user", "state", "began", "expire_date", "address", "user_agent")
+    list_display_links = None
+    list_select_related = ("user",)
+    search_fields = ("user__username", "address__startswith")
+    ordering = ("-expire_date",)
+    date_hierarchy = "expire_date"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        return super().get_queryset(request).defer("session_data")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """No page of one: its address would hold the digest."""
+        return obj is None and super().has_view_permission(request)
+
+    @admin.display
+    def state(self, row: Session) -> SafeString:
+        if row.expire_date <= timezone.now():
+            return word("Expired", "quiet")
+        return word("Signed in", "ok") if row.user_id else word("Not signed in", "quiet")
