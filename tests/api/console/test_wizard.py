@@ -417,4 +417,4 @@ def test_without_a_token_of_ones_own_accepting_leads_to_the_inbox(wizard: str) -
     requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1")
     make.settle()
     answer = ana.post("/approvals/eu-1/accept/", _seen(ana) | {"wizard": wizard})
-    assert answer["Location"] == "/approvals/"
+    assert answer["Location"].startswith("/approvals/")
