@@ -14,7 +14,8 @@ function show(say) {
   const ofPage = meant();
   const those = ofPage.filter((box) => box.checked);
   if (head()) {
-    head().hidden = ofPage.length === 0;
+    head().hidden = false;
+    head().disabled = ofPage.length === 0;
     head().checked = those.length > 0 && those.length === ofPage.length;
     head().indeterminate = those.length > 0 && those.length < ofPage.length;
   }
