@@ -95,6 +95,16 @@ def job_of(act: Act, app: str, *, page: str, back: tuple[str, str]) -> bulkjobs.
     )
 
 
+def allowed_acts(actor: Actor, names: Iterable[str]) -> dict[str, set[str]]:
+    """By act those of the names that the actor holds its right to. Acts that share a right are looked up once."""
+    wanted = set(names)
+    found: dict[Callable[[Actor, Iterable[str]], set[str]], set[str]] = {}
+    for act in ACTS.values():
+        if act.allowed not in found:
+            found[act.allowed] = act.allowed(actor, wanted) if wanted else set()
+    return {act.name: found[act.allowed] for act in ACTS.values()}
+
+
 # ---------------------------------------------------------------- what is selected
 
 

@@ -139,6 +139,7 @@ class Listing:
     """What one person asks of the list at one moment."""
 
     def __init__(self, actor: Actor, filters: Filters, now: datetime) -> None:
+        self.actor = actor
         self.filters = filters
         self.now = now
         self.sets = queries.named_sets(actor)

@@ -14,11 +14,12 @@ from clusters.admission import accept_invalid, is_accepting
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER, label_of, spec_of
 from clusters.models import ManagedCluster
 from clusters.webhooks import BINDING_WEBHOOK, CLUSTER_WEBHOOK
+from clustersets import membership
 from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.corekinds import rights
+from ocmconsole.corekinds import rbac, rights
 from ocmconsole.kubeapi import admission, authz, errors
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 JOIN = "clustersets.join_managedclusterset"
 BIND = "clustersets.bind_managedclusterset"
+MOVE = "clustersets.move_managedclusterset"
+# Of a cluster: what kubectl label needs, and the only field that it may change.
+MOVING = frozenset({"get", "update", "patch"})
+SET_LABEL = frozenset({f"metadata.labels.{CLUSTERSET_LABEL}"})
 # What the oldest of OCM's documents calls the label (D6).
 OLD_CLUSTERSET_LABEL = "open-cluster-management.io/clusterset"
 
@@ -44,10 +49,43 @@ def _spelled(subresource: str) -> Spelling:
 
 authz.spell(JOIN, _spelled("join"))
 authz.spell(BIND, _spelled("bind"))
-for _word, _permission, _phrase in (("join", JOIN, "add clusters to {}"), ("bind", BIND, "bind {}")):
+authz.spell(MOVE, _spelled("move"))
+for _word, _permission, _phrase in (
+    ("join", JOIN, "add clusters to {}"),
+    ("bind", BIND, "bind {}"),
+    ("move", MOVE, "change the set label of clusters in {}"),
+):
     rights.register(
         rights.spelled(_word, _permission, group=GROUP, plural="managedclustersets", phrase=_phrase, noun="set")
     )
+
+
+@authz.authorizer
+def member_may_be_moved(actor: Actor, asked: Attributes) -> Decision | None:
+    """A6, D2: the right to move the clusters of an exclusive set reaches their set label, and nothing else of them.
+
+    Which sets a cluster may leave and enter is decided by ``moving_needs_join``.
+    """
+    if (asked.group, asked.resource, asked.subresource) != (GROUP, MANAGED_CLUSTER.plural, ""):
+        return None
+    if not asked.name or asked.verb not in MOVING or not _may_hold_move(actor):
+        return None
+    cluster = ManagedCluster.objects.filter(name=asked.name).only("clusterset").first()
+    found = _set(cluster.clusterset) if cluster is not None and cluster.clusterset else None
+    if found is None or found.deleted_at or not membership.of(found.doc).is_exclusive:
+        return None
+    if not authz.permitted(actor, MOVE, obj=found).allowed:
+        return None
+    reason = f"{MOVE} on set {found.name} of the cluster granted to {actor.user}"
+    return Decision(allowed=True, reason=reason, fields=None if asked.verb == "get" else SET_LABEL)
+
+
+def _may_hold_move(actor: Actor) -> bool:
+    """False where a look at the rules in memory shows that the actor cannot; the agents of clusters end here."""
+    if authz.person_of(actor) is not None:
+        return True
+    moves = authz.spellings(MOVE, "")
+    return any(rule.speaks_of(each) for rule in rbac.index.rules_for(actor) for each in moves)
 
 
 def _set(name: str) -> ManagedClusterSet | None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from clusters import bulk as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
-from clustersets import services
+from clusters.models import ManagedCluster
+from clustersets import rights, services
 from ocmconsole.kubeapi import bulkjobs
 
 if TYPE_CHECKING:
@@ -43,7 +44,13 @@ MOVE = bulkjobs.register(
 )
 
 
-clusters_bulk.register(clusters_bulk.Act("move", "Move to a set", "moved", page="clustersets:moves"))
+def _removable(actor: Actor, names: Iterable[str]) -> set[str]:
+    return rights.removable(actor, ManagedCluster.objects.filter(name__in=list(names)).only("name", "clusterset"))
+
+
+clusters_bulk.register(
+    clusters_bulk.Act("move", "Move to a set", "moved", allowed=_removable, page="clustersets:moves")
+)
 
 
 def move(actor: Actor, seen: Mapping[str, str], to: str) -> BulkJob:

@@ -19,6 +19,7 @@ SETS = Grants(
         "delete_managedclusterset": DELETE,
         "join_managedclusterset": READ,
         "bind_managedclusterset": READ,
+        "move_managedclusterset": READ,
     },
 )
 authz.authorizer(SETS.decide)

@@ -16,6 +16,7 @@ class ManagedClusterSet(Resource):
         permissions = [
             ("join_managedclusterset", "Can add clusters to the set and take them out"),
             ("bind_managedclusterset", "Can bind the set into namespaces"),
+            ("move_managedclusterset", "Can change the set label of its clusters"),
         ]
 
 

@@ -84,12 +84,12 @@ def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
 
 def _steps(actor: Actor, rows: Sequence[Any], to: str) -> Iterable[Step]:
     may_join = rights.joinable(actor, {to, *(row.clusterset for row in rows if row.clusterset)})
-    may_patch = cluster_rights.changeable(actor, {row.name for row in rows})
+    may_move = rights.movable(actor, rows)
     for row in rows:
         before = row.clusterset
         if before == to:
             yield Step(row.name, before, f"it is in set {to} already")
-        elif row.name not in may_patch:
+        elif row.name not in may_move:
             url = explain_url("patch", cluster_rights.RESOURCE, name=row.name)
             yield Step(row.name, before, LACKS.format(what="change", name=row.name), url)
         elif before and before not in may_join:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 VIEW = "clustersets.view_managedclusterset"
 RIGHTS = (
     ("join", "Add clusters to the set and take them out"),
+    ("move", "Change the set label of its clusters; the set that they enter must allow it too"),
     ("bind", "Bind the set into namespaces, where placements then choose from it"),
     ("see", "See the set and, through it, its clusters"),
 )

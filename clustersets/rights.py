@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from clusters.grants import Grants
-from clustersets.admission import BIND, JOIN
+from clusters.rights import changeable
+from clustersets import membership
+from clustersets.admission import BIND, JOIN, MOVE
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet
@@ -18,6 +20,7 @@ from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
 
 if TYPE_CHECKING:
+    from clusters.models import ManagedCluster
     from ocmconsole.corekinds.policyrules import PolicyRule
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
@@ -36,9 +39,32 @@ def bindable(actor: Actor, names: Iterable[str]) -> set[str]:
     return _of_domain(actor, BIND, set(names))
 
 
+def movable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
+    """Names of those whose set label the actor may change, by a right to the cluster or through its present set."""
+    rows = list(clusters)
+    able = changeable(actor, {row.name for row in rows})
+    held = _of_domain(actor, MOVE, {row.clusterset for row in rows if row.clusterset and row.name not in able})
+    chosen = ManagedClusterSet.objects.filter(name__in=held, deleted_at=None)
+    exclusive = {row.name for row in chosen if membership.of(row.doc).is_exclusive}
+    return able | {row.name for row in rows if row.clusterset in exclusive}
+
+
+def removable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
+    """Names of those that the actor may take out of their present set (A6)."""
+    rows = list(clusters)
+    able, left = movable(actor, rows), joinable(actor, {row.clusterset for row in rows if row.clusterset})
+    return {row.name for row in rows if row.name in able and (not row.clusterset or row.clusterset in left)}
+
+
 def may(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:
     asked = Attributes(verb, kind.group, kind.plural, name=name, namespace=namespace)
     return authz.authorize(actor, asked).allowed
+
+
+def binds_somewhere(actor: Actor) -> bool:
+    """Whether there is a namespace in which the actor may create bindings."""
+    places = ("", *rbac.index.namespaces_of(actor))
+    return any(may_bind_into(actor, namespace) for namespace in places)
 
 
 def may_bind_into(actor: Actor, namespace: str) -> bool:

@@ -15,7 +15,6 @@ from django.conf import settings
 
 from clusters import roles
 from clusters.kinds import CLUSTERSET_LABEL
-from clusters.rights import changeable
 from clustersets import queries as sets
 from clustersets import reach, rights
 from clustersets.models import ManagedClusterSetGroupPermission
@@ -63,7 +62,7 @@ def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> Ch
     present = cluster.clusterset
     exclusive = [each.name for each in sets.memberships() if each.is_exclusive]
     joinable = rights.joinable(actor, [*exclusive, *([present] if present else [])])
-    if cluster.name not in changeable(actor, [cluster.name]):
+    if cluster.name not in rights.movable(actor, [cluster]):
         return Choice(present, present, (), "You may not change the labels of this cluster.")
     if present and present not in joinable:
         return Choice(present, present, (), f"You may not take clusters out of the set {present}.")

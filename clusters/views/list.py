@@ -12,11 +12,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import columns, facets, listing, saved
-from clusters.bulk import ACTS
+from clusters.bulk import ACTS, allowed_acts
 from clusters.credentials import Lane, lane_of
 from clusters.filters import NAMES, NO_SET, Filters
 from clusters.models import ManagedCluster
 from clusters.status import Word
+from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
+    from clusters.bulk import Act
     from clusters.columns import Chosen
     from clusters.facets import Census
     from clusters.listing import Listing, Order, Page, Place
@@ -31,16 +33,17 @@ if TYPE_CHECKING:
     from clusters.queries import Observed
 
 EXACT_UP_TO = 10_000
+LOOKED_UP = 1_000  # clusters of a filter, to find out which acts to offer
 OPTIONS = 8  # of a facet, before the rest is folded away
-# What one may do from a row; the pages behind the links say what it means and ask for the right.
+# What one may do from a row, and the act on many whose right it takes; none is for whoever sees the cluster.
 MARK = "_name_"  # no cluster is called so
 ACTIONS = (
-    ("Open", "server", "clusters:detail", ()),
-    ("Maintenance…", "wrench", "clusters:maintenance", ()),
-    ("Taints", "tag", "clusters:tab", ("taints",)),
-    ("Move to another set…", "boxes", "clustersets:move", ()),
-    ("Disconnect…", "unplug", "registration:disconnect", ()),
-    ("Remove…", "trash-2", "clusters:remove", ()),
+    ("Open", "server", "clusters:detail", (), ""),
+    ("Maintenance…", "wrench", "clusters:maintenance", (), "maintenance"),
+    ("Taints", "tag", "clusters:tab", ("taints",), ""),
+    ("Move to another set…", "boxes", "clustersets:move", (), "move"),
+    ("Disconnect…", "unplug", "registration:disconnect", (), "disconnect"),
+    ("Remove…", "trash-2", "clusters:remove", (), "remove"),
 )
 
 
@@ -55,8 +58,9 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     counts = facets.census(asked)
     page = _page(request, asked, order, chosen)
     query, actions = Query(filters, "" if sort == "name" else sort), _actions()
+    allowed = allowed_acts(asked.actor, [each.row.name for each in page.rows])
     context = {
-        "clusters": [_row(each, asked, chosen, actions) for each in page.rows],
+        "clusters": [_row(each, asked, chosen, actions, allowed) for each in page.rows],
         "columns": [_heading(column, query) for column in (columns.Column("name", "Name", "name"), *chosen.columns)],
         "choices": _choices(chosen),
         "is_comfortable": chosen.is_comfortable,
@@ -79,9 +83,21 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
         "next_url": query.at("after", page.next),
         "relaxed": _relaxed(asked, query) if filters and not counts.matching else [],
     }
-    return render(
-        request, "clusters/list.html", {**context, "acts": sorted(ACTS.values(), key=lambda act: act.is_final)}
-    )
+    context["may_mint"] = tokens.may_mint(asked.actor).allowed
+    context["acts"] = _offered(asked, counts, allowed)
+    return render(request, "clusters/list.html", context)
+
+
+def _offered(asked: Listing, counts: Census, allowed: dict[str, set[str]]) -> list[Act]:
+    """Acts that the person may do to some cluster of the filter; looked up beyond the page for up to a thousand."""
+    acts = sorted(ACTS.values(), key=lambda act: act.is_final)
+    missing = [act.name for act in acts if not allowed[act.name]]
+    if missing and counts.matching <= LOOKED_UP:
+        names = asked.names()
+        allowed = allowed | {name: ACTS[name].allowed(asked.actor, names) for name in missing}
+    elif missing:
+        return acts if any(allowed.values()) else []
+    return [act for act in acts if allowed[act.name]]
 
 
 def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> Page:
@@ -188,7 +204,9 @@ def _relaxed(asked: Listing, query: Query) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- rows
 
 
-def _row(found: Observed, asked: Listing, chosen: Chosen, actions: list[dict[str, str]]) -> dict[str, Any]:
+def _row(
+    found: Observed, asked: Listing, chosen: Chosen, actions: list[dict[str, str]], allowed: dict[str, set[str]]
+) -> dict[str, Any]:
     row = found.row
     known = row.facts
     claims = {claim.name: claim.value for claim in row.claims.all()} if chosen.claims else {}
@@ -208,7 +226,7 @@ def _row(found: Observed, asked: Listing, chosen: Chosen, actions: list[dict[str
         "age": row.created,
         "cells": [(column, claims.get(column.id.removeprefix(columns.CLAIM), "")) for column in chosen.columns],
         "kubectl": f"kubectl get managedcluster {row.name} -o yaml",
-        "actions": _acts_on(row, actions),
+        "actions": _acts_on(row, actions, allowed),
     }
 
 
@@ -229,19 +247,21 @@ def _certificate(known: ClusterFacts, now: datetime) -> dict[str, Any] | None:
 def _actions() -> list[dict[str, str]]:
     """As of a cluster named ``MARK``: one address to fill in is cheaper than hundreds to make."""
     found = []
-    for label, icon, route, more in ACTIONS:
+    for label, icon, route, more, act in ACTIONS:
         try:
-            found.append({"label": label, "icon": icon, "route": route, "url": reverse(route, args=[MARK, *more])})
+            url = reverse(route, args=[MARK, *more])
+            found.append({"label": label, "icon": icon, "route": route, "url": url, "act": act})
         except NoReverseMatch:
             continue
     return found
 
 
-def _acts_on(row: ManagedCluster, actions: list[dict[str, str]]) -> list[dict[str, str]]:
+def _acts_on(row: ManagedCluster, actions: list[dict[str, str]], allowed: dict[str, set[str]]) -> list[dict[str, str]]:
     return [
         {**action, "url": action["url"].replace(MARK, row.name)}
         for action in actions
-        if row.hub_accepts_client or action["route"] != "registration:disconnect"
+        if (row.hub_accepts_client or action["route"] != "registration:disconnect")
+        and (not action["act"] or row.name in allowed.get(action["act"], ()))
     ]
 
 

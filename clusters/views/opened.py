@@ -17,24 +17,25 @@ from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from clusters import diagnosis, edits, maintenance, queries, rights
+from clusters import bulk, diagnosis, edits, maintenance, queries, rights
 from clusters.credentials import lane_of
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from clusters.quantities import readable
+from clusters.rights import Right
 from clusters.status import Page, Word, grace
 from clusters.views import gone
 from clusters.views.refusals import plain
 from ocmconsole.durations import span
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from clusters.models import ManagedCluster
-    from clusters.rights import Right
     from clusters.status import Status
     from ocmconsole.kubeapi import errors
     from ocmconsole.kubeapi.actor import Actor
@@ -236,7 +237,7 @@ def _acts(cluster: Opened) -> dict[str, Any]:
     more = [
         _act("Edit taints", "tag", tab_url(cluster.name, "taints"), change),
         _act("Edit labels", "tags", tab_url(cluster.name, "claims"), change),
-        _act("Move to another set…", "boxes", link("clustersets:move", cluster.name), change),
+        _act("Move to another set…", "boxes", link("clustersets:move", cluster.name), to_move(cluster)),
     ]
     if row.hub_accepts_client:
         more.append(_act("Disconnect…", "unplug", reverse("registration:disconnect", args=[cluster.name]), accept))
@@ -250,6 +251,19 @@ def _acts(cluster: Opened) -> dict[str, Any]:
         if cluster.status.word is Word.DISCONNECTED
         else "",
     }
+
+
+def to_move(cluster: Opened) -> Right:
+    """Whether it may be taken out of its set: by who may change it, or move the clusters of its set, and join there."""
+    actor, name, of = cluster.actor, cluster.name, cluster.row.clusterset
+    if name in bulk.ACTS["move"].allowed(actor, [name]):
+        return Right(allowed=True)
+    if not cluster.may_change.allowed:
+        text = f"Moving {name} takes the right to change it, or to move the clusters of its set."
+        return Right(allowed=False, reason=text, explain_url=cluster.may_change.explain_url)
+    sets = f"managedclustersets.{MANAGED_CLUSTER.group}"
+    text = f"You may not take clusters out of the set {of}."
+    return Right(allowed=False, reason=text, explain_url=explain_url("join", sets, name=of))
 
 
 def _act(label: str, icon: str, url: str, right: Right) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds.models import ClusterRoleBinding
 from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.counts import counted
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.kubeapi.shown import as_yaml
@@ -81,10 +82,21 @@ def head(actor: Actor, row: ManagedClusterSet, found: Membership, counted: compo
         "owners": reach.owners([name])[name],
         "can_join": name in rights.joinable(actor, [name]),
         "join_explain": explain_url("create", rights.JOIN_RESOURCE, name=name),
-        "can_bind": name in rights.bindable(actor, [name]),
-        "bind_explain": explain_url("create", rights.BIND_RESOURCE, name=name),
+        **_binding(actor, name),
         "audit_url": audit_url(MANAGED_CLUSTER_SET.resource, name),
     }
+
+
+def _binding(actor: Actor, name: str) -> dict[str, Any]:
+    if name not in rights.bindable(actor, [name]):
+        why = "You may not bind this set into namespaces."
+        explained_at = explain_url("create", rights.BIND_RESOURCE, name=name)
+    elif not rights.binds_somewhere(actor):
+        why = "You may bind this set, but there is no namespace in which you may create a binding."
+        explained_at = explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource)
+    else:
+        why = explained_at = ""
+    return {"can_bind": not why, "bind_denied": why, "bind_explain": explained_at}
 
 
 # ---------------------------------------------------------------- tabs
@@ -94,20 +106,38 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
     now = timezone.now()
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     wanted = request.GET.get("status", "")
-    matching = members.filter(name__contains=query, name__gt=after)
+    matching = members.filter(name__contains=query)
     if wanted in RANK_OF:
         matching = matching.filter(pk__in=with_word(members, now).filter(rank=RANK_OF[wanted]).values("pk"))
-    names = list(matching.values_list("name", flat=True)[: PAGE + 1])
+    names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
     shown = clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
     sets = _exclusive(actor)
+    can_move = rights.removable(actor, [each.row for each in shown])
     return {
         "query": query,
         "status": wanted,
-        "members": [_member(each) for each in shown],
+        "members": [_member(each, can_move) for each in shown],
+        "can_move": can_move,
+        "move_explain": explain_url("move", MANAGED_CLUSTER_SET.resource),
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
+        "counted": counted(members.count(), matching if query or wanted in RANK_OF else None),
         "targets": [name for name in sets if name != row.name],
+        **_lacking_to_move(actor, row.name, can_move),
         "nobody_seen": not members.exists() and _has_members(row),
     }
+
+
+def _lacking_to_move(actor: Actor, name: str, can_move: set[str]) -> dict[str, str]:
+    if name not in rights.joinable(actor, [name]):
+        why = "Taking a cluster out takes join on this set."
+        about = explain_url("create", rights.JOIN_RESOURCE, name=name)
+    elif not can_move:
+        why = "Taking a cluster out takes the right to move the clusters of this set, or to change the cluster."
+        about = explain_url("move", MANAGED_CLUSTER_SET.resource, name=name)
+    else:
+        why = "There is no other set that you may add clusters to."
+        about = explain_url("join", MANAGED_CLUSTER_SET.resource)
+    return {"move_denied": why, "move_explain": about}
 
 
 def _has_members(row: ManagedClusterSet) -> bool:
@@ -116,11 +146,13 @@ def _has_members(row: ManagedClusterSet) -> bool:
 
 
 def _exclusive(actor: Actor) -> list[str]:
-    """Sets that one can move clusters into, among those the actor sees."""
-    return [each.name for each in queries.memberships_for(actor) if each.is_exclusive]
+    """Sets that the actor can move clusters into, among those the actor sees."""
+    found = [each.name for each in queries.memberships_for(actor) if each.is_exclusive]
+    joinable = rights.joinable(actor, found)
+    return [name for name in found if name in joinable]
 
 
-def _member(found: clusters.Observed) -> dict[str, Any]:
+def _member(found: clusters.Observed, can_move: set[str]) -> dict[str, Any]:
     return {
         "name": found.row.name,
         "url": reverse("clusters:detail", args=[found.row.name]),
@@ -130,6 +162,7 @@ def _member(found: clusters.Observed) -> dict[str, Any]:
         "last_heard": found.last_heard,
         "version": found.row.kubernetes_version,
         "clusterset": found.row.clusterset,
+        "can_move": found.row.name in can_move,
     }
 
 
@@ -140,7 +173,7 @@ def _bindings(request: HttpRequest, actor: Actor, row: ManagedClusterSet, member
             {
                 "namespace": each.namespace,
                 "url": reverse("clustersets:namespace", args=[each.namespace]),
-                "unbind_url": reverse("clustersets:unbind", args=[each.namespace, row.name]),
+                "unbind_url": _unbind_url(actor, each.namespace, row.name),
                 "condition": bindings.bound(each.doc),
                 "created": each.created,
             }
@@ -148,6 +181,13 @@ def _bindings(request: HttpRequest, actor: Actor, row: ManagedClusterSet, member
         ],
         "sees_all": rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING),
     }
+
+
+def _unbind_url(actor: Actor, namespace: str, name: str) -> str:
+    """Empty where the actor may not."""
+    if not rights.may(actor, "delete", MANAGED_CLUSTER_SET_BINDING, name=name, namespace=namespace):
+        return ""
+    return reverse("clustersets:unbind", args=[namespace, name])
 
 
 def _people(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:  # noqa: ARG001 - the signature of panels
@@ -201,12 +241,16 @@ def candidates(request: HttpRequest, name: str) -> HttpResponse:
     found = membership.of(row.doc)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     outside = clusters.clusters_for(actor).exclude(clusterset=name)
-    names = list(outside.filter(name__contains=query, name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    matching = outside.filter(name__contains=query)
+    names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    shown = clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
+    can_move = rights.removable(actor, [each.row for each in shown])
     context = head(actor, row, found, composition.of_clusters(outside.none(), now)) | {
         "query": query,
-        "clusters": [
-            _member(each) for each in clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
-        ],
+        "clusters": [_member(each, can_move) for each in shown],
+        "counted": counted(outside.count(), matching if query else None),
+        "can_move": can_move,
+        "move_explain": explain_url("move", MANAGED_CLUSTER_SET.resource),
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
     }
     return render(request, "clustersets/candidates.html", context)

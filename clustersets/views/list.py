@@ -15,6 +15,7 @@ from clusters import queries as clusters
 from clustersets import bindings, composition, explained, graph, membership, queries, reach, rights
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
+from ocmconsole.kubeapi.counts import counted
 from ocmconsole.kubeapi.links import explain_url
 from ocmconsole.kubeapi.session import actor_of
 
@@ -52,9 +53,10 @@ def set_list(request: HttpRequest) -> HttpResponse:
     }
     if is_map:
         return render(request, "clustersets/map.html", context | _map(actor, request.GET.get("node", "")))
-    found = visible.filter(name__contains=query, name__gt=request.GET.get("after", ""))
-    page = list(found[: PAGE + 1])
+    matching = visible.filter(name__contains=query)
+    page = list(matching.filter(name__gt=request.GET.get("after", ""))[: PAGE + 1])
     context |= {
+        "counted": counted(context["total"], matching if query else None),
         "sets": _rows(actor, page[:PAGE], timezone.now()),
         "next_after": page[PAGE - 1].name if len(page) > PAGE else "",
     }

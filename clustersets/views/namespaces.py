@@ -20,6 +20,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.corekinds.models import Namespace
 from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.counts import counted
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.session import actor_of
 
@@ -41,7 +42,9 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
     of_clusters = request.GET.get("of") == "clusters"
     visible = bindings.namespaces_for(actor)
     kept = visible.filter(bindings.of_clusters()) if of_clusters else visible.exclude(bindings.of_clusters())
-    names = list(kept.filter(name__contains=query, name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    matching = kept.filter(name__contains=query)
+    names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    total = kept.count()
     shown = set(queries.sets_for(actor).values_list("name", flat=True))
     bound: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for row in bindings.bindings_for(actor).filter(namespace__in=names):
@@ -61,8 +64,11 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
             for name in names[:PAGE]
         ],
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
-        "total": kept.count(),
+        "total": total,
+        "counted": counted(total, matching if query else None),
         "sees_any": visible.exists(),
+        "can_bind": rights.binds_somewhere(actor),
+        "bind_explain": explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource),
     }
     return render(request, "clustersets/namespaces.html", context)
 
@@ -84,7 +90,6 @@ def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
     rows = list(bindings.bindings_for(actor).filter(namespace=namespace))
     sets = {row.name: membership.of(row.doc) for row in queries.sets_for(actor).filter(name__in=[r.name for r in rows])}
     counts = composition.of_sets(clusters.clusters_for(actor), list(sets.values()), now)
-    in_set = [each.condition() for each in sets.values()]
     may_bind = rights.may_bind_into(actor, namespace)
     may_unbind = rights.may(actor, "delete", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
     context = {
@@ -101,7 +106,7 @@ def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
             }
             for row in rows
         ],
-        "reachable": _union(actor, in_set),
+        "reachable": composition.of_any(clusters.clusters_for(actor), list(sets.values()), now),
         "can_bind": may_bind,
         "bind_explain": explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
         "can_unbind": may_unbind,
@@ -116,17 +121,6 @@ def _visible(actor: Actor, namespace: str) -> Namespace:
     if row is None:
         raise Http404(f"There is no namespace {namespace}, or you may not see it.")
     return row
-
-
-def _union(actor: Actor, conditions: list[Any]) -> composition.Composition:
-    """The clusters that placements of a namespace may choose from, each once."""
-    members = clusters.clusters_for(actor)
-    if not conditions:
-        return composition.Composition.of({})
-    joined = conditions[0]
-    for each in conditions[1:]:
-        joined |= each
-    return composition.of_clusters(members.filter(joined), timezone.now())
 
 
 # ---------------------------------------------------------------- bind

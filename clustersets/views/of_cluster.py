@@ -35,6 +35,7 @@ def sets_of_cluster(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  #
         "label": label,
         "is_hidden": bool(label) and label not in {each.name for each in seen},
         "move_url": opened.link("clustersets:move", cluster.name),
+        "may_move": opened.to_move(cluster),
         "commands": [
             f"kubectl label managedcluster {cluster.name} {CLUSTERSET_LABEL}={DEFAULT_SET} --overwrite",
             f"clusteradm clusterset set {DEFAULT_SET} --clusters {cluster.name}",

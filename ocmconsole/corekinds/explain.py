@@ -17,9 +17,9 @@ from django.db.models import Q
 from ocmconsole.corekinds import rbac, rights, whocan
 from ocmconsole.corekinds.policyrules import ANY, PolicyRule
 from ocmconsole.corekinds.rbac import Granted, Subject
-from ocmconsole.corekinds.rights import ALL, Question
+from ocmconsole.corekinds.rights import ALL, Question, Right
 from ocmconsole.corekinds.whocan import Door, Source
-from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi import authz, kinds
 from ocmconsole.kubeapi.actor import AUTHENTICATED
 from ocmconsole.kubeapi.authz import Attributes, Decision
 from ocmconsole.kubeapi.permissions import MAY_CHANGE
@@ -32,6 +32,7 @@ MOST_NEAR = 3
 MOST_GRANTERS = 8
 # Another resource is worth a mention only where nothing else is wrong, and for what was given to the person's own.
 OTHER_RESOURCE, OTHER_PART = 4, 2
+READ = frozenset({"see", "get", "list", "watch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ def nearest(actor: Actor, asked: Question) -> list[Near]:
     person = authz.person_of(actor)
     if person is not None and not person.is_superuser:
         found += _near_permissions(person, asked)
+    found += _near_through(actor, asked)
     best: dict[str, Near] = {}
     for near in sorted(found, key=lambda near: (near.distance, near.source, near.holds, near.lacks)):
         best.setdefault(near.source, near)
@@ -174,6 +176,29 @@ def _near_permissions(person: User, asked: Question) -> Iterator[Near]:
             texts = tuple(text for _, text in lacks)
             who = f"{source.text}, to {source.subject.kind.lower()} {source.subject.name}"
             yield Near(who, source.sentence, texts, sum(weight for weight, _ in lacks))
+
+
+def _near_through(actor: Actor, asked: Question) -> Iterator[Near]:
+    """What the actor holds on the sets that a cluster is in: it shows the cluster in the console (D16), and no more."""
+    if not asked.name or asked.subresource:
+        return
+    needed = " or ".join(sorted(asked.labels)) or "a rule of RBAC"
+    for through, how in whocan.containers(asked.resource, asked.name).values():
+        kind = next(kind for kind in kinds.all_kinds() if kind.model is type(through))
+        words = rights.on(kind.group, kind.plural)
+        held = [word for word in words if decide(actor, _about(word, through.name)).allowed]
+        if not held:
+            continue
+        is_shown = asked.verb in READ and any(word.word == "see" for word in held)
+        lack = f"it is about the {held[0].noun}: {needed} on {asked.name} is asked for"
+        if is_shown:
+            lack = f"it shows {asked.name} in the console only: the API asks for {needed} on it"
+        holds = ", ".join(word.sentence([through.name]) for word in held)
+        yield Near(f"Rights that reach {asked.name} {how}", holds, (lack,), 1)
+
+
+def _about(right: Right, name: str) -> Question:
+    return rights.question(right.word, right.resource, name=name)
 
 
 # ---------------------------------------------------------------- who can help

@@ -34,9 +34,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """``total`` counts those that fit, ``everybody`` all people and groups."""
+
     lines: list[Line]
     total: int
     number: int
+    everybody: int
 
     @property
     def first(self) -> int:
@@ -64,7 +67,7 @@ def page(number: int, *, kind: str = "", query: str = "") -> Page:
     wanted.sort(key=lambda subject: (subject.kind != "User", subject.name.lower(), subject.name))
     number = max(1, min(number, -(-len(wanted) // PAGE)))
     shown = wanted[(number - 1) * PAGE : number * PAGE]
-    return Page(lines(shown, held), len(wanted), number)
+    return Page(lines(shown, held), len(wanted), number, len(subjects | set(held)))
 
 
 def lines(subjects: list[Subject], held: dict[Subject, list[Source]]) -> list[Line]:

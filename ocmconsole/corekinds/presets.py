@@ -69,9 +69,9 @@ PRESETS = {
             "Set owner",
             "Adds clusters to a set and takes them out, binds it, sees its clusters.",
             "boxes",
-            (("see", SETS), ("join", SETS), ("bind", SETS)),
+            (("see", SETS), ("join", SETS), ("move", SETS), ("bind", SETS)),
             (Scope.SET, Scope.ALL),
-            note="To move a cluster takes the right to change that cluster too.",
+            note="A cluster moves between two sets of the same owner. Of a cluster, only its set label may be changed.",
         ),
         Preset(
             "binder",

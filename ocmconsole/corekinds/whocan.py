@@ -134,6 +134,12 @@ def reaches(word: str, resource: str) -> Callable[[Reach], Reach]:
     return add
 
 
+def containers(resource: str, name: str) -> dict[str, tuple[Resource, str]]:
+    """Objects through which rights reach this one, by uid, each with how: sets, for a cluster."""
+    reach_all = [reach for (_, reached), found in _reaches.items() if reached == resource for reach in found]
+    return {through.uid: (through, how) for reach in reach_all for _, through, how in reach(name)}
+
+
 def who_can(verb: str, resource: str, name: str = "", namespace: str = "") -> list[Source]:
     """Everybody who may, with where from: people and groups first by name. ``verb`` may be a word such as ``accept``.
 

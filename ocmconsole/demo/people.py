@@ -75,7 +75,7 @@ def introduce(admin: Actor, password: str) -> None:
     _bind_role(admin, VIEWING, [READS], ["viewers", "reviewers"])
     _make_sets(admin)
     owned = ManagedClusterSet.objects.get(name=OWNED)
-    rights = [f"clustersets.{act}_managedclusterset" for act in ("view", "change", "join", "bind")]
+    rights = [f"clustersets.{act}_managedclusterset" for act in ("view", "change", "join", "move", "bind")]
     _allow(admin, groups["stores-fr-owners"], rights, owned)
 
 

@@ -54,6 +54,12 @@ class Decision:
     def is_limited(self) -> bool:
         return self.fields is not None or self.deleting
 
+    def together_with(self, other: Decision) -> Decision:
+        """Both rights; the first alone where the two limit different things."""
+        if self.fields is None or other.fields is None or self.deleting or other.deleting:
+            return self
+        return replace(self, reason=f"{self.reason} and {other.reason}", fields=self.fields | other.fields)
+
     def covers(self, doc: Doc) -> bool:
         """Whether an object, as it is stored now, is among those that the decision is about."""
         return not self.deleting or bool(doc["metadata"].get("deletionTimestamp"))
@@ -89,7 +95,7 @@ def permission_for(asked: Attributes) -> str:
 
 
 def authorize(actor: Actor, attributes: Attributes) -> Decision:
-    """Ask the chain; an unlimited yes beats a limited one."""
+    """Ask the chain; an unlimited yes beats a limited one, and rights to single fields add up."""
     if actor.is_master:
         return Decision(allowed=True, reason="member of system:masters")
     limited: Decision | None = None
@@ -98,7 +104,7 @@ def authorize(actor: Actor, attributes: Attributes) -> Decision:
         if decision is not None and decision.allowed:
             if not decision.is_limited:
                 return decision
-            limited = limited or decision
+            limited = limited.together_with(decision) if limited else decision
     return limited or DENIED
 
 

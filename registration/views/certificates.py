@@ -20,6 +20,7 @@ from clusters import queries as clusters
 from ocmconsole.durations import in_words
 from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.kubeapi.counts import counted
 from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
 from registration import bulk, ca, foundation, issued, register
@@ -61,6 +62,7 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
     rows = _matching(visible, lane, query, now)
     falls = lane in {Lane.REVOKED, Lane.OVER}
     order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
+    total = counted(counts[lane], rows if query else None)
     if after := Cursor.read(request.GET.get("after", "")):
         rows = rows.filter(after.beyond(*order))
     found = list(rows.order_by(*order)[: PAGE + 1])
@@ -80,6 +82,7 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
         ],
         "lane": lane,
         "query": query,
+        "counted": total,
         "counts": {name.value: counts[name] for name in LANES},
         "matching": rows.count() if lane is Lane.REMOVED else 0,
         "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",

@@ -18,6 +18,7 @@ from clusters.models import ManagedCluster
 from clusters.status import BOOTSTRAP_AGAIN
 from clusters.views import opened
 from clusters.views.opened import Opened, tab, tab_url
+from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.session import actor_of
 from registration import departures, issued, services
@@ -38,7 +39,7 @@ def _pending(cluster: Opened) -> int:
 @tab(IDENTITY, "Identity", "registration/identity.html", count=_pending)
 def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     lives = issued.of(cluster.name, cluster.now)
-    wizard = opened.link("registration:add")
+    wizard = opened.link("registration:add") if tokens.may_mint(cluster.actor).allowed else ""
     return {
         "lives": lives,
         "current": lives.current,

@@ -12,10 +12,12 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from guardian.shortcuts import assign_perm
 
 from clusters.admission import ACCEPT
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
+from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import access, kinds, tokens
 from ocmconsole.corekinds.models import AccessRequest
@@ -24,6 +26,8 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule, signed_in
+from tests.api.entry import MERGE
+from tests.api.entry import person as entry
 
 pytestmark = pytest.mark.django_db
 GROUP = "cluster.open-cluster-management.io"
@@ -293,7 +297,10 @@ GIVEN = [
     (wish("approver", "cluster", names="eu-1"), ["accept cluster eu-1", "see cluster eu-1"]),
     (wish("approver", "all"), ["accept all clusters", "see all clusters"]),
     (wish("approver", "names", names="eu-1, eu-9"), ["accept clusters eu-1 and eu-9", "change clusters eu-1 and eu-9"]),
-    (wish("set-owner", "set", set="web"), ["add clusters to set web", "bind set web", "see set web"]),
+    (
+        wish("set-owner", "set", set="web"),
+        ["add clusters to set web", "change the set label of clusters in set web", "bind set web", "see set web"],
+    ),
     (wish("viewer", "set", set="web"), ["see set web"]),
     (wish("viewer", "all"), ["see all clusters", "see all sets"]),
     (wish("auditor", "all"), ["see all clusters", "see all sets", "can view audit event"]),
@@ -327,6 +334,91 @@ def test_an_approver_of_names_accepts_a_cluster_that_comes_later(boss: Client) -
     li = session.actor_for(User.objects.get(username="li"))
     verbs.edit(li, MANAGED_CLUSTER, Key("", "eu-9"), lambda doc: doc["spec"].update(hubAcceptsClient=True))
     assert ManagedCluster.objects.get(name="eu-9").hub_accepts_client
+
+
+@pytest.fixture
+def owner(boss: Client) -> Client:
+    """li, who owns the sets web and db by the preset alone; web-1 and web-2 are in web, other-1 is elsewhere."""
+    for name in ("db", "other"):
+        make.clusterset(name)
+    for cluster, of in (("web-1", "web"), ("web-2", "web"), ("other-1", "other")):
+        make.cluster(cluster, labels={CLUSTERSET_LABEL: of, "env": "prod"})
+    client = signed_in("li")
+    for name in ("web", "db"):
+        assert boss.post("/access/give/", wish("set-owner", "set", set=name)).status_code == 302
+    return client
+
+
+def set_of(cluster: str) -> str:
+    return str(ManagedCluster.objects.get(name=cluster).clusterset)
+
+
+@pytest.mark.contract("A6", "D2")
+def test_a_set_owner_moves_a_cluster_between_their_sets_on_its_page_and_with_kubectl(owner: Client) -> None:
+    assert "Move web-1" in text(owner.get("/clusters/web-1/set/?to=db"))
+    assert owner.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}).status_code == 302
+    assert set_of("web-1") == "db"
+    assert entry("li").get(f"/apis/{GROUP}/v1/managedclusters/web-2").code == 200
+    labels = {"metadata": {"labels": {CLUSTERSET_LABEL: "db"}}}
+    with_kubectl = entry("li").send("PATCH", f"/apis/{GROUP}/v1/managedclusters/web-2", labels, MERGE)
+    assert with_kubectl.code == 200
+    assert set_of("web-2") == "db"
+
+
+@pytest.mark.contract("A6", "D2")
+@pytest.mark.parametrize(
+    ("cluster", "change"),
+    [
+        ("web-1", {"metadata": {"labels": {"env": "test"}}}),
+        ("web-1", {"metadata": {"labels": {CLUSTERSET_LABEL: "db", "env": "test"}}}),
+        ("web-1", {"spec": {"hubAcceptsClient": True}}),
+        ("web-1", {"spec": {"taints": [{"key": "a", "effect": "NoSelect"}]}}),
+        ("web-1", {"metadata": {"labels": {CLUSTERSET_LABEL: "other"}}}),
+        ("other-1", {"metadata": {"labels": {CLUSTERSET_LABEL: "web"}}}),
+    ],
+)
+def test_a_set_owner_changes_nothing_else_of_a_cluster(owner: Client, cluster: str, change: dict[str, Any]) -> None:
+    before = ManagedCluster.objects.get(name=cluster).wire
+    assert entry("li").send("PATCH", f"/apis/{GROUP}/v1/managedclusters/{cluster}", change, MERGE).code == 403
+    assert ManagedCluster.objects.get(name=cluster).wire == before
+
+
+def test_the_right_to_move_ends_where_the_set_chooses_by_labels(owner: Client) -> None:
+    chosen = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}}}
+    verbs.edit(ROOT, MANAGED_CLUSTER_SET, Key("", "web"), lambda doc: doc.update(spec=chosen))
+    assert entry("li").get(f"/apis/{GROUP}/v1/managedclusters/web-1").code == 403
+
+
+def test_rights_to_single_fields_of_a_cluster_add_up(owner: Client) -> None:
+    assign_perm("clusters.accept_managedcluster", User.objects.get(username="li"), make.stored("web-1"))
+    both = {"metadata": {"labels": {CLUSTERSET_LABEL: "db"}}, "spec": {"hubAcceptsClient": True}}
+    assert entry("li").send("PATCH", f"/apis/{GROUP}/v1/managedclusters/web-1", both, MERGE).code == 200
+    assert set_of("web-1") == "db"
+
+
+@pytest.mark.contract("D16")
+@pytest.mark.parametrize(
+    ("verb", "name", "said"),
+    [
+        ("delete", "web-1", "it is about the set"),
+        ("accept", "web-1", "it is about the set"),
+        ("get", "prod-1", "it shows prod-1 in the console only"),
+    ],
+)
+def test_rights_held_through_a_set_are_among_the_nearest(owner: Client, verb: str, name: str, said: str) -> None:
+    make.clusterset("prod", selector={"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "x"}}})
+    make.cluster("prod-1", labels={"env": "x", CLUSTERSET_LABEL: "other"})
+    assign_perm(
+        "clustersets.view_managedclusterset",
+        User.objects.get(username="li"),
+        ManagedClusterSet.objects.get(name="prod"),
+    )
+    shown = owner.get("/access/explain/", {"verb": verb, "resource": MANAGED_CLUSTER.resource, "name": name})
+    assert not shown.context["told"].allowed
+    of = "prod" if name == "prod-1" else "web"
+    near = [each for each in shown.context["told"].near if f"as a member of set {of}" in each.source]
+    assert said.casefold() in text(shown).casefold()
+    assert [each.source for each in near] == [f"Rights that reach {name} as a member of set {of}"]
 
 
 @pytest.mark.parametrize(
