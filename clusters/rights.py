@@ -18,7 +18,7 @@ from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, REGISTER
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds import rbac
-from ocmconsole.kubeapi import authz
+from ocmconsole.kubeapi import authz, once
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.links import explain_url
 
@@ -89,10 +89,11 @@ def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> 
     decision = authz.authorize(actor, question)
     if decision.allowed and decision.fields is None:
         return wanted
-    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission), name__in=wanted)
     rules = rbac.index.rules_for(actor)
     by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
-    return by_rule | set(held.values_list("name", flat=True))
+    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission), name__in=wanted)
+    asked = ("holding", actor.user, actor.groups, permission, frozenset(wanted))
+    return by_rule | once.ask(asked, lambda: set(held.values_list("name", flat=True)))
 
 
 def deletable(actor: Actor, names: Iterable[str]) -> set[str]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from clusters import bulk as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
+from clusters.rights import changeable
 from clustersets import rights, services
-from ocmconsole.kubeapi import bulkjobs
+from clustersets.admission import JOIN
+from ocmconsole.kubeapi import authz, bulkjobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +47,10 @@ MOVE = bulkjobs.register(
 
 
 def _removable(actor: Actor, names: Iterable[str]) -> set[str]:
-    return rights.removable(actor, ManagedCluster.objects.filter(name__in=list(names)).only("name", "clusterset"))
+    names = set(names)
+    if authz.permitted(actor, JOIN).allowed and changeable(actor, names) == names:
+        return names
+    return rights.removable(actor, ManagedCluster.objects.filter(name__in=names).only("name", "clusterset"))
 
 
 clusters_bulk.register(

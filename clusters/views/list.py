@@ -91,12 +91,10 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
 def _offered(asked: Listing, counts: Census, allowed: dict[str, set[str]]) -> list[Act]:
     """Acts that the person may do to some cluster of the filter; looked up beyond the page for up to a thousand."""
     acts = sorted(ACTS.values(), key=lambda act: act.is_final)
-    missing = [act.name for act in acts if not allowed[act.name]]
-    if missing and counts.matching <= LOOKED_UP:
-        names = asked.names()
-        allowed = allowed | {name: ACTS[name].allowed(asked.actor, names) for name in missing}
-    elif missing:
-        return acts if any(allowed.values()) else []
+    if counts.matching > listing.PAGE and not all(allowed.values()):
+        if counts.matching > LOOKED_UP:
+            return acts if any(allowed.values()) else []
+        allowed = allowed_acts(asked.actor, asked.names())
     return [act for act in acts if allowed[act.name]]
 
 

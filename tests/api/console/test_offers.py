@@ -20,9 +20,9 @@ from tests.api.console import joining
 
 pytestmark = pytest.mark.django_db
 
-OF_EACH = 1  # addresses of one shape that the walk opens
-SHAPED = re.compile(r"(?<=/)(?:web|db|other|prod|shop|ops|team)(?:-\w+)?(?=/)|=[^&]*")
-ELSEWHERE = ("/static/", "/admin/", "/logout/", "/account/", "/preferences/", "/login/")
+OF_EACH = 2  # addresses of one shape that the walk opens
+SHAPED = re.compile(r"(?<=/)(?:web|db|other|prod|shop|ops|default)(?:-\w+)?(?=/)|\?.*")
+ELSEWHERE = ("/static/", "/admin/", "/activity/", "/help/", "/logout/", "/account/", "/preferences/", "/login/")
 # Pages whose only purpose is an act.
 ACT = re.compile(
     r"/(maintenance|remove|disconnect|reconnect|set|_add|_delete|_bind|_unbind|_new|mint|add|give|take|revoke|edit|new)/"

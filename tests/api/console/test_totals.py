@@ -49,7 +49,7 @@ def test_a_filtered_list_says_how_many_fit_of_how_many() -> None:
         ("/namespaces/?q=shop", "2 of "),
         ("/certificates/", "5 in all"),
         ("/certificates/?q=paris", "2 of 5 match"),
-        ("/access/?q=root", "1–1 of 1 that match"),
+        ("/access/?q=root", "1\N{EN DASH}1 of 1 that match"),
     ):
         page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", client.get(path).content.decode()))
         assert said in page, (path, re.findall(r"[^.]{0,40}(?:in all|match|on this page)[^.]{0,30}", page))
