@@ -38,7 +38,7 @@ def test_a_filtered_list_says_how_many_fit_of_how_many() -> None:
     client = signed_in("root", is_superuser=True)
     for path, said in (
         ("/clusters/", "55 clusters, 50 on this page"),
-        ("/clusters/?q=paris", "2 of 55 clusters match"),
+        ("/clusters/?q=paris", "2 clusters of 55 match"),
         ("/sets/web/", "55 in all, 50 on this page"),
         ("/sets/web/?q=lyon", "53 of 55 match, 50 on this page"),
         ("/sets/web/?q=lyon&after=lyon-50", "53 of 55 match, 3 on this page"),
