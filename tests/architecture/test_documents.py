@@ -121,3 +121,14 @@ def paths_in(page: str) -> Iterator[Path]:
 @pytest.mark.parametrize("page", ["THREAT_MODEL.md", "CONTRIBUTING.md", "docs/guide/status.md"])
 def test_files_that_a_page_names_exist(page: str) -> None:
     assert [str(path.relative_to(ROOT)) for path in paths_in(page) if not path.exists()] == []
+
+
+def test_each_defence_of_the_threat_model_names_its_code_and_its_test() -> None:
+    table = text("THREAT_MODEL.md").partition("## Defences")[2].partition("## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    places = re.compile(rf"`((?:tests|docs|{'|'.join(PACKAGES)})/[\w./]+)`")
+    named: dict[str, list[str]] = {}
+    for row in rows:
+        named.setdefault(row.split(" | ")[0], []).extend(places.findall(row))
+    assert [row for row, paths in named.items() if not any(path.startswith("tests/") for path in paths)] == []
+    assert [path for paths in named.values() for path in paths if not (ROOT / path).exists()] == []

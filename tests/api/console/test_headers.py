@@ -173,3 +173,9 @@ def test_a_console_over_https_is_only_ever_asked_over_https() -> None:
         answer = respond(RequestFactory().get("/", secure=True))
     assert isinstance(answer, HttpResponse)
     assert "max-age=31536000" in answer["Strict-Transport-Security"]
+
+
+def test_pages_are_compressed_to_lengths_that_say_nothing_of_their_text() -> None:
+    answers = [Client().get("/login/", headers={"Accept-Encoding": "gzip"}) for _ in range(8)]
+    assert {answer["Content-Encoding"] for answer in answers} == {"gzip"}
+    assert len({len(answer.content) for answer in answers}) > 1
