@@ -227,6 +227,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     # Has none of them.
     "raj": (
+        "/login/again/go-on/",
         "/account/",
         "/account/app/activate/",
         "/account/passkeys/",
