@@ -40,6 +40,7 @@ WHOLE = ("admin", "ana", "li")
 CLUSTERS = 48
 # Streams without an end, files of other programs, and signing in, which has tests of its own.
 ELSEWHERE = re.compile(r"^(login|logout|session|account|admin|live|static)")
+NO_PAGE = 405
 TABS = {
     "clusters": ("summary", "health", "identity", "taints", "claims", "sets", "events", "yaml"),
     "sets": ("members", "bindings", "people", "definition"),
@@ -152,7 +153,9 @@ def addresses(site: Site, person: str) -> list[str]:
             filled = [route.replace("<str:tab>", tab) for tab in TABS[route.partition("/")[0]]]
         for each in filled:
             found.update(_filled(site, person, each))
-    return sorted(f"/{each}" for each in found | set(QUERIES))
+    paths = sorted(f"/{each}" for each in found | set(QUERIES))
+    # What only takes a POST answers everybody alike.
+    return [path for path in paths if person == "admin" or site.get("admin", path).status != NO_PAGE]
 
 
 def _filled(site: Site, person: str, route: str) -> Iterator[str]:
@@ -195,7 +198,8 @@ def _choices(site: Site, person: str, route: str, names: list[str]) -> Iterator[
     values = {name: named.get(head, clusters) if name == "name" else fixed[name] for name in names}
     most = max(len(each) for each in values.values())
     for index in range(most):
-        yield {name: each[min(index, len(each) - 1)] for name, each in values.items()}
+        if index == 0 or is_deep:
+            yield {name: each[min(index, len(each) - 1)] for name, each in values.items()}
 
 
 QUERIES = (

@@ -14,7 +14,7 @@ import pytest
 from tests.api.console import demofleet, figures, walk
 from tests.api.console.demofleet import PEOPLE
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 FEWEST = 60
 
