@@ -102,7 +102,7 @@ def is_elsewhere(config: pytest.Config) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """What is there now stays to the end: looks for garbage leave it out, which took a seventh of the tests' time."""
+    """What is there now stays to the end, so that the collector need not look at it again."""
     gc.collect()
     gc.freeze()
 
