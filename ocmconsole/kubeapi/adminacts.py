@@ -78,10 +78,11 @@ class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every 
             return None
         is_sent = CONFIRMED in request.POST
         form = act.form(request.POST if is_sent else None)
-        if act.effects and not (is_sent and form.is_valid()):
+        is_right = is_sent and form.is_valid()
+        if act.effects and not is_right:
             return self._confirm(request, act, chosen, form)
         for row in chosen:
-            self._do(request, act, row, form.cleaned_data if is_sent else {})
+            self._do(request, act, row, form.cleaned_data if is_right else {})
         return None
 
     def _do(self, request: HttpRequest, act: Act, row: Any, given: Mapping[str, Any]) -> None:
