@@ -293,7 +293,7 @@ told = {"key": "tour", "value": "1"}
 known["ended"] = str(bulk.start(admin, bulk.LABEL, [known["healthy"], known["removing"]], told).pk)
 # Nobody goes on with this one.
 going = BulkJob.objects.create(person=User.objects.get(username="admin"), act="clusters.label", created=timezone.now())
-for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("late", "waiting")):
+for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("api-unhealthy", "waiting")):
     going.items.create(name=known[word], state=state, text="you may not" if state == "refused" else "")
 known["going"] = str(going.pk)
 print(json.dumps(known))
