@@ -8,6 +8,7 @@ Redis' own library is imported at the first call: it takes 0.1 s of CPU time, wh
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -78,12 +79,9 @@ def publish(channel: str) -> None:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether it says that Redis is away or failed. Without Redis in the settings nothing does."""
-    if not settings.OCMCONSOLE_REDIS_URL:
-        return False
-    from redis import RedisError  # noqa: PLC0415 - see above
-
-    return isinstance(error, AwayError | RedisError)
+    """Whether it says that Redis is away or failed. Nothing raises the library's errors before it is imported."""
+    library = sys.modules.get("redis")
+    return isinstance(error, AwayError) or (library is not None and isinstance(error, library.RedisError))
 
 
 def trouble() -> str:

@@ -310,7 +310,7 @@ class TestCost:
         few = [self.queries_of(admin, path) for path in paths]
         crowd.fill(COUNT, troubled=20, more=True)
         assert [self.queries_of(admin, path) for path in paths] == few
-        assert max(few) <= 25
+        assert max(few) <= 27  # with how many clusters there are without a filter, and whether this is a demonstration
 
     @pytest.mark.usefixtures("fleet")
     def test_no_document_is_read_for_a_page(self) -> None:
