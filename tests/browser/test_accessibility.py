@@ -18,7 +18,7 @@ import axe_playwright_python
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, resolve
 from django.urls.exceptions import Resolver404
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from tests.browser import tour
 from tests.browser.conftest import PATIENCE
@@ -108,6 +108,7 @@ def windows(browser: Browser, guided: Tour) -> Iterator[Callable[[str], Page]]:
             page = opened[who] = context.new_page()
             page.set_default_timeout(PATIENCE)
             page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
+            page.on("console", lambda message: errors.extend(_complaints(page, message)))
             if who != STRANGER:
                 context.add_cookies(session(guided.hub.console_url, who, guided.password(who)))
             if who == "wanda":
@@ -118,6 +119,12 @@ def windows(browser: Browser, guided: Tour) -> Iterator[Callable[[str], Page]]:
     for page in opened.values():
         page.context.close()
     assert errors == []
+
+
+def _complaints(page: Page, message: ConsoleMessage) -> list[str]:
+    """An error in the browser's console, but for the status of the page itself, which tests ask for."""
+    is_of_page = message.text.startswith("Failed to load resource") and message.location["url"] == page.url
+    return [f"{page.url}: {message.text}"] if message.type == "error" and not is_of_page else []
 
 
 @pytest.fixture(scope="session")

@@ -128,6 +128,16 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/clusters/{healthy}/disconnect/",
         "/clusters/{healthy}/set/?to=default",
         "/clusters/{disconnected}/reconnect/",
+        # Django admin in the console's look
+        "/admin/",
+        "/admin/clusters/managedcluster/",
+        "/admin/clusters/managedcluster/?q=nothing-like-it",
+        "/admin/clusters/managedcluster/{uid}/change/",
+        "/admin/registration/certificatesigningrequest/",
+        "/admin/registration/issuedcertificate/",
+        "/admin/kubeapi/auditevent/",
+        "/admin/auth/user/add/",
+        "/admin/password_change/",
         "/clusters/{removing}/remove/",
         "/clusters/{silent}/",
         "/clusters/{silent}/health/",
@@ -244,7 +254,6 @@ MISSING: dict[str, set[str]] = {ADMIN: {"/no/such/page/"}, "mallory": {"/tokens/
 
 # Answers nobody looks at as a page, and why. What is left answers a GET with 405, which a test asks.
 NO_PAGES = {
-    "admin/password_change/": "in the look of Django's own admin, whose colours are not ours; /account/password/ is the console's",
     "live": "a stream",
     "session/": "JSON",
     "session/extend/": "JSON",
@@ -273,6 +282,7 @@ import json
 from django.contrib.auth.models import User
 from django.utils import timezone
 from clusters import bulk, queries
+from clusters.models import ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import bulkjobs
 from ocmconsole.kubeapi.actor import Door
@@ -285,6 +295,7 @@ admin = actor_for(User.objects.get(username="admin"), door=Door.CLI, credential=
 observed = queries.observe(queries.clusters_for(admin), timezone.now())
 known = {each.status.word.value: each.row.name for each in observed}
 known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
+known["uid"] = str(ManagedCluster.objects.get(name=known["healthy"]).pk)
 known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
 known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
 known["chosen"] = str(bulkjobs.select(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
