@@ -55,6 +55,12 @@ def gaps(now: datetime) -> list[Gap]:
     return [*_stored(serving), *_holes(serving.served, now)]
 
 
+def is_serving(now: datetime) -> bool:
+    """Whether a server has noted within ``LONGEST_GAP`` that it serves."""
+    serving = Serving.objects.filter(pk=1).first()
+    return serving is not None and serving.served is not None and abs(now - serving.served) <= LONGEST_GAP
+
+
 def serving_since(now: datetime) -> datetime:
     """Since when the hub has served without a gap; one that does not serve now begins now."""
     return instant(gaps(now)[-1][1])

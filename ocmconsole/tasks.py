@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
+from clusters import uptime
 from ocmconsole.models import DemoFleet
 
 
 def beat_demo() -> None:
-    """The heartbeats of a demonstration fleet, where the hub has one."""
-    if DemoFleet.objects.exists():
+    """The heartbeats of a demonstration fleet, where the hub has one and serves.
+
+    Its agents would not reach a hub that does not serve either, and a heartbeat counts as a sign that it does (D17).
+    """
+    if DemoFleet.objects.exists() and uptime.is_serving(timezone.now()):
         from ocmconsole import demo  # noqa: PLC0415 - its imports cost start time, and few hubs have such a fleet
 
         demo.beat()

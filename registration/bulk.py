@@ -121,7 +121,8 @@ def select(actor: Actor, names: Iterable[str], wanted: Filter, *, every_safe: bo
     shown = inbox.shown(found.put_off if wanted.later else found.rows, wanted)
     rows = [row for row in [*found.rows, *found.put_off] if row.can_select]
     safe = {row.name for row in shown if every_safe and row.verdict is Verdict.SAFE}
-    return bulkjobs.select(actor, {row.name: asdict(row.seen) for row in rows if row.name in asked | safe})
+    chosen = [row for row in rows if row.name in asked | safe]
+    return bulkjobs.select(actor, {row.name: {**asdict(row.seen), "verdict": str(row.verdict)} for row in chosen})
 
 
 def plan(actor: Actor, act: clusters_bulk.Act, items: Mapping[str, Arguments]) -> clusters_bulk.Plan:
@@ -144,7 +145,8 @@ def _obstacle(row: inbox.Row | None, given: Arguments) -> str:
         return GONE
     if row.verdict is Verdict.BLOCKED:
         return "it is blocked: such requests are decided one by one"
-    return "" if staleness.is_present(_seen(given), row.found.cluster, row.found.waiting) else CHANGED
+    is_worse = given.get("verdict") == str(Verdict.SAFE) and row.verdict is not Verdict.SAFE
+    return "" if not is_worse and staleness.is_present(_seen(given), row.found.cluster, row.found.waiting) else CHANGED
 
 
 def start(

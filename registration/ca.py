@@ -7,6 +7,7 @@ Callers: registration's rules, credentials and signer, the serve command, ocmcon
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ __all__ = [
 ]
 
 CA_LIFETIME = timedelta(days=3650)
+LONGEST_HOST = 253
+HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.ASCII)  # RFC 1123
 SERVING_LIFETIME = timedelta(days=365)
 SERVING_RENEWAL = timedelta(days=30)
 BACKDATED = timedelta(minutes=5)  # W24: a spoke whose clock is slow must not find its certificate in the future
@@ -251,8 +254,16 @@ def _issue_serving(home: Path, authority: Authority, wanted: list[x509.GeneralNa
 
 
 def check_name(name: str) -> None:
-    """Raises AuthorityError for what cannot be a name in a serving certificate."""
-    _general_name(name.strip("[]").lower())
+    """Raises AuthorityError for what is no host that clients could reach: agents read every name of the certificate."""
+    text = name.strip("[]").lower()
+    try:
+        address = ip_address(text)
+    except ValueError:
+        if len(text) > LONGEST_HOST or not HOST.fullmatch(text):
+            raise AuthorityError(f"{name!r} is no name of a host") from None
+    else:
+        if address.is_unspecified or address.is_multicast:
+            raise AuthorityError(f"{name} is no address of a host")
 
 
 def _general_names(names: Collection[str]) -> list[x509.GeneralName]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SUPERSEDED_SHOWN = timedelta(hours=24)
 AT_ONCE = timedelta(minutes=1)  # a roll-out by hand is slower, a script with a stolen token faster
+ANY_NUMBER = 1000  # uses of a token from which it is one for any number of clusters
 MOST_SUPERSEDED = 1_000  # notes that are read; an agent that restarts without end leaves one each time
 BOOTSTRAP = "bootstrap:"
 CERTIFICATE = "cert:"
@@ -146,7 +147,11 @@ def _read_tokens(found: Gathered, credentials: set[str]) -> None:
 
 def _read_brought(found: Gathered) -> None:
     """Those that came near to one of the names in time, so that a token's long past is not read."""
-    unlimited = [row.pk for row in found.tokens.values() if row.max_uses is None and not row.cluster]
+    unlimited = [
+        row.pk
+        for row in found.tokens.values()
+        if not row.cluster and (row.max_uses is None or row.max_uses >= ANY_NUMBER)
+    ]
     moments = [event.time for event in found.creations.values()]
     if not unlimited or not moments:
         return

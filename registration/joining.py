@@ -92,7 +92,7 @@ def address_problems(url: str) -> list[str]:
         found.append(f"The hub's certificate does not name {host}, so an agent would refuse it. It names {names}.")
     if _is_loopback(host):
         found.append(f"{host} leads to the hub only from the hub's own machine: no other machine reaches it.")
-    if _is_loopback(listening):
+    if _is_loopback(listening) and not settings.OCMCONSOLE_TRUSTED_PROXIES.networks:
         found.append(
             f"The hub listens on {listening} only, so other machines reach it only through something that forwards to "
             f"it. To listen on all addresses, set OCMCONSOLE_API_ADDRESS=0.0.0.0:{port} and start the hub again."

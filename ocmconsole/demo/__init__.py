@@ -7,6 +7,7 @@ a past, on a hub that serves, is made by ``live``, which also removes either. ``
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -31,6 +32,9 @@ from ocmconsole.models import DemoFleet
 from registration import ca, foundation, identity
 
 log = logging.getLogger(__name__)
+RHYTHM = re.compile(
+    r"([0-9]{1,6})\.(-?[0-9]{1,6})", re.ASCII
+)  # agents.BEATS: seconds between heartbeats, skew in seconds
 
 HISTORY = 120 * DAY
 
@@ -103,7 +107,10 @@ def beat() -> int:
     now = timezone.now()
     done = 0
     for lease in Lease.objects.filter(name=LEASE_NAME, labels__has_key=BEATS):
-        every, skew = (timedelta(seconds=int(part)) for part in lease.labels[BEATS].split("."))
+        found = RHYTHM.fullmatch(lease.labels[BEATS])
+        if found is None:  # an agent may write its own lease
+            continue
+        every, skew = (timedelta(seconds=int(part)) for part in found.groups())
         if lease.renew_time is not None and instant(lease.renew_time) + skew + every > now:
             continue
         try:

@@ -18,12 +18,13 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from clusters import services as clusters
-from clusters.kinds import MANAGED_CLUSTER, OWN_FINALIZERS
+from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER, OWN_FINALIZERS
 from clusters.models import FleetMinute, HeartbeatDay, ManagedCluster, Transition
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import bootstrap, identity, tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE
+from ocmconsole.corekinds.models import Namespace
 from ocmconsole.demo.agents import JOINED, KLUSTERLET, MARK, UNWELL, WELL, Agent
 from ocmconsole.demo.families import BY_PREFIX, SETS, Names
 from ocmconsole.kubeapi import accounts, errors, verbs
@@ -202,12 +203,16 @@ def _let_go(doc: Any) -> None:
 def _remove_surroundings(fleet: DemoFleet, actor: Actor) -> None:
     made = fleet.made
     kept = set(ManagedCluster.objects.filter(name__in=fleet.clusters).values_list("name", flat=True))
-    for name in (*(set(fleet.clusters) - kept), *made.get("namespaces", [])):  # H11: a removal leaves those of clusters
+    gone = sorted(set(fleet.clusters) - kept)
+    left = Namespace.objects.filter(name__in=gone)  # H11: a removal leaves them
+    theirs = [row.name for row in left if row.labels.get(CLUSTER_LABEL) == row.name]
+    for name in (*theirs, *made.get("namespaces", [])):
         _delete(actor, NAMESPACE, name)
     for name in made.get("roles", []):
         _delete(actor, CLUSTER_ROLE_BINDING, name)
         _delete(actor, CLUSTER_ROLE, name)
-    for name in made.get("sets", []):
+    used = set(ManagedCluster.objects.values_list("clusterset", flat=True).distinct())
+    for name in set(made.get("sets", [])) - used:  # somebody may have put a cluster of their own into one
         _delete(actor, MANAGED_CLUSTER_SET, name)
     for pk in made.get("tokens", []):
         tokens.revoke_bootstrap_token(actor, pk)

@@ -89,6 +89,9 @@ class Audited(Acting, Fast):
         query = self.audit_query(self.get_object(request, unquote(object_id)))
         return HttpResponseRedirect(f"../../../../kubeapi/auditevent/{query}")
 
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return super().render_change_form(request, {**context, "is_audited": True}, *args, **kwargs)
+
     def audit_query(self, obj: Any) -> str:
         """Which entries of the audit are about the object, if it is there."""
         return f"?resource={self.opts.verbose_name_plural}&name={quote(str(obj))}" if obj else ""

@@ -81,7 +81,9 @@ def publish(channel: str) -> None:
 def is_failure(error: BaseException) -> bool:
     """Whether it says that Redis is away or failed. Nothing raises the library's errors before it is imported."""
     library = sys.modules.get("redis")
-    return isinstance(error, AwayError) or (library is not None and isinstance(error, library.RedisError))
+    return isinstance(error, AwayError) or (
+        library is not None and isinstance(error, getattr(library, "RedisError", ()))
+    )
 
 
 def trouble() -> str:

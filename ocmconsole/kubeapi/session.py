@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from time import time
@@ -28,7 +29,7 @@ def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
     def renew() -> Actor:
         if request.user.pk is None or not _is_valid(request):
             raise errors.Unauthorized
-        return actor_of_present(request.user.pk, **how)
+        return replace(actor_of_present(request.user.pk, **how), renew=renew)
 
     how: dict[str, Any] = {"door": door, "credential": f"session:{request.user.pk}", **seen(request)}
     how["until"] = _store().expires_at(request.session)

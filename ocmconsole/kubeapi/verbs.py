@@ -425,6 +425,12 @@ def _is_change(write: Write) -> bool:
     return write.new is None or write.old is None or write.new != write.old
 
 
+def _is_in(path: str, field: str) -> bool:
+    """Keys of labels and annotations may hold dots: one is not below another."""
+    is_key = field.startswith(("metadata.labels.", "metadata.annotations."))
+    return path == field or (not is_key and path.startswith(f"{field}."))
+
+
 def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, decision: Decision,
             old: Doc | None, new: Doc) -> None:  # fmt: skip
     """A right that is limited to some fields, or to objects that are being deleted, allows no other change.
@@ -436,7 +442,7 @@ def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, dec
     if decision.fields is None:
         return
     for path in steps.changed_paths("", old or {}, new):
-        if not any(path == field or path.startswith(f"{field}.") for field in decision.fields):
+        if not any(_is_in(path, field) for field in decision.fields):
             asked = attributes(kind, verb, key, subresource)
             raise authz.forbidden(
                 actor, asked, f"{decision.reason} allows changing {', '.join(sorted(decision.fields))} only"

@@ -46,7 +46,8 @@ Arguments = Mapping[str, Any]  # of the route
 Condition = Callable[[QueryDict, Arguments], bool]
 
 NEXT = "next"
-KEPT_SECONDS = 60 * 60  # a form is carried out only while the person still means it: an idle session ends as soon
+KEPT_SECONDS = 10 * 60  # a form is carried out only while the person still means it and what it decides stands
+FEW = 20  # clusters that a token may bring without a proof; as many at once are no longer Safe (weighing)
 
 
 # ---------------------------------------------------------------- what needs a proof
@@ -57,13 +58,19 @@ def _always(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a 
 
 
 def _is_sent(field: str, *values: str) -> Condition:
-    """The form has the field, with one of the values if there are some."""
-    return lambda sent, _: sent.get(field) in values if values else bool(sent.get(field))
+    """The form has the field, be it empty, with one of the values if there are some."""
+    return lambda sent, _: sent.get(field) in values if values else field in sent
 
 
 def _has_no_terms(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
-    """A token for any name and any number of clusters."""
-    return not sent.get("cluster", "").strip() and not sent.get("uses", "").strip()
+    """A token for any name, and for any number of clusters or more than ``FEW``."""
+    uses = sent.get("uses", "").strip()
+    return not sent.get("cluster", "").strip() and not (uses.isdecimal() and int(uses) <= FEW)
+
+
+def _lets_in(sent: QueryDict, arguments: Arguments) -> bool:
+    """A token that accepts by itself, or one of the wizard's that is not bound to its cluster."""
+    return "accept" in sent or ("bind" not in sent and _has_no_terms(sent, arguments))
 
 
 def _is_kept(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
@@ -72,7 +79,7 @@ def _is_kept(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a
 
 
 def _is_final(sent: QueryDict, arguments: Arguments) -> bool:
-    return arguments["name"] in {"remove", "revoke"} or bool(sent.get("revoke"))
+    return arguments["name"] in {"remove", "revoke"} or "revoke" in sent
 
 
 # By name of the route, in which "*" stands for any text: the forms (POST) that need a proof, and when.
@@ -86,7 +93,7 @@ ACTS: dict[str, Condition] = {
     "registration:edit-policy": _is_kept,
     "registration:switch-policy": _always,
     "registration:delete-policy": _always,
-    "registration:add-token": _is_sent("accept"),
+    "registration:add-token": _lets_in,
     # What agents are told the hub is called, and its certificate.
     "registration:add-address": _always,
     "registration:add-run": _is_sent("name_it"),
@@ -105,10 +112,12 @@ ACTS: dict[str, Condition] = {
     "registration:disconnect": _is_sent("revoke"),
     "registration:revoke": _always,
     "registration:revoke-many": _is_sent("confirmed"),
-    # The same in Django admin: people, groups, roles, rights on one object, policies, deletions, actions on many.
+    # A cluster's document can hold all of that: the word for another key (D9), finalizers, the acceptance.
+    "clusters:edit": _is_sent("apply"),
+    # All that Django admin stores: people, rights, documents, deletions, actions on many.
     "admin:auth_*": _always,
-    "admin:corekinds_*role*": _always,
-    "admin:registration_approvalpolicy_*": _always,
+    "admin:*_add": _always,
+    "admin:*_change": _always,
     "admin:*_permissions": _always,
     "admin:*_delete": _always,
     "admin:*_changelist": _always,

@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from clusters import queries as clusters
+from clusters import uptime
 from clusters.history import KEPT
 from clusters.models import HeartbeatDay
 from clusters.status import Word
@@ -68,8 +69,13 @@ def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
     assert seen["ana"] == seen["li"] > seen["raj"] > seen["mallory"] == set()
 
     with time_machine.travel(timezone.now() + timedelta(minutes=2)):
+        beat = import_string(str(BEAT["beat-demo"]["task"]))
         before = words(timezone.now())[Word.HEALTHY]
-        import_string(str(BEAT["beat-demo"]["task"]))()  # the clock of whatever serves the hub
+        beat()
+        assert words(timezone.now())[Word.HEALTHY] == before  # nothing serves: its agents would reach nobody
+        uptime.note(timezone.now())
+        before = words(timezone.now())[Word.HEALTHY]
+        beat()  # the clock of whatever serves the hub
         assert words(timezone.now())[Word.HEALTHY] > before
         assert demo.beat() == 0
     with time_machine.travel(timezone.now() + timedelta(minutes=6)):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.contrib.auth.models import Group, User
@@ -157,6 +158,28 @@ def _contested(client: Client) -> dict[str, Any]:
     return {**seen, "accept_key": key, "typed": "eu-1", "reason": "by telephone"}
 
 
+def _edited_text(client: Client, path: str) -> dict[str, Any]:
+    """The fields of a form with the document of the cluster, to which a label is added."""
+    page = client.get(path).content.decode()
+    text = html.unescape(re.findall(r"<textarea[^>]*>\s?(.*?)</textarea>", page, re.DOTALL)[0])
+    doc = yaml.safe_load(text)
+    doc["metadata"].setdefault("labels", {})["tier"] = "web"
+    seen = re.findall(r'name="seen" value="([0-9a-f]{64})"', page)
+    return {"path": path, "document": yaml.safe_dump(doc), **({"seen": seen[0]} if seen else {})}
+
+
+def _changed_document(client: Client) -> dict[str, Any]:
+    uid = make.cluster("eu-1")["metadata"]["uid"]
+    make.settle()
+    return _edited_text(client, f"/admin/clusters/managedcluster/{uid}/change/")
+
+
+def _applied_document(client: Client) -> dict[str, Any]:
+    make.cluster("eu-1")
+    make.settle()
+    return {**_edited_text(client, "/clusters/eu-1/yaml/edit/"), "apply": ""}
+
+
 def _asked(client: Client) -> dict[str, Any]:
     make.cluster("eu-1")
     signed_in("li").post(
@@ -195,12 +218,19 @@ SAMPLES = {
         "/approvals/eu-1/override/", lambda: make.stored("eu-1").hub_accepts_client, prepare=_contested
     ),
     "registration:mint": Sample("/tokens/mint/", BootstrapToken.objects.exists, {"lifetime": "1h", "uses": "", "cluster": ""}),
+    "registration:mint for many": Sample(
+        "/tokens/mint/", BootstrapToken.objects.exists, {"lifetime": "1h", "uses": "10000", "cluster": ""}
+    ),
+    "registration:add-token unbound": Sample(
+        "/clusters/add/token/?name=eu-1", BootstrapToken.objects.exists,
+        {"lifetime": "1h", "uses": "10000", "once": "2b1f0c1e-7a35-4c43-9d1c-6a4f4b0a3a12"},
+    ),
     "registration:add-address": Sample(
         "/clusters/add/address/?name=eu-1&server=https%3A%2F%2Fhub.corp%3A6443", HubAddress.objects.exists
     ),
     "registration:add-run": Sample(
         "/clusters/add/run/", HubAddress.objects.exists,
-        {"name": "eu-1", "server": "https://hub.corp:6443", "name_it": "1"}, _minted,
+        {"name": "eu-1", "server": "https://hub.corp:6443", "name_it": ""}, _minted,
     ),
     "demo-remove": Sample(
         "/demo/remove/", lambda: AuditEvent.objects.filter(act="demofleet:delete").exists(), prepare=_demo
@@ -244,7 +274,7 @@ SAMPLES = {
         f"/certificates/{CERTIFICATE}/revoke/", _revoked, {"reason": "lost", "typed": "eu-1"}, _joined
     ),
     "registration:revoke-many": Sample(
-        "/certificates/-/revoke/", lambda: _revoked(ODD), {"confirmed": "1", "select": ODD, "reason": "gone"}, _joined
+        "/certificates/-/revoke/", lambda: _revoked(ODD), {"confirmed": "", "select": ODD, "reason": "gone"}, _joined
     ),
     "admin:auth_* add": Sample(
         "/admin/auth/user/add/", User.objects.filter(username="new").exists, {**NEW, "usable_password": "true"}
@@ -257,7 +287,7 @@ SAMPLES = {
         "", lambda: not _li().check_password(PASSWORD), {"password1": "another long password", "password2": "another long password", "usable_password": "true"},
         lambda _: {"path": f"/admin/auth/user/{_li().pk}/password/"},
     ),
-    "admin:corekinds_*role*": Sample(
+    "admin:*_add": Sample(
         "/admin/corekinds/clusterrole/add/", ClusterRole.objects.filter(name="all").exists,
         {"document": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: []\n"},
     ),
@@ -265,6 +295,12 @@ SAMPLES = {
         "", lambda: _li().has_perm("clusters.accept_managedcluster", ManagedCluster.objects.get(name="eu-1")),
         {"permission": "accept_managedcluster", "user": "li", "act": "grant"},
         lambda _: {"path": f"/admin/clusters/managedcluster/{make.cluster('eu-1')['metadata']['uid']}/permissions/"},
+    ),
+    "admin:*_change": Sample(
+        "", lambda: "tier" in make.stored("eu-1").labels, prepare=_changed_document,
+    ),
+    "clusters:edit": Sample(
+        "/clusters/eu-1/yaml/edit/", lambda: "tier" in make.stored("eu-1").labels, prepare=_applied_document,
     ),
     "admin:*_delete": Sample(
         "", _leaving, {"post": "yes"},
@@ -275,7 +311,7 @@ SAMPLES = {
         {"action": "disconnect", "confirmed": "yes"},
         lambda _: {"_selected_action": [make.cluster("eu-1", accepted=True)["metadata"]["uid"]]},
     ),
-    "admin:registration_approvalpolicy_*": Sample(
+    "admin:*_changelist policies": Sample(
         "/admin/registration/approvalpolicy/", ApprovalPolicy.objects.filter(enabled=True).exists,
         {"action": "enable", "confirmed": "yes"}, lambda _: {"_selected_action": [_disabled_policy().pk]},
     ),

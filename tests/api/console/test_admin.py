@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -188,11 +188,28 @@ def secret_work() -> dict[str, Any]:
         "/admin/ocmconsole/session/?session_data__contains=a",
         "/admin/clusters/manifestwork/?wire__contains=aHVu",
         "/admin/auth/user/?password__startswith=argon",
+        "/admin/auth/user/?groups__user__password__startswith=argon",
+        "/admin/auth/user/?groups__user__authenticator__data__secret__startswith=J",
+        "/admin/clusters/managedcluster/?name__regex=^((a)%2B)%2B!$",
     ],
 )
 def test_a_column_that_is_not_shown_cannot_be_guessed_by_its_filter(root: Client, records: None, query: str) -> None:
     """It takes one request for each digit where the answer depends on a hidden column."""
     assert root.get(query).status_code == 400
+
+
+def test_people_are_filtered_by_their_group(root: Client) -> None:
+    group = Group.objects.create(name="ops")
+    signed_in("li").get("/")
+    User.objects.get(username="li").groups.add(group)
+    assert [
+        row.username for row in root.get(f"/admin/auth/user/?groups__id__exact={group.pk}").context["cl"].result_list
+    ] == ["li"]
+
+
+@pytest.mark.parametrize("year", ["9999", "99999999999999999999", "0", "x"])
+def test_a_year_that_no_calendar_has_leads_back_to_the_list(root: Client, records: None, year: str) -> None:
+    assert root.get(f"/admin/kubeapi/auditevent/?time__year={year}").status_code in {200, 302}
 
 
 # ---------------------------------------------------------------- rights
