@@ -133,6 +133,8 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/admin/clusters/managedcluster/",
         "/admin/clusters/managedcluster/?q=nothing-like-it",
         "/admin/clusters/managedcluster/{uid}/change/",
+        "/admin/clusters/managedcluster/{uid}/permissions/",
+        "/admin/clusters/managedcluster/{uid}/delete/",
         "/admin/registration/certificatesigningrequest/",
         "/admin/registration/issuedcertificate/",
         "/admin/kubeapi/auditevent/",
