@@ -371,6 +371,7 @@ def test_a_set_owner_moves_a_cluster_between_their_sets_on_its_page_and_with_kub
     [
         ("web-1", {"metadata": {"labels": {"env": "test"}}}),
         ("web-1", {"metadata": {"labels": {CLUSTERSET_LABEL: "db", "env": "test"}}}),
+        ("web-1", {"metadata": {"labels": {f"{CLUSTERSET_LABEL}.more": "db"}}}),
         ("web-1", {"spec": {"hubAcceptsClient": True}}),
         ("web-1", {"spec": {"taints": [{"key": "a", "effect": "NoSelect"}]}}),
         ("web-1", {"metadata": {"labels": {CLUSTERSET_LABEL: "other"}}}),

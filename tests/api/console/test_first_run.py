@@ -23,8 +23,8 @@ from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
 from ocmconsole.models import DemoFleet
-from registration import foundation, issued
-from registration.models import CertificateSigningRequest
+from registration import ca, foundation, issued
+from registration.models import CertificateSigningRequest, HubAddress
 from tests import factories as make
 from tests.api.console.joining import WEB, hub, page, person
 
@@ -79,6 +79,14 @@ def test_each_step_is_computed_from_the_state_of_the_hub(admin: Client, settings
     assert steps(admin) == {"address": True, "admin": True, "passkey": True, "copy": None}
     User.objects.filter(username="raj").update(is_active=False)
     assert steps(admin)["admin"] is False
+
+
+@pytest.mark.parametrize("host", ["*", "*.corp", "a..b", "-a", "a" * 64, "x\x01y", "0.0.0.0", "[::]", "224.0.0.1"])  # noqa: S104 - nothing is bound
+def test_only_hosts_that_clients_could_reach_are_named_in_the_certificate(admin: Client, host: str) -> None:
+    """Agents read every name of the certificate, and no name is taken out again."""
+    with pytest.raises(ca.AuthorityError):
+        foundation.add_address(make.ADMIN, f"https://{host}:6443")
+    assert not HubAddress.objects.exists()
 
 
 def test_a_step_is_put_away_and_brought_back_by_each_admin_for_himself(admin: Client) -> None:
