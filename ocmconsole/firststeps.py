@@ -15,6 +15,7 @@ from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -111,6 +112,8 @@ def _what_to_copy() -> str:
 @require_POST
 def dismiss(request: HttpRequest) -> HttpResponse:
     """Put a step away; without one bring all of them back."""
+    if MASTERS not in actor_of(request).groups:
+        raise PermissionDenied("What a new hub lacks is shown to its admins.")
     keys = {step.key for step in _steps(request)}
     key = request.POST.get("step", "")
     kept = sorted(keys & {*put_away(request), key}) if key else []
