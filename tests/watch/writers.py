@@ -37,6 +37,10 @@ class Writer(ABC):
             except httpx.TransportError:
                 time.sleep(0.05)
                 continue
+            if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and "Retry-After" in answer.headers:
+                # A server that is frozen with the counter keeps others waiting for longer than they may: as client-go.
+                until.wait(int(answer.headers["Retry-After"]))
+                continue
             assert answer.status_code in EXPECTED, answer.text
             self.done += answer.is_success
 
