@@ -14,6 +14,7 @@ from clusters import bulk
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.tasks import keep_sets
+from ocmconsole import demofleet
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, SECRET
 from ocmconsole.kubeapi import bulkjobs, controllers, errors, kinds, verbs
 from ocmconsole.kubeapi.kinds import Key
@@ -95,6 +96,7 @@ def everything_to_look_at() -> dict[str, set[Key]]:
             for name, key in controllers.caused_by([came, went]):
                 found[name].add(key)
     found[bulkjobs.WORKER] = {Key("", str(job.pk)) for job in BulkJob.objects.all()}  # no write asks for it
+    found[demofleet.WORK[0]] = {demofleet.WORK[1]}  # nor for this one
     return found
 
 

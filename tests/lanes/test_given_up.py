@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
 from django.db import connections, transaction
@@ -41,8 +42,14 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with listening(lane, loop="uvloop") as site:
         yield site
     lane.is_stopping = False
-    for _ in range(2):
-        lane.pool.submit(connections.close_all).result()
+    both = Barrier(2)
+
+    def close() -> None:
+        both.wait(timeout=20)  # else one thread might do it twice
+        connections.close_all()
+
+    for closed in [lane.pool.submit(close) for _ in range(2)]:
+        closed.result()
     lane.pool.shutdown()
 
 
