@@ -86,7 +86,7 @@ class Fleet:
     def mint(self, name: str) -> str:
         """A bootstrap token of that name, minted once."""
         if name not in self.tokens:
-            printed = self.hub.manage("bootstrap_token", "create", "--name", name, "--uses", "1000")
+            printed = self.hub.manage("bootstrap_token", "create", "--name", name, "--uses", "500")
             self.tokens[name] = printed.partition("token=")[2].split()[0]
         return self.tokens[name]
 

@@ -73,7 +73,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 User.objects.create_user({VIEWER!r}, password={VIEWERS_PASSWORD!r})
 for name in {TOKENS!r}:
-    call_command("bootstrap_token", "create", "--name", name, "--uses", "1000")
+    call_command("bootstrap_token", "create", "--name", name, "--uses", "500")
 """
 
 
