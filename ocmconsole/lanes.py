@@ -1,4 +1,4 @@
-"""The ordinary lane: Django, which is synchronous, on a fixed pool of threads inside an asynchronous server (O2).
+"""The ordinary lane: Django, which is synchronous, on a fixed pool of threads inside an asynchronous server.
 
 Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection;
 writes never hold all of them; the health paths need none; a body is read as ``intake`` says, after the head has been

@@ -1,4 +1,4 @@
-"""A response whose body is an asynchronous stream: watches and server-sent events (O2).
+"""A response whose body is an asynchronous stream: watches and server-sent events.
 
 The view's thread is free as soon as the response is returned; ocmconsole.lanes drains the stream on the event loop.
 """

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.architecture.test_repository import ROOT, tracked
 from tests.doors.admission.table import CASES
 from tests.doors.test_admission_table import ids_of
 from tests.mutants.subjects import subjects
+from tests.statements.verdicts import IDS
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -20,6 +23,24 @@ CONTROLLERS = [f"H{number}" for number in range(1, 47)]
 TRAPS = [*range(1, 16), "8b", *range(23, 27), *range(28, 32), 34, 35, 36, 40, 41, *range(43, 49)]
 # What a client sees of the protocol, and the checklist of three levels.
 WIRE = [*range(1, 31), *range(101, 127), *range(130, 167), *range(170, 191)]
+
+NAMED = re.compile(r"(?<![\w%./#:+-])[WTAHGPCSKD](?:0|[1-9]\d{0,2})[a-z]?(?![\w-])")
+NO_ID = re.compile(r"# noqa.*|(?:d|path)=f?\"[^\"]*\"|\bS256\b")  # rules of ruff, paths of SVG, a method of OAuth
+LINE = re.compile(r"^- \*\*(\w+)\*\*: \S.+\.$", re.MULTILINE)
+
+
+def ids_named(*patterns: str) -> dict[str, str]:
+    """Contract ids that committed text files name, each with one of these files."""
+    named: dict[str, str] = {}
+    for path in tracked(*patterns):
+        for found in NAMED.findall(NO_ID.sub("", path.read_text(encoding="utf-8"))):
+            named[found] = str(path.relative_to(ROOT))
+    return named
+
+
+def lines_of_the_contract() -> list[str]:
+    """The ids of docs/contract.md in the order of the page."""
+    return LINE.findall((ROOT / "docs" / "contract.md").read_text(encoding="utf-8"))
 
 
 def named_in_tests(folder: Path = TESTS) -> set[str]:
@@ -57,3 +78,19 @@ def test_conformance_asks_the_api_and_nothing_else() -> None:
 
 def test_each_rule_reconciler_authorizer_and_task_says_what_it_keeps() -> None:
     assert [name for name, subject in subjects().items() if not subject.ids] == []
+
+
+def test_the_contract_has_one_sentence_for_each_id() -> None:
+    lines = lines_of_the_contract()
+    assert sorted({name for name in lines if lines.count(name) > 1}) == []
+
+
+def test_each_id_that_code_tests_or_documents_name_has_its_line_in_the_contract() -> None:
+    named = ids_named("*.py", "*.md", "*.html", "*.js", "*.yaml")
+    assert sorted({(name, named[name]) for name in set(named) - {*lines_of_the_contract(), *IDS}}) == []
+
+
+def test_each_line_of_the_contract_is_named_by_code_or_a_test() -> None:
+    in_rows = {name for row, _ in CASES for name in ids_of(row)}
+    named = {*ids_named("*.py", "*.html", "*.js", "*.yaml"), *named_in_tests(), *in_rows}
+    assert sorted(set(lines_of_the_contract()) - named) == []

@@ -287,7 +287,6 @@ class TestThreads:
 # ---------------------------------------------------------------- streams
 
 
-@pytest.mark.contract("O2")
 @pytest.mark.parametrize("loop", list(LOOPS))
 class TestStreams:
     def test_headers_come_at_once_and_chunks_as_they_are_made(self, serve: Serve, feed: Feed, loop: str) -> None:
