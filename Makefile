@@ -13,10 +13,11 @@ HAVE_NPM := $(shell command -v npm)
 NPM := $(if $(HAVE_NPM),npm,$(VENV)/bin/npm)
 export PATH := $(if $(HAVE_NPM),$(PATH),$(CURDIR)/$(VENV)/bin:$(PATH))
 
-# Override to run a part: make test TESTS=tests/api PYTEST="-x -k lease"
+# Override to run a part: make test TESTS=tests/api PYTEST="-x -k lease". FULL=1 runs what tests/selection.py leaves out.
 TESTS ?= tests
 PYTEST ?=
 MUTANTS ?=
+export FULL ?=
 WORKERS ?= auto
 FAST := $(wildcard tests/unit tests/api tests/doors tests/controllers tests/architecture)
 
@@ -37,7 +38,7 @@ run: $(RUN) $(ASSETS) ## serve a hub and its console from this checkout, setting
 	@exec $(PY) manage.py serve
 
 .PHONY: test
-test: $(DEV) $(ASSETS) ## every test, on SQLite and on PostgreSQL with Redis (TESTS=…, PYTEST=…)
+test: $(DEV) $(ASSETS) ## the tests, on SQLite and on PostgreSQL with Redis (TESTS=…, PYTEST=…, FULL=1 for all of both)
 	$(PY) -m tests.tools
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --database=sqlite $(PYTEST) $(TESTS)
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --database=postgres $(PYTEST) $(TESTS)

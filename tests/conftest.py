@@ -21,7 +21,7 @@ import hypothesis
 import pytest
 
 from tests import hub as hubs
-from tests import servers, tools
+from tests import selection, servers, tools
 from tests.server import Server, elsewhere
 from tests.statements import page
 
@@ -105,6 +105,10 @@ def pytest_collection_finish() -> None:
     """What is there now stays to the end, so that the collector need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return selection.is_left_out(collection_path, config) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import httpx
 import pytest
-from django.db import connections
 
 from ocmconsole import intake, serving
 from tests.lanes.conftest import KNOWN, Serve
@@ -260,28 +259,6 @@ class TestThreads:
                     read_until(connection, HEAD_END)
         feed.closed.set()
         assert "Exception in ASGI application" not in caplog.text
-
-    @pytest.mark.django_db(transaction=True)
-    def test_a_thread_keeps_its_database_connection(self, serve: Serve, client: httpx.Client) -> None:
-        site = serve()
-        try:
-            assert len({client.get(site.url("/database")).text for _ in range(5)}) == 1
-        finally:
-            client.get(site.url("/hang-up"))
-
-    @pytest.mark.django_db(transaction=True)
-    def test_a_broken_database_connection_is_replaced(self, serve: Serve, client: httpx.Client) -> None:
-        if connections["default"].vendor == "sqlite":
-            pytest.skip("a file does not hang up")
-        site = serve()
-        try:
-            before = client.get(site.url("/database")).text
-            assert client.get(site.url("/database?break=1")).status_code == 500
-            after = client.get(site.url("/database"))
-            assert after.status_code == 200
-            assert before.split()[0] == after.text.split()[0]
-        finally:
-            client.get(site.url("/hang-up"))
 
 
 # ---------------------------------------------------------------- streams

@@ -1,0 +1,78 @@
+"""Which tests the ordinary run leaves out on which database. ``FULL=1`` leaves out none; reasons in CONTRIBUTING.md.
+
+Tests run on both databases where SQL, locks, isolation, JSON operators, notification between processes, several servers
+or Redis take part, and on SQLite alone where they do not. Called by tests/conftest.py.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+FULL = os.environ.get("FULL", "") not in {"", "0"}
+
+
+class Runs(Enum):
+    BOTH = "both"
+    SQLITE = "sqlite"
+
+
+# Folders and files below tests; the longest path that contains a test decides. Each top folder is named.
+PLACES: dict[str, Runs] = {
+    "api": Runs.BOTH,
+    "api/console/test_headers.py": Runs.SQLITE,
+    "api/console/test_preferences.py": Runs.SQLITE,
+    "api/console/test_wizard.py": Runs.SQLITE,
+    "architecture": Runs.SQLITE,
+    "browser": Runs.SQLITE,
+    "commands": Runs.BOTH,
+    "conformance": Runs.BOTH,
+    "conformance/python": Runs.SQLITE,
+    "conformance/python/test_watching.py": Runs.BOTH,
+    "conformance/test_discovery.py": Runs.SQLITE,
+    "conformance/test_printing.py": Runs.SQLITE,
+    "conformance/test_validating.py": Runs.SQLITE,
+    "conformance/wire/test_discovery.py": Runs.SQLITE,
+    "conformance/wire/test_negotiation.py": Runs.SQLITE,
+    "conformance/wire/test_openapi.py": Runs.SQLITE,
+    "conformance/wire/test_protobuf.py": Runs.SQLITE,
+    "conformance/wire/test_python_client.py": Runs.SQLITE,
+    "conformance/wire/test_tables.py": Runs.SQLITE,
+    "conformance/wire/test_validation.py": Runs.SQLITE,
+    "controllers": Runs.BOTH,
+    "crash": Runs.BOTH,
+    "doors": Runs.BOTH,
+    "fuzz": Runs.BOTH,
+    "lanes": Runs.SQLITE,
+    "lanes/test_asgi.py": Runs.BOTH,
+    "lanes/test_database.py": Runs.BOTH,
+    "lanes/test_given_up.py": Runs.BOTH,
+    "lanes/test_start.py": Runs.BOTH,
+    "proxy": Runs.BOTH,
+    "security": Runs.BOTH,
+    "security/test_client_certificates.py": Runs.SQLITE,
+    "security/test_files.py": Runs.SQLITE,
+    "security/test_signing.py": Runs.SQLITE,
+    "security/test_single_sign_on.py": Runs.SQLITE,
+    "statements": Runs.SQLITE,
+    "unit": Runs.SQLITE,
+    "unit/clustersets/test_membership.py": Runs.BOTH,
+    "watch": Runs.BOTH,
+}
+
+
+def runs(path: Path) -> Runs:
+    """Of a file below tests. KeyError if no entry contains it."""
+    place = PurePosixPath(path.relative_to(TESTS).as_posix())
+    return next(PLACES[str(each)] for each in (place, *place.parents) if str(each) in PLACES)
+
+
+def is_left_out(path: Path, config: pytest.Config) -> bool:
+    """Whether the run does not even import a file of tests. pytest does not ask about one that its arguments name."""
+    if FULL or config.getoption("database") == Runs.SQLITE.value or not path.name.startswith("test_"):
+        return False
+    return runs(path) is Runs.SQLITE
