@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from clusters.wire import condition_column
-from ocmconsole.kubeapi.kinds import Column
+from ocmconsole.kubeapi.kinds import PrinterColumn
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -23,7 +23,9 @@ NO_DEFAULT = "__reserved_no_default__"
 API_SIGNER = "kubernetes.io/kube-apiserver-client"
 KUBE_CLIENT, CUSTOM_SIGNER = "kubeClient", "customSigner"
 
-_DISPLAY_NAME = Column("DISPLAY NAME", "string", ".spec.addOnMeta.displayName", description="Its name for people.")
+_DISPLAY_NAME = PrinterColumn(
+    "DISPLAY NAME", "string", ".spec.addOnMeta.displayName", description="Its name for people."
+)
 
 MANAGED_CLUSTER_ADDON_COLUMNS = (
     condition_column("Available", "Available", "Whether the add-on is available."),
@@ -32,7 +34,9 @@ MANAGED_CLUSTER_ADDON_COLUMNS = (
 )
 CLUSTER_MANAGEMENT_ADDON_COLUMNS = (
     _DISPLAY_NAME,
-    Column("CRD NAME", "string", ".spec.addOnConfiguration.crdName", description="The type of its configuration."),
+    PrinterColumn(
+        "CRD NAME", "string", ".spec.addOnConfiguration.crdName", description="The type of its configuration."
+    ),
 )
 CLUSTER_MANAGEMENT_ADDON_COLUMNS_V1BETA1 = (_DISPLAY_NAME,)
 

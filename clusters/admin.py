@@ -15,7 +15,7 @@ from django.urls import reverse
 from clusters import addon_kinds, history, kinds, queries
 from clusters.kinds import conditions_of, instant
 from clusters.models import ClusterFacts, HeartbeatDay, Lease, ManagedClusterAddOn, ManifestWork, Silence, Transition
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin, register
 from ocmconsole.kubeapi.adminlists import word
 from ocmconsole.kubeapi.session import actor_of
@@ -40,7 +40,7 @@ class OfClusters(ReadOnlyAdmin):
     lookups: ClassVar[tuple[str, ...]] = ("cluster",)
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        actor = actor_of(request, Door.ADMIN)
+        actor = actor_of(request, EntryPoint.ADMIN)
         if queries.sees_all(actor):
             return rows
         return rows.filter(cluster__in=queries.clusters_for(actor).order_by().values("name"))

@@ -36,16 +36,16 @@ ROWS_AT_ONCE = 1_000  # of one statement
 Told = dict[str, Any]
 
 
-class NoForm(forms.Form):
+class EmptyForm(forms.Form):
     """An act that asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class ClusterAct:
     """One act on many clusters, or on many that wait to be let in.
 
     ``perform(actor, name, told)`` does one; ``told`` are ``arguments(form)``. ``permit`` is that of the job
-    (``bulkjobs.Act``). ``allowed`` gives those of the names for
+    (``bulkjobs.BulkAct``). ``allowed`` gives those of the names for
     which the actor holds the right, ``lacking`` is what the page says of the others, ``right`` the verb and resource
     that it explains. ``obstacle`` says why a cluster is left out, or nothing. ``effects`` are sentences shown before it
     is done. An act that cannot be undone is ``is_final``: its number of clusters is always typed. ``page`` is the route
@@ -61,7 +61,7 @@ class Act:
     lacking: str = "takes clusters.change_managedcluster"
     right: tuple[str, str] = ("patch", rights.RESOURCE)
     obstacle: Callable[[Any], str] = lambda _: ""
-    form: type[forms.Form] = NoForm
+    form: type[forms.Form] = EmptyForm
     arguments: Callable[[forms.Form], Told] = lambda _: {}
     commands: Callable[[Actor, list[str], Told], list[str]] = lambda *_: []
     effects: tuple[str, ...] = ()
@@ -69,10 +69,10 @@ class Act:
     page: str = ""
 
 
-ACTS: dict[str, Act] = {}
+ACTS: dict[str, ClusterAct] = {}
 
 
-def register(act: Act) -> Act:
+def register(act: ClusterAct) -> ClusterAct:
     """Offer the act for selected clusters, in the order of registration."""
     ACTS[act.name] = act
     if act.perform is not None:
@@ -80,10 +80,10 @@ def register(act: Act) -> Act:
     return act
 
 
-def job_of(act: Act, app: str, *, page: str, back: tuple[str, str]) -> bulkjobs.Act:
+def job_of(act: ClusterAct, app: str, *, page: str, back: tuple[str, str]) -> bulkjobs.BulkAct:
     """The act as the job that does it to each; ``page`` and ``back`` are routes of one object and of their list."""
     assert act.perform is not None
-    return bulkjobs.Act(
+    return bulkjobs.BulkAct(
         name=f"{app}.{act.name}",
         title=act.title,
         done=act.done,
@@ -130,7 +130,7 @@ def _rows(actor: Actor, names: list[str]) -> Iterator[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BulkStep:
     """One cluster before the act; ``obstacle`` is why nothing can be done, or need be. ``row`` is that of its list."""
 
     name: str
@@ -141,10 +141,10 @@ class Step:
 
 
 @dataclass(slots=True)
-class Plan:
+class BulkPlan:
     """What an act would do to a selection."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BulkStep] = field(default_factory=list)
 
     @property
     def possible(self) -> list[str]:
@@ -156,31 +156,31 @@ class Plan:
         return Counter(step.obstacle for step in self.steps if step.obstacle).most_common()
 
 
-def plan(actor: Actor, act: Act, names: Iterable[str]) -> Plan:
+def plan(actor: Actor, act: ClusterAct, names: Iterable[str]) -> BulkPlan:
     """For those of the names that the actor may see; a number of queries that grows by one in a thousand clusters."""
     rows = list(_rows(actor, list(names)))
     may = act.allowed(actor, (row.name for row in rows))
-    return Plan([_step(act, row, may=row.name in may) for row in rows])
+    return BulkPlan([_step(act, row, may=row.name in may) for row in rows])
 
 
-def _step(act: Act, row: Any, *, may: bool) -> Step:
+def _step(act: ClusterAct, row: Any, *, may: bool) -> BulkStep:
     now = "in maintenance" if row.in_maintenance else "not in maintenance"
     if not may:
         verb, resource = act.right
-        return Step(row.name, now, act.lacking, explain_url(verb, resource, name=row.name))
+        return BulkStep(row.name, now, act.lacking, explain_url(verb, resource, name=row.name))
     if row.deleted_at is not None:
-        return Step(row.name, now, "it is being removed")
-    return Step(row.name, now, act.obstacle(row))
+        return BulkStep(row.name, now, "it is being removed")
+    return BulkStep(row.name, now, act.obstacle(row))
 
 
-def start(actor: Actor, act: Act, names: Iterable[str], told: Mapping[str, Any]) -> BulkJob:
+def start(actor: Actor, act: ClusterAct, names: Iterable[str], told: Mapping[str, Any]) -> BulkJob:
     """Begin the job; few clusters are done when it returns, many are begun."""
     job = bulkjobs.find(f"clusters.{act.name}")
     assert job is not None
     return bulkjobs.start(actor, job, {name: {} for name in names}, **told)
 
 
-def commands(actor: Actor, act: Act, names: list[str], told: Told) -> list[str]:
+def commands(actor: Actor, act: ClusterAct, names: list[str], told: Told) -> list[str]:
     """What one would type instead; of many clusters, for the first few."""
     shown = names[:NAMES_IN_COMMAND]
     found = act.commands(actor, shown, told)
@@ -251,21 +251,21 @@ def _remove(actor: Actor, name: str, told: Arguments) -> str:
 
 
 MAINTENANCE = register(
-    Act(
+    ClusterAct(
         "maintenance", "Start maintenance", "in maintenance",
         perform=_start_maintenance, form=MaintenanceForm, arguments=_maintenance_arguments,
         obstacle=_not_maintained, commands=_maintenance_commands,
     )
 )  # fmt: skip
 END = register(
-    Act(
+    ClusterAct(
         "end", "End maintenance", "out of maintenance",
         perform=_end_maintenance, obstacle=lambda row: "" if row.in_maintenance else "there is nothing to end",
         effects=("The maintenance taint goes, with reason and end. Placements may choose the clusters again at once.",),
     )
 )  # fmt: skip
 LABEL = register(
-    Act(
+    ClusterAct(
         "label", "Add a label", "labelled",
         perform=_add_label, form=LabelForm, commands=_label_commands,
         arguments=lambda form: {"key": form.cleaned_data["key"], "value": form.cleaned_data["value"]},
@@ -276,7 +276,7 @@ LABEL = register(
     )
 )  # fmt: skip
 TAINT = register(
-    Act(
+    ClusterAct(
         "taint", "Add a taint", "tainted",
         perform=_add_taint, form=TaintForm, commands=_taint_commands,
         arguments=lambda form: {"taint": form.taint()},  # type: ignore[attr-defined] # a TaintForm
@@ -284,7 +284,7 @@ TAINT = register(
     )
 )  # fmt: skip
 REMOVE = register(
-    Act(
+    ClusterAct(
         "remove", "Remove", "removed",
         perform=_remove, allowed=rights.deletable, lacking="takes clusters.delete_managedcluster",
         right=("delete", rights.RESOURCE), is_final=True, form=RemoveManyForm,

@@ -31,14 +31,14 @@ def columns(doc: Doc) -> list[dict[str, Any]]:
     return [{"name": name, "value": value} for name, value in reported(doc).items()]
 
 
-class Wanted(NamedTuple):
+class ClaimFilter(NamedTuple):
     """A claim that somebody looks for: of any value when ``value`` is None."""
 
     name: str
     value: str | None = None
 
     @classmethod
-    def read(cls, text: str) -> Wanted:
+    def read(cls, text: str) -> ClaimFilter:
         """``NAME`` or ``NAME=VALUE``; only a value may hold a further equals sign."""
         name, equals, value = text.partition("=")
         return cls(name.strip(), value.strip() if equals else None)

@@ -22,7 +22,7 @@ from clusters.models import ManifestWork
 from ocmconsole.corekinds import rbac
 from ocmconsole.corekinds.models import RoleBinding
 from ocmconsole.kubeapi import authz
-from ocmconsole.kubeapi.authz import Decision
+from ocmconsole.kubeapi.authz import AccessDecision
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -67,7 +67,7 @@ def grants_no_works_any_more(binding: Doc) -> bool:
 
 
 @authz.authorizer
-def cleans_up(actor: Actor, asked: Attributes) -> Decision | None:
+def cleans_up(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """D20: works that are being deleted, for the agent of a cluster that was sent away or deleted."""
     cluster = asked.namespace
     if (asked.group, asked.resource) != (WORK_GROUP, MANIFEST_WORK.plural) or not cluster:
@@ -83,4 +83,4 @@ def cleans_up(actor: Actor, asked: Attributes) -> Decision | None:
     if not (works.filter(name=asked.name) if asked.name else works).exists():
         return None
     fields = FIELDS[asked.subresource] if asked.verb in WRITES else None
-    return Decision(allowed=True, reason=f"may clean up works of cluster {cluster}", fields=fields, deleting=True)
+    return AccessDecision(allowed=True, reason=f"may clean up works of cluster {cluster}", fields=fields, deleting=True)

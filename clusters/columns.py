@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clusters.claims import Wanted
+from clusters.claims import ClaimFilter
 from clusters.models import ListChoice
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListColumn:
     """``order`` names what it sorts by; ``yields`` is the class by which it gives way on smaller screens."""
 
     id: str
@@ -33,15 +33,15 @@ class Column:
 COLUMNS = {
     column.id: column
     for column in (
-        Column("status", "Status", "status"),
-        Column("since", "In state", "since"),
-        Column("heard", "Last heard", "heard"),
-        Column("sets", "Set"),
-        Column("version", "Version", "version", "oc-hide-m"),
-        Column("certificate", "Certificate", "certificate", "oc-hide-m"),
-        Column("taints", "Taints", "", "oc-hide-l"),
-        Column("accepted", "Accepted"),
-        Column("age", "Age", "age", "oc-hide-l"),
+        ListColumn("status", "Status", "status"),
+        ListColumn("since", "In state", "since"),
+        ListColumn("heard", "Last heard", "heard"),
+        ListColumn("sets", "Set"),
+        ListColumn("version", "Version", "version", "oc-hide-m"),
+        ListColumn("certificate", "Certificate", "certificate", "oc-hide-m"),
+        ListColumn("taints", "Taints", "", "oc-hide-l"),
+        ListColumn("accepted", "Accepted"),
+        ListColumn("age", "Age", "age", "oc-hide-l"),
     )
 }
 DEFAULT = ("status", "since", "heard", "sets", "version", "certificate", "taints")
@@ -55,8 +55,8 @@ class Chosen:
     is_comfortable: bool = False
 
     @property
-    def columns(self) -> list[Column]:
-        return [COLUMNS.get(each) or Column(each, _label(each), yields="oc-hide-l") for each in self.ids]
+    def columns(self) -> list[ListColumn]:
+        return [COLUMNS.get(each) or ListColumn(each, _label(each), yields="oc-hide-l") for each in self.ids]
 
     @property
     def claims(self) -> list[str]:
@@ -84,7 +84,7 @@ def _known(ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_claim(name: str) -> bool:
-    return Wanted(name).is_possible and len(name) <= LONGEST_NAME
+    return ClaimFilter(name).is_possible and len(name) <= LONGEST_NAME
 
 
 def _label(id_: str) -> str:

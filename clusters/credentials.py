@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WEEK, SOON = timedelta(days=7), timedelta(days=30)
 
 
-class Lane(StrEnum):
+class ExpiryBucket(StrEnum):
     """In the order in which they are shown. A cluster is in exactly one."""
 
     label: str
@@ -39,24 +39,24 @@ class Lane(StrEnum):
     NONE = "none", "None issued", "quiet"
 
 
-def lane_of(facts: ClusterFacts, now: datetime) -> Lane:
+def lane_of(facts: ClusterFacts, now: datetime) -> ExpiryBucket:
     ends = facts.certificate_not_after
     if facts.certificate_revoked_at is not None:
-        return Lane.REVOKED
+        return ExpiryBucket.REVOKED
     if ends is None:
-        return Lane.NONE
-    turns = ((now, Lane.EXPIRED), (now + WEEK, Lane.WEEK), (now + SOON, Lane.SOON))
-    return next((lane for turn, lane in turns if ends <= turn), Lane.LATER)
+        return ExpiryBucket.NONE
+    turns = ((now, ExpiryBucket.EXPIRED), (now + WEEK, ExpiryBucket.WEEK), (now + SOON, ExpiryBucket.SOON))
+    return next((lane for turn, lane in turns if ends <= turn), ExpiryBucket.LATER)
 
 
-def lanes(now: datetime) -> dict[Lane, Q]:
+def lanes(now: datetime) -> dict[ExpiryBucket, Q]:
     """As ``lane_of``, of rows of ManagedCluster."""
     ends, revoked = "facts__certificate_not_after", Q(facts__certificate_revoked_at__isnull=False)
     return {
-        Lane.REVOKED: revoked,
-        Lane.EXPIRED: ~revoked & Q(**{f"{ends}__lte": now}),
-        Lane.WEEK: ~revoked & Q(**{f"{ends}__gt": now, f"{ends}__lte": now + WEEK}),
-        Lane.SOON: ~revoked & Q(**{f"{ends}__gt": now + WEEK, f"{ends}__lte": now + SOON}),
-        Lane.LATER: ~revoked & Q(**{f"{ends}__gt": now + SOON}),
-        Lane.NONE: ~revoked & Q(**{f"{ends}__isnull": True}),
+        ExpiryBucket.REVOKED: revoked,
+        ExpiryBucket.EXPIRED: ~revoked & Q(**{f"{ends}__lte": now}),
+        ExpiryBucket.WEEK: ~revoked & Q(**{f"{ends}__gt": now, f"{ends}__lte": now + WEEK}),
+        ExpiryBucket.SOON: ~revoked & Q(**{f"{ends}__gt": now + WEEK, f"{ends}__lte": now + SOON}),
+        ExpiryBucket.LATER: ~revoked & Q(**{f"{ends}__gt": now + SOON}),
+        ExpiryBucket.NONE: ~revoked & Q(**{f"{ends}__isnull": True}),
     }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHOWN = 50
 
 
-class Certificates(Protocol):
+class ClusterCertificates(Protocol):
     """The certificates that give rights of a cluster, kept by the app that signs them (D19)."""
 
     def valid(self, cluster: str, now: datetime) -> tuple[int, datetime | None]:
@@ -45,15 +45,15 @@ class Certificates(Protocol):
         """Takes a person's word for a key (D9) from the document of the cluster."""
 
 
-_kept: list[Certificates] = []
+_kept: list[ClusterCertificates] = []
 
 
-def keeps_certificates(keeper: Certificates) -> None:
+def keeps_certificates(keeper: ClusterCertificates) -> None:
     """Registers the app that signs certificates."""
     _kept[:] = [keeper]
 
 
-def certificates() -> Certificates:
+def certificates() -> ClusterCertificates:
     return _kept[0]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from clusters import departure, queries
 from clusters.kinds import ConditionType, conditions_of
-from clusters.status import AGENT_LOG, Page, Status, Step, Word
+from clusters.status import AGENT_LOG, NextStep, NextStepPage, Status, Word
 from ocmconsole.durations import span
 from ocmconsole.kubeapi import conditions
 
@@ -114,8 +114,8 @@ def _why_held(cluster: ManagedCluster, held: Blocker, last_heard: datetime | Non
     return f"Its agent must undo the work on the cluster first, and {heard}: it will not, unless it comes back."
 
 
-def _step(cluster: ManagedCluster, held: Blocker) -> Step:
+def _step(cluster: ManagedCluster, held: Blocker) -> NextStep:
     if held.is_of_agent:
-        return Step("Bring its agent back, or give up what it will not finish.", Page.REMOVE, AGENT_LOG)
+        return NextStep("Bring its agent back, or give up what it will not finish.", NextStepPage.REMOVE, AGENT_LOG)
     show = f"kubectl{f' -n {cluster.name}' if held.is_inside else ''} get {held.what} -o yaml"
-    return Step("See who manages that object, on the hub.", Page.REMOVE, show, on_hub=True)
+    return NextStep("See who manages that object, on the hub.", NextStepPage.REMOVE, show, on_hub=True)

@@ -30,7 +30,7 @@ LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReplacedValue:
     """One value that a change replaced; None is absent. A key names an entry of a map, "" the whole map or list."""
 
     field: str
@@ -64,7 +64,7 @@ class Edit:
     """One write of somebody's that touched nothing but taints, labels and notes of maintenance."""
 
     entry: AuditEvent
-    parts: tuple[Part, ...]
+    parts: tuple[ReplacedValue, ...]
 
     @property
     def what(self) -> str:
@@ -117,7 +117,7 @@ def _read(entry: AuditEvent) -> Edit | None:
     return Edit(entry, tuple(part for part in parts if part is not None))
 
 
-def _part(told: Doc) -> Part | None:
+def _part(told: Doc) -> ReplacedValue | None:
     path, old, new = told["path"], told.get("old"), told.get("new")
     for field in (TAINTS, LABELS, ANNOTATIONS):
         if path != field and not path.startswith(f"{field}."):
@@ -128,7 +128,7 @@ def _part(told: Doc) -> Part | None:
             return None
         if field == TAINTS and (key or not _is_list(old) or not _is_list(new)):
             return None
-        return Part(field, key, old, new)
+        return ReplacedValue(field, key, old, new)
     return None
 
 

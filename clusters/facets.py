@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Case, CharField, Count, Q, Value, When
 
 from clusters import kinds, words
-from clusters.credentials import Lane
+from clusters.credentials import ExpiryBucket
 from clusters.filters import FACETS, LANES, NO_SET, Filters
 from clusters.status import Word
 from ocmconsole.kubeapi.labels import EVERYTHING
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 MOST_SETS = 10  # chosen by labels, each with a count of its own
 
 
-class Group(NamedTuple):
+class FacetGroup(NamedTuple):
     """Clusters that are alike: how many, and how many of them each set chose by its labels."""
 
     word: Word
     clusterset: str
     version: str
-    lane: Lane
+    lane: ExpiryBucket
     is_in_sets: bool
     is_narrowed: bool
     size: int
@@ -45,7 +45,7 @@ class Census:
     """``groups`` are of all clusters that the actor may see, whatever he filters by."""
 
     filters: Filters
-    groups: list[Group]
+    groups: list[FacetGroup]
     sets: tuple[str, ...]
 
     @property
@@ -58,7 +58,11 @@ class Census:
 
     @property
     def expiring(self) -> int:
-        return sum(group.size for group in self.groups if group.lane in {Lane.EXPIRED, Lane.WEEK, Lane.SOON})
+        return sum(
+            group.size
+            for group in self.groups
+            if group.lane in {ExpiryBucket.EXPIRED, ExpiryBucket.WEEK, ExpiryBucket.SOON}
+        )
 
     @property
     def matching(self) -> int:
@@ -69,9 +73,9 @@ class Census:
         found = _added((group.word, group.size) for group in self._passing("status"))
         return [(word, found[word]) for word in words.WORST_FIRST if found[word] or self.filters.has("status", word)]
 
-    def lanes(self) -> list[tuple[Lane, int]]:
+    def lanes(self) -> list[tuple[ExpiryBucket, int]]:
         found = _added((group.lane, group.size) for group in self._passing("certificate"))
-        return [(lane, found[lane]) for lane in Lane if found[lane] or self.filters.has("certificate", lane)]
+        return [(lane, found[lane]) for lane in ExpiryBucket if found[lane] or self.filters.has("certificate", lane)]
 
     def versions(self) -> list[tuple[str, int]]:
         """Newest first."""
@@ -91,7 +95,7 @@ class Census:
         kept = {name: count for name, count in found.items() if count or self.filters.has("set", name)}
         return sorted(kept.items(), key=lambda each: (-each[1], each[0]))
 
-    def _passing(self, lifted: str) -> Iterator[Group]:
+    def _passing(self, lifted: str) -> Iterator[FacetGroup]:
         """Groups that pass every filter but one."""
         ranks, filters = self.filters.ranks(), self.filters
         for group in self.groups:
@@ -132,7 +136,7 @@ def census(listing: Listing) -> Census:
         )
     )
     groups = [
-        Group(
+        FacetGroup(
             words.WORST_FIRST[rank],
             clusterset,
             version,

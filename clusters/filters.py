@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from clusters.claims import Wanted
-from clusters.credentials import Lane
+from clusters.claims import ClaimFilter
+from clusters.credentials import ExpiryBucket
 from clusters.status import Word
 from clusters.words import RANKS, TROUBLED
 
@@ -34,7 +34,7 @@ SPANS = {
     "1d": ("over 1 day", timedelta(days=1)),
     "7d": ("over 7 days", timedelta(days=7)),
 }
-LANES = {lane.value: lane for lane in Lane}
+LANES = {lane.value: lane for lane in ExpiryBucket}
 NAMES = {
     "q": "Name",
     "status": "Status",
@@ -104,8 +104,8 @@ class Filters:
         found = {RANKS[WORDS[value]] for value in self.of("status") if value in WORDS}
         return found | ({RANKS[word] for word in TROUBLED} if self.has("status", ATTENTION) else set())
 
-    def wanted(self, name: str) -> list[Wanted]:
-        return [Wanted.read(value) for value in self.of(name)]
+    def wanted(self, name: str) -> list[ClaimFilter]:
+        return [ClaimFilter.read(value) for value in self.of(name)]
 
 
 def _cleaned(values: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from ocmconsole.corekinds import rbac, rights
 from ocmconsole.corekinds.rights import Right
 from ocmconsole.kubeapi import authz
 from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.kinds import Kind
 from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
 
@@ -42,7 +42,7 @@ class Grants:
     verbs: Mapping[str, frozenset[str]]
     limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
+    def decide(self, actor: Actor, asked: Attributes) -> AccessDecision | None:
         """D2, D16: an authorizer; None is no grant."""
         if asked.resource != self.kind.plural or asked.group != self.kind.group or asked.subresource:
             return None
@@ -53,7 +53,9 @@ class Grants:
         held = fitting & self._held(person, asked.name)
         for codename in sorted(held, key=lambda codename: codename in self.limits):
             fields = None if asked.verb in READ else self.limits.get(codename)
-            return Decision(allowed=True, reason=f"{self._label(codename)} granted to {actor.user}", fields=fields)
+            return AccessDecision(
+                allowed=True, reason=f"{self._label(codename)} granted to {actor.user}", fields=fields
+            )
         return None
 
     def visible(self, actor: Actor) -> Q:

@@ -22,7 +22,7 @@ MOST_AT_ONCE = 1_000
 PATIENCE = timedelta(minutes=2)
 
 
-class Seen(NamedTuple):
+class HeartbeatReading(NamedTuple):
     """A cluster whose heartbeats are expected, and how well it is heard; the clock's difference if that is fresh."""
 
     cluster: str
@@ -42,7 +42,7 @@ def look(now: datetime, since: datetime) -> None:
             FleetMinute.objects.bulk_create([looked], ignore_conflicts=True)
 
 
-def _expected(now: datetime, since: datetime) -> Iterator[Seen]:
+def _expected(now: datetime, since: datetime) -> Iterator[HeartbeatReading]:
     """Those that are let in and have joined. A heartbeat counts when it came, whatever the agent's clock said (K47)."""
     leases = Lease.objects.filter(name=LEASE_NAME, skew__isnull=False).values_list("namespace", "renew_time", "skew")
     heard = {cluster: (renewed + skew, skew) for cluster, renewed, skew in leases}
@@ -54,10 +54,10 @@ def _expected(now: datetime, since: datetime) -> Iterator[Seen]:
         # An earlier cluster of this name may have left the lease.
         mine = when if when is not None and when >= microseconds(created) else None
         fresh = skew if mine is not None and mine >= hour else None
-        yield Seen(name, history.level(mine, began, at, lease * SECOND), fresh)
+        yield HeartbeatReading(name, history.level(mine, began, at, lease * SECOND), fresh)
 
 
-def store(day: date, index: int, hour: int, seen: list[Seen]) -> None:
+def store(day: date, index: int, hour: int, seen: list[HeartbeatReading]) -> None:
     """Put what was seen into the cell; rows that say it already are left alone."""
     rows = HeartbeatDay.objects.filter(day=day).values_list("cluster", "cells", "skews")
     stored = {cluster: (bytes(cells), bytes(skews)) for cluster, cells, skews in rows}

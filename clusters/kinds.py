@@ -13,7 +13,7 @@ from clusters import claims, schemas, wire
 from clusters.models import ClusterClaim, ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.corekinds import protos
 from ocmconsole.kubeapi import acts, conditions, kinds
-from ocmconsole.kubeapi.kinds import Kind, Part, Subresource, Version
+from ocmconsole.kubeapi.kinds import ChildRows, Kind, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ MANAGED_CLUSTER = kinds.register(
         subresources=(Subresource("status"),),
         custom=True,
         project=_project_cluster,
-        parts=(Part(ReportedClaim, "cluster", claims.columns), Part(ClusterTaint, "cluster", taints_of)),
+        parts=(ChildRows(ReportedClaim, "cluster", claims.columns), ChildRows(ClusterTaint, "cluster", taints_of)),
     )
 )
 

@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce, NullIf
 from django.db.models.lookups import In
 
 from clusters import credentials, queries, words
-from clusters.credentials import Lane
+from clusters.credentials import ExpiryBucket
 from clusters.filters import NO_SET, SPANS, Filters
 from clusters.kinds import instant, microseconds
 from clusters.models import ClusterTaint, ManagedCluster, ReportedClaim
@@ -28,7 +28,7 @@ from ocmconsole.kubeapi.labels import NOTHING, LabelValue
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from clusters.claims import Wanted
+    from clusters.claims import ClaimFilter
     from clusters.queries import Observed
     from ocmconsole.kubeapi.actor import Actor
 
@@ -91,7 +91,7 @@ def order_of(text: str) -> tuple[str, Order]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """Between two rows: the key and the name of the one before, or after when ``back``."""
 
     key: Any
@@ -99,7 +99,7 @@ class Place:
     back: bool = False
 
     @classmethod
-    def read(cls, text: str, order: Order, *, back: bool) -> Place | None:
+    def read(cls, text: str, order: Order, *, back: bool) -> PageCursor | None:
         """None for what no page has said."""
         key, mark, name = text.partition("~")
         if not mark or not name or "\0" in name:
@@ -129,10 +129,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ClusterPage:
     rows: list[Observed]
-    previous: Place | None = None
-    next: Place | None = None
+    previous: PageCursor | None = None
+    next: PageCursor | None = None
 
 
 class Listing:
@@ -147,7 +147,9 @@ class Listing:
         self.choosing = [each for each in self.sets if not each.is_exclusive and not each.takes_everything]
         self.visible = queries.clusters_for(actor).order_by()
 
-    def page(self, order: Order, place: Place | None = None, *, claims: Sequence[str] = (), size: int = PAGE) -> Page:
+    def page(
+        self, order: Order, place: PageCursor | None = None, *, claims: Sequence[str] = (), size: int = PAGE
+    ) -> ClusterPage:
         """Two statements for the rows, and one each for their taints and claims."""
         rows = self._matching(by_word=order.by_word, by_beat=order.by_beat)
         back = place is not None and place.back
@@ -160,9 +162,9 @@ class Listing:
         goes_on = len(found) > size
         found = found[:size][:: -1 if back else 1]
         if not found:
-            return Page([])
-        before, after = (Place(row[2] if len(row) > 2 else None, row[1]) for row in (found[0], found[-1]))  # noqa: PLR2004 - the third column
-        return Page(
+            return ClusterPage([])
+        before, after = (PageCursor(row[2] if len(row) > 2 else None, row[1]) for row in (found[0], found[-1]))  # noqa: PLR2004 - the third column
+        return ClusterPage(
             self._observed([row[0] for row in found], claims),
             replace(before, back=True) if (goes_on if back else place is not None) else None,
             after if back or goes_on else None,
@@ -241,7 +243,7 @@ class Listing:
         lanes = {lane.value: each for lane, each in self.lanes().items()}
         return reduce(or_, (lanes.get(value, NOTHING) for value in self.filters.of("certificate")))
 
-    def lanes(self) -> dict[Lane, Q]:
+    def lanes(self) -> dict[ExpiryBucket, Q]:
         return credentials.lanes(self.now)
 
     def _accepted(self) -> Q:
@@ -249,7 +251,7 @@ class Listing:
         return reduce(or_, (meant.get(value, NOTHING) for value in self.filters.of("accepted")))
 
 
-def _labelled(wanted: Wanted) -> Q:
+def _labelled(wanted: ClaimFilter) -> Q:
     if not wanted.is_possible:
         return NOTHING
     if wanted.value is None:
@@ -257,6 +259,6 @@ def _labelled(wanted: Wanted) -> Q:
     return Q(In(LabelValue(wanted.name), [wanted.value]))
 
 
-def _tainted(wanted: Wanted) -> Q:
+def _tainted(wanted: ClaimFilter) -> Q:
     rows = ClusterTaint.objects.filter(key=wanted.name)
     return Q(pk__in=(rows if wanted.value is None else rows.filter(value=wanted.value)).values("cluster"))

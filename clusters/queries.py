@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from django.db.models import F, Q
 
 from clusters import maintenance, status, words
-from clusters.claims import Wanted
+from clusters.claims import ClaimFilter
 from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, instant
 from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
@@ -82,12 +82,12 @@ def _visible(actor: Actor) -> Q:
     return visible if visible == EVERYTHING else reduce(or_, (rule(actor) for rule in _sights), visible)
 
 
-def with_claims(clusters: QuerySet[Any], *wanted: Wanted) -> QuerySet[Any]:
+def with_claims(clusters: QuerySet[Any], *wanted: ClaimFilter) -> QuerySet[Any]:
     """Those of the clusters that make every claim."""
     return clusters.filter(*map(claiming, wanted))
 
 
-def claiming(wanted: Wanted) -> Q:
+def claiming(wanted: ClaimFilter) -> Q:
     """Clusters that make the claim."""
     if not wanted.is_possible:
         return NOTHING

@@ -31,7 +31,7 @@ ACCEPT_RESOURCE = f"{MANAGED_CLUSTER.plural}/accept.{REGISTER}"
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class RightCheck:
     """``reason`` is why not, and empty when it is allowed."""
 
     allowed: bool
@@ -40,7 +40,7 @@ class Right:
 
 
 @dataclass(frozen=True)
-class Sight:
+class FleetVisibility:
     """How much of the fleet the actor may see (D16), for what pages say of counts and of nothing to show.
 
     Each answer is looked up when a page first uses it.
@@ -69,13 +69,13 @@ class Sight:
         return explain_url("list", RESOURCE)
 
 
-def to_change(actor: Actor, name: str) -> Right:
+def to_change(actor: Actor, name: str) -> RightCheck:
     """A right that is limited to some fields does not reach taints and labels."""
     decision = authz.authorize(actor, Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name))
     if decision.allowed and decision.fields is None:
-        return Right(allowed=True)
+        return RightCheck(allowed=True)
     text = f"You may look at {name}, but not change it: that takes clusters.change_managedcluster."
-    return Right(allowed=False, reason=text, explain_url=explain_url("patch", RESOURCE, name=name))
+    return RightCheck(allowed=False, reason=text, explain_url=explain_url("patch", RESOURCE, name=name))
 
 
 def changeable(actor: Actor, names: Iterable[str]) -> set[str]:
@@ -101,16 +101,16 @@ def deletable(actor: Actor, names: Iterable[str]) -> set[str]:
     return _holding(actor, "delete", "delete_managedcluster", names)
 
 
-def to_delete(actor: Actor, name: str) -> Right:
+def to_delete(actor: Actor, name: str) -> RightCheck:
     if authz.authorize(actor, Attributes("delete", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed:
-        return Right(allowed=True)
+        return RightCheck(allowed=True)
     text = f"Removing {name} takes clusters.delete_managedcluster."
-    return Right(allowed=False, reason=text, explain_url=explain_url("delete", RESOURCE, name=name))
+    return RightCheck(allowed=False, reason=text, explain_url=explain_url("delete", RESOURCE, name=name))
 
 
-def to_accept(actor: Actor, row: ManagedCluster) -> Right:
+def to_accept(actor: Actor, row: ManagedCluster) -> RightCheck:
     """To let in and to send away (D3)."""
     if authz.permitted(actor, ACCEPT, obj=row, name=row.name).allowed:
-        return Right(allowed=True)
+        return RightCheck(allowed=True)
     text = f"Letting {row.name} in or sending it away takes clusters.accept_managedcluster."
-    return Right(allowed=False, reason=text, explain_url=explain_url("update", ACCEPT_RESOURCE, name=row.name))
+    return RightCheck(allowed=False, reason=text, explain_url=explain_url("update", ACCEPT_RESOURCE, name=row.name))

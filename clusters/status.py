@@ -95,7 +95,7 @@ class Facts:
         return self.decided_at is not None and self.decided_at >= self.created
 
 
-class Page(StrEnum):
+class NextStepPage(StrEnum):
     """Pages of a cluster on which the next step is done."""
 
     REQUEST = "request"
@@ -107,11 +107,11 @@ class Page(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     """What to do next: on a page, with a command, or both. A command is for the cluster itself unless ``on_hub``."""
 
     text: str
-    page: Page | None = None
+    page: NextStepPage | None = None
     command: str = ""
     on_hub: bool = False
 
@@ -133,7 +133,7 @@ class Status:
     since: datetime | None
     sentence: str
     why: str
-    next: Step | None = None
+    next: NextStep | None = None
 
     @property
     def tone(self) -> str:
@@ -159,7 +159,7 @@ def _removing(facts: Facts, since: datetime, now: datetime) -> Status:
         since,
         f"Removing for {span(now - since)}. {facts.deleting_message}".strip(),
         "Somebody deleted the cluster; finalizers hold it until the hub has cleaned up after it.",
-        Step("See what holds it, and what giving up would leave behind.", Page.REMOVE),
+        NextStep("See what holds it, and what giving up would leave behind.", NextStepPage.REMOVE),
     )
 
 
@@ -176,7 +176,7 @@ def _outside(facts: Facts, now: datetime) -> Status:
         facts.created,
         f"Asked to join {_ago(facts.created, now)}.",
         "Nobody has accepted or declined it.",
-        Step("Compare the evidence of its request, then accept or decline it.", Page.REQUEST),
+        NextStep("Compare the evidence of its request, then accept or decline it.", NextStepPage.REQUEST),
     )
 
 
@@ -193,7 +193,7 @@ def _declined(facts: Facts, now: datetime) -> Status:
         facts.decided_at,
         f"Declined by {facts.decided_by}, {_ago(facts.decided_at, now)}{reason}",
         "A person declined the request; its agent gets nothing.",
-        Step("Let it ask again if that was wrong.", Page.REQUEST),
+        NextStep("Let it ask again if that was wrong.", NextStepPage.REQUEST),
     )
 
 
@@ -207,7 +207,7 @@ def _disconnected(facts: Facts, now: datetime) -> Status:
         since,
         f"Disconnected{by} {_ago(since, now)}. Agent rights withdrawn.{reason}",
         "It was accepted once and hubAcceptsClient is false now.",
-        Step("Reconnect it, with the certificate that it has.", Page.RECONNECT),
+        NextStep("Reconnect it, with the certificate that it has.", NextStepPage.RECONNECT),
     )
 
 
@@ -222,7 +222,9 @@ def _revoked(facts: Facts, since: datetime, now: datetime) -> Status:
         since,
         f"Its certificate was revoked{by} {_ago(since, now)}{reason}. The agent cannot speak.",
         "The hub refuses the last certificate of its agent, and no other one is valid.",
-        Step("Make its agent ask with a new key, then accept that request.", Page.IDENTITY, BOOTSTRAP_AGAIN[0]),
+        NextStep(
+            "Make its agent ask with a new key, then accept that request.", NextStepPage.IDENTITY, BOOTSTRAP_AGAIN[0]
+        ),
     )
 
 
@@ -234,7 +236,11 @@ def _entering(facts: Facts, now: datetime) -> Status:
             facts.accepted_since,
             "Accepted; its certificate request has not arrived or is not approved.",
             "No certificate that is valid now has been issued for it.",
-            Step("Approve its certificate request; if there is none, read the agent's log.", Page.REQUEST, AGENT_LOG),
+            NextStep(
+                "Approve its certificate request; if there is none, read the agent's log.",
+                NextStepPage.REQUEST,
+                AGENT_LOG,
+            ),
         )
     since = max(filter(None, (facts.certificate_not_before, facts.accepted_since)), default=None)
     return Status(
@@ -242,7 +248,9 @@ def _entering(facts: Facts, now: datetime) -> Status:
         since,
         "The certificate is issued; the agent has not reported yet.",
         "The condition ManagedClusterJoined is not True.",
-        Step("If it stays so, the agent cannot reach the hub with its new certificate: read its log.", None, AGENT_LOG),
+        NextStep(
+            "If it stays so, the agent cannot reach the hub with its new certificate: read its log.", None, AGENT_LOG
+        ),
     )
 
 
@@ -257,7 +265,11 @@ def _inside(facts: Facts, now: datetime) -> Status:
             ends,
             f"Its certificate ended {_ago(ends, now)}; the agent cannot speak.",
             "The last certificate is past its end and was not renewed.",
-            Step("Make its agent ask with a new key, then accept that request.", Page.IDENTITY, BOOTSTRAP_AGAIN[0]),
+            NextStep(
+                "Make its agent ask with a new key, then accept that request.",
+                NextStepPage.IDENTITY,
+                BOOTSTRAP_AGAIN[0],
+            ),
         )
     if facts.available == "Unknown":
         return _silent(facts, now)
@@ -274,7 +286,7 @@ def _silent(facts: Facts, now: datetime) -> Status:
         facts.available_since,
         f"{heard} (limit {span(facts.grace)}).",
         f"No heartbeat came for {span(facts.grace)}: its agent is down, cut off from the hub, or the cluster is gone.",
-        Step("See on the cluster whether its agent runs, and what it says.", Page.HEALTH, AGENT_LOG),
+        NextStep("See on the cluster whether its agent runs, and what it says.", NextStepPage.HEALTH, AGENT_LOG),
     )
 
 
@@ -286,7 +298,7 @@ def _late(facts: Facts, heard: datetime, now: datetime) -> Status:
         heard + timedelta(seconds=LATE_LEASES * facts.lease_seconds),
         f"Last heard {_ago(heard, now)}; {ahead}.",
         f"It should renew its lease every {span(timedelta(seconds=facts.lease_seconds))}.",
-        Step("Wait for the next renewal: one or two may be lost on the way.", Page.HEALTH),
+        NextStep("Wait for the next renewal: one or two may be lost on the way.", NextStepPage.HEALTH),
     )
 
 
@@ -297,7 +309,11 @@ def _speaking(facts: Facts, now: datetime) -> Status:
             facts.clock_since,
             f"{_skew(facts.clock_skew)} Time zones do not matter.",
             "The agent's renewals carry times too far from the hub's clock, so it withholds its status.",
-            Step("Set the clocks right (NTP) on the cluster's nodes or on the hub.", Page.HEALTH, "timedatectl status"),
+            NextStep(
+                "Set the clocks right (NTP) on the cluster's nodes or on the hub.",
+                NextStepPage.HEALTH,
+                "timedatectl status",
+            ),
         )
     if facts.available == "False":
         message = facts.available_message or "The agent reports that its API server is not well."
@@ -306,7 +322,7 @@ def _speaking(facts: Facts, now: datetime) -> Status:
             facts.available_since,
             message,
             "The agent runs and reaches the hub; the API server of its own cluster does not answer it well.",
-            Step("Ask that API server what is not well.", None, "kubectl get --raw '/readyz?verbose'"),
+            NextStep("Ask that API server what is not well.", None, "kubectl get --raw '/readyz?verbose'"),
         )
     if facts.in_maintenance:
         return _maintained(facts, now)
@@ -318,7 +334,7 @@ def _speaking(facts: Facts, now: datetime) -> Status:
         facts.accepted_since,
         "The agent has not reported its health yet.",
         "The condition ManagedClusterConditionAvailable is absent.",
-        Step("Wait a minute, then read the agent's log.", None, AGENT_LOG),
+        NextStep("Wait a minute, then read the agent's log.", None, AGENT_LOG),
     )
 
 
@@ -331,8 +347,9 @@ def _maintained(facts: Facts, now: datetime) -> Status:
         facts.maintenance_since,
         f"In maintenance{by}{f' until {clock(until, now)}' if until else ''}{reason}",
         "The maintenance taint is set; placements leave the cluster alone.",
-        Step(
-            f"It ends by itself in {span(until - now)}." if until else "End it when the work is done.", Page.MAINTENANCE
+        NextStep(
+            f"It ends by itself in {span(until - now)}." if until else "End it when the work is done.",
+            NextStepPage.MAINTENANCE,
         ),
     )
 

@@ -39,7 +39,7 @@ TURNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TimelineChange:
     """Something that the cluster became; ``number`` ties it to its mark."""
 
     number: int
@@ -59,7 +59,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayAvailability:
     day: date
     share: float | None
 
@@ -102,11 +102,11 @@ class Timeline:
         return self.cells(self.begin)
 
     @cached_property
-    def share_by_day(self) -> list[Day]:
+    def share_by_day(self) -> list[DayAvailability]:
         """Thirty days, oldest first."""
         known = {day: history.availability(cells) for day, cells in history.by_day(self.month).items()}
         wanted = [self.now.date() - index * DAY for index in range(KEPT // DAY - 1, -1, -1)]
-        return [Day(day, known.get(day)) for day in wanted]
+        return [DayAvailability(day, known.get(day)) for day in wanted]
 
     @cached_property
     def skews(self) -> list[float | None]:
@@ -118,10 +118,10 @@ class Timeline:
     # ------------------------------------------------------------ changes
 
     @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[TimelineChange]:
         """Of the last 24 hours, as numbered marks."""
         recent = [turn for turn in self.turns if turn.at >= self.now - DAY and turn.turn in TURNS]
-        return [Change(number, turn.at, *TURNS[Turn(turn.turn)]) for number, turn in enumerate(recent, start=1)]
+        return [TimelineChange(number, turn.at, *TURNS[Turn(turn.turn)]) for number, turn in enumerate(recent, start=1)]
 
     def _lasting(self, begins: Turn, ends: Turn, *, now_on: bool) -> list[Span]:
         moments = [(turn.at, turn.turn == begins) for turn in self.turns if turn.turn in {begins, ends}]

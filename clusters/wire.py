@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from ocmconsole.corekinds.wire import AGE
-from ocmconsole.kubeapi.kinds import Column
+from ocmconsole.kubeapi.kinds import PrinterColumn
 
 
-def condition_column(name: str, type: str, description: str) -> Column:  # noqa: A002 - the field's name on the wire
+def condition_column(name: str, type: str, description: str) -> PrinterColumn:  # noqa: A002 - the field's name on the wire
     """The status of one condition; blank until somebody has set it."""
-    return Column(name, "string", f'.status.conditions[?(@.type=="{type}")].status', description=description)
+    return PrinterColumn(name, "string", f'.status.conditions[?(@.type=="{type}")].status', description=description)
 
 
 MANAGED_CLUSTER_COLUMNS = (
-    Column("Hub Accepted", "boolean", ".spec.hubAcceptsClient", description="Whether the hub lets the cluster in."),
-    Column(
+    PrinterColumn(
+        "Hub Accepted", "boolean", ".spec.hubAcceptsClient", description="Whether the hub lets the cluster in."
+    ),
+    PrinterColumn(
         "Managed Cluster URLs",
         "string",
         ".spec.managedClusterClientConfigs[*].url",
@@ -24,4 +26,4 @@ MANAGED_CLUSTER_COLUMNS = (
     AGE,
 )
 CLUSTER_CLAIM_COLUMNS = (AGE,)
-LEASE_COLUMNS = (Column("Holder", "string", ".spec.holderIdentity", description="Who holds the lease."), AGE)
+LEASE_COLUMNS = (PrinterColumn("Holder", "string", ".spec.holderIdentity", description="Who holds the lease."), AGE)

@@ -76,7 +76,7 @@ class Instant(Func):
         return f"({seconds} || {fraction})", [*parameters] * 4
 
 
-class Rule(NamedTuple):
+class StatusRule(NamedTuple):
     """One line of the vocabulary; the first that applies is the state."""
 
     word: Word
@@ -111,7 +111,7 @@ def with_heard(clusters: QuerySet[Any]) -> QuerySet[Any]:
     return found
 
 
-def _rules(now: datetime) -> list[Rule]:
+def _rules(now: datetime) -> list[StatusRule]:
     """As ``status.word`` reads, in its order."""
     at = F("facts__decided_at")
     ends, begins = F("facts__certificate_not_after"), F("facts__certificate_not_before")
@@ -125,19 +125,19 @@ def _rules(now: datetime) -> list[Rule]:
     uncertified = Q(facts__certificate_not_after__isnull=True) | Q(facts__certificate_not_after__lte=now)
     overdue = F("lease_duration_seconds") * (LATE_LEASES * SECOND)
     return [
-        Rule(Word.REMOVING, Q(deleted_at__isnull=False), F("deleted_at")),
-        Rule(Word.DECLINED, outside & declined & stands, at),
-        Rule(Word.DISCONNECTED, outside & sent_away, at),
-        Rule(Word.DISCONNECTED, outside & (~Q(accepted="") | let_in), accepted),
-        Rule(Word.NEEDS_REVIEW, outside, F("created")),
-        Rule(Word.REVOKED, Q(facts__certificate_revoked_at__isnull=False), F("facts__certificate_revoked_at")),
-        Rule(Word.WAITING, entering & uncertified, accepted),
-        Rule(Word.JOINING, entering, Greatest(Coalesce(begins, accepted), Coalesce(accepted, begins))),
-        Rule(Word.EXPIRED, Q(facts__certificate_not_after__lte=now), ends),
-        Rule(Word.SILENT, Q(available="Unknown"), F("available_since")),
-        Rule(Word.LATE, Q(heard__lt=Value(microseconds(now)) - overdue), Instant(F("heard") + overdue)),
-        Rule(Word.CLOCK_SKEW, Q(clock_synced="False"), F("clock_since")),
-        Rule(Word.UNHEALTHY, Q(available="False"), F("available_since")),
-        Rule(Word.MAINTENANCE, Q(in_maintenance=True), F("maintenance_since")),
-        Rule(Word.HEALTHY, Q(available="True"), F("available_since")),
+        StatusRule(Word.REMOVING, Q(deleted_at__isnull=False), F("deleted_at")),
+        StatusRule(Word.DECLINED, outside & declined & stands, at),
+        StatusRule(Word.DISCONNECTED, outside & sent_away, at),
+        StatusRule(Word.DISCONNECTED, outside & (~Q(accepted="") | let_in), accepted),
+        StatusRule(Word.NEEDS_REVIEW, outside, F("created")),
+        StatusRule(Word.REVOKED, Q(facts__certificate_revoked_at__isnull=False), F("facts__certificate_revoked_at")),
+        StatusRule(Word.WAITING, entering & uncertified, accepted),
+        StatusRule(Word.JOINING, entering, Greatest(Coalesce(begins, accepted), Coalesce(accepted, begins))),
+        StatusRule(Word.EXPIRED, Q(facts__certificate_not_after__lte=now), ends),
+        StatusRule(Word.SILENT, Q(available="Unknown"), F("available_since")),
+        StatusRule(Word.LATE, Q(heard__lt=Value(microseconds(now)) - overdue), Instant(F("heard") + overdue)),
+        StatusRule(Word.CLOCK_SKEW, Q(clock_synced="False"), F("clock_since")),
+        StatusRule(Word.UNHEALTHY, Q(available="False"), F("available_since")),
+        StatusRule(Word.MAINTENANCE, Q(in_maintenance=True), F("maintenance_since")),
+        StatusRule(Word.HEALTHY, Q(available="True"), F("available_since")),
     ]

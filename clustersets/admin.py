@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from clustersets import kinds, membership, queries
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ResourceAdmin
 from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
@@ -29,7 +29,7 @@ class ManagedClusterSetAdmin(GrantsAdmin):
         return ("name", "chooses", "manages_namespaces", "created", "deleted_at")
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows & queries.sets_for(actor_of(request, Door.ADMIN))
+        return rows & queries.sets_for(actor_of(request, EntryPoint.ADMIN))
 
     @admin.display
     def chooses(self, row: ManagedClusterSet) -> str:

@@ -19,7 +19,7 @@ from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.corekinds import rbac, rights
 from ocmconsole.kubeapi import admission, authz, errors
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ for _word, _permission, _phrase in (
 
 
 @authz.authorizer
-def member_may_be_moved(actor: Actor, asked: Attributes) -> Decision | None:
+def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """A6, D2: the right to move the clusters of an exclusive set reaches their set label, and nothing else of them.
 
     Which sets a cluster may leave and enter is decided by ``moving_needs_join``.
@@ -77,7 +77,7 @@ def member_may_be_moved(actor: Actor, asked: Attributes) -> Decision | None:
     if not authz.permitted(actor, MOVE, obj=found).allowed:
         return None
     reason = f"{MOVE} on set {found.name} of the cluster granted to {actor.user}"
-    return Decision(allowed=True, reason=reason, fields=None if asked.verb == "get" else SET_LABEL)
+    return AccessDecision(allowed=True, reason=reason, fields=None if asked.verb == "get" else SET_LABEL)
 
 
 def _may_hold_move(actor: Actor) -> bool:

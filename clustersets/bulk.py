@@ -32,7 +32,7 @@ def _back(moved: Iterable[BulkItem]) -> dict[str, dict[str, Any]]:
 
 
 MOVE = bulkjobs.register(
-    bulkjobs.Act(
+    bulkjobs.BulkAct(
         name="clustersets.move",
         title="Move",
         done="moved {where}",
@@ -54,7 +54,7 @@ def _removable(actor: Actor, names: Iterable[str]) -> set[str]:
 
 
 clusters_bulk.register(
-    clusters_bulk.Act("move", "Move to a set", "moved", allowed=_removable, page="clustersets:moves")
+    clusters_bulk.ClusterAct("move", "Move to a set", "moved", allowed=_removable, page="clustersets:moves")
 )
 
 

@@ -28,7 +28,7 @@ SELECTORS_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StateCount:
     word: Word
     count: int
 
@@ -38,11 +38,11 @@ class Composition:
     """Worst first, so that trouble is where one looks first."""
 
     total: int
-    parts: tuple[Part, ...]
+    parts: tuple[StateCount, ...]
 
     @classmethod
     def of(cls, counts: Mapping[Word, int]) -> Composition:
-        parts = tuple(Part(word, counts[word]) for word in WORST_FIRST if counts.get(word))
+        parts = tuple(StateCount(word, counts[word]) for word in WORST_FIRST if counts.get(word))
         return cls(sum(part.count for part in parts), parts)
 
     @property

@@ -9,7 +9,7 @@ from clusters.kinds import GROUP, spec_of
 from clustersets import schemas, wire
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi import kinds
-from ocmconsole.kubeapi.kinds import Column, Kind, Subresource, Version, same, same_over
+from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Subresource, Version, same, same_over
 from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _older(
     *,
     shown: Callable[[Doc], Doc] = same,
     stored: Callable[[Doc, Doc | None], Doc] = same_over,
-    columns: tuple[Column, ...] = (),
+    columns: tuple[PrinterColumn, ...] = (),
 ) -> Version:
     """D1: served, with a warning in the words that Kubernetes has for deprecated versions."""
     api_version = f"{GROUP}/{version}"

@@ -24,7 +24,7 @@ LACKS = "you may not {what} {name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MoveStep:
     """One cluster of a plan: where it is, and why it cannot move, if it cannot."""
 
     cluster: str
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MovePlan:
     """What would happen to everybody.
 
     ``leaves`` and ``enters`` are all sets that change, those that choose by labels included; ``lost`` and ``won`` are
@@ -46,7 +46,7 @@ class Plan:
     """
 
     to: str
-    steps: tuple[Step, ...]
+    steps: tuple[MoveStep, ...]
     leaves: tuple[str, ...]
     enters: tuple[str, ...]
     lost: tuple[tuple[str, str], ...]
@@ -54,7 +54,7 @@ class Plan:
     shift: Shift
 
     @property
-    def possible(self) -> tuple[Step, ...]:
+    def possible(self) -> tuple[MoveStep, ...]:
         return tuple(step for step in self.steps if step.is_possible)
 
     @property
@@ -62,7 +62,7 @@ class Plan:
         return len(self.possible) > bulkjobs.TYPED_ABOVE
 
 
-def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
+def plan(actor: Actor, names: Iterable[str], to: str) -> MovePlan:
     """For the clusters among ``names`` that the actor sees; a bounded number of queries."""
     rows = list(clusters.clusters_for(actor).filter(name__in=list(names)).only("name", "labels", "clusterset"))
     steps = tuple(_steps(actor, rows, to))
@@ -71,7 +71,7 @@ def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
     shown = set(queries.sets_for(actor).values_list("name", flat=True))
     places = bindings.bindings_for(actor).filter(cluster_set__in=(leaves | enters) & shown)
     bound = list(places.values_list("namespace", "cluster_set"))
-    return Plan(
+    return MovePlan(
         to=to,
         steps=steps,
         leaves=tuple(sorted(leaves & shown)),
@@ -82,22 +82,24 @@ def plan(actor: Actor, names: Iterable[str], to: str) -> Plan:
     )
 
 
-def _steps(actor: Actor, rows: Sequence[Any], to: str) -> Iterable[Step]:
+def _steps(actor: Actor, rows: Sequence[Any], to: str) -> Iterable[MoveStep]:
     may_join = rights.joinable(actor, {to, *(row.clusterset for row in rows if row.clusterset)})
     may_move = rights.movable(actor, rows)
     for row in rows:
         before = row.clusterset
         if before == to:
-            yield Step(row.name, before, f"it is in set {to} already")
+            yield MoveStep(row.name, before, f"it is in set {to} already")
         elif row.name not in may_move:
             url = explain_url("patch", cluster_rights.RESOURCE, name=row.name)
-            yield Step(row.name, before, LACKS.format(what="change", name=row.name), url)
+            yield MoveStep(row.name, before, LACKS.format(what="change", name=row.name), url)
         elif before and before not in may_join:
-            yield Step(row.name, before, LACKS.format(what="take clusters out of set", name=before), _join_url(before))
+            yield MoveStep(
+                row.name, before, LACKS.format(what="take clusters out of set", name=before), _join_url(before)
+            )
         elif to not in may_join:
-            yield Step(row.name, before, LACKS.format(what="add clusters to set", name=to), _join_url(to))
+            yield MoveStep(row.name, before, LACKS.format(what="add clusters to set", name=to), _join_url(to))
         else:
-            yield Step(row.name, before)
+            yield MoveStep(row.name, before)
 
 
 def _join_url(name: str) -> str:

@@ -17,7 +17,7 @@ from clustersets.admission import JOIN
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
 from ocmconsole.corekinds import whocan
-from ocmconsole.corekinds.whocan import Door, Source
+from ocmconsole.corekinds.whocan import GrantSource, Source
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -32,7 +32,7 @@ RIGHTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class RightHolder:
     """Somebody with a right. ``size`` is the number of people of a group of this hub; ``sources`` are where from."""
 
     kind: str
@@ -41,28 +41,28 @@ class Holder:
     sources: tuple[Source, ...] = ()
 
 
-def holders(word: str, name: str, *, with_rules: bool) -> list[Holder]:
+def holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
     """Whoever holds a right on the set; those whom RBAC gives it only for eyes that may list RBAC's bindings."""
     found = whocan.who_can(word, MANAGED_CLUSTER_SET.resource, name)
-    shown = [source for source in found if with_rules or source.door is not Door.BINDING]
+    shown = [source for source in found if with_rules or source.door is not GrantSource.BINDING]
     groups = {source.subject.name for source in shown if source.subject.kind == "Group"}
     sizes = dict(Group.objects.filter(name__in=groups).annotate(size=Count("user")).values_list("name", "size"))
     return [
-        Holder(subject.kind.lower(), subject.name, sizes.get(subject.name, 0), tuple(sources))
+        RightHolder(subject.kind.lower(), subject.name, sizes.get(subject.name, 0), tuple(sources))
         for subject, sources in groupby(shown, key=lambda source: source.subject)
     ]
 
 
-def owners(names: Iterable[str]) -> dict[str, list[Holder]]:
+def owners(names: Iterable[str]) -> dict[str, list[RightHolder]]:
     """By set, whoever was given join on exactly it: the people to ask. Two queries."""
-    found: dict[str, list[Holder]] = {name: [] for name in names}
+    found: dict[str, list[RightHolder]] = {name: [] for name in names}
     mine = {"permission__codename": JOIN.partition(".")[2], "content_object__name__in": list(found)}
     users = ManagedClusterSetUserPermission.objects.filter(user__is_active=True, **mine)
     for name, user in users.values_list("content_object__name", "user__username"):
-        found[name].append(Holder("user", user))
+        found[name].append(RightHolder("user", user))
     groups = ManagedClusterSetGroupPermission.objects.filter(**mine).annotate(size=Count("group__user"))
     for name, group, size in groups.values_list("content_object__name", "group__name", "size"):
-        found[name].append(Holder("group", group, size))
+        found[name].append(RightHolder("group", group, size))
     return {name: sorted(each, key=lambda holder: (holder.kind, holder.name)) for name, each in found.items()}
 
 

@@ -97,7 +97,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
     chosen = {name: value for name, value in given.items() if value} | ({"denied": "1"} if denied else {})
     is_export = bool(request.GET.get("export"))  # of the audit: of all of it where no filter narrows it
     source = given["source"] or (EVERYTHING if chosen or is_export else trail.PEOPLE)
-    wanted = trail.Wanted(
+    wanted = trail.TrailFilters(
         source="" if source == EVERYTHING else source,
         act=given["act"],
         kind=given["kind"],

@@ -21,7 +21,7 @@ from django.urls import reverse, reverse_lazy
 
 from ocmconsole import recordsadmin  # noqa: F401 - registers the hub's own records
 from ocmconsole.kubeapi import accounts, errors
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import Audited
 from ocmconsole.kubeapi.session import actor_of
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 admin.site.unregister([User, Group, EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
 
 
-class Holder(Audited):
+class SubjectAdmin(Audited):
     """A person, or a group of them."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
         """Groups and rights were saved with the rest."""
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        accounts.delete(actor_of(request, Door.ADMIN), obj)
+        accounts.delete(actor_of(request, EntryPoint.ADMIN), obj)
 
 
-class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users
+class AdminPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users
     """Another person's password."""
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
@@ -59,7 +59,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one mod
 
 
 @admin.register(User)
-class PersonAdmin(Holder, UserAdmin):  # type: ignore[type-arg] # as above
+class PersonAdmin(SubjectAdmin, UserAdmin):  # type: ignore[type-arg] # as above
     list_display = (
         "username",
         "first_name",
@@ -79,13 +79,13 @@ class PersonAdmin(Holder, UserAdmin):  # type: ignore[type-arg] # as above
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
         given = form.cleaned_data
-        actor = actor_of(request, Door.ADMIN)
+        actor = actor_of(request, EntryPoint.ADMIN)
         accounts.save_user(actor, obj, groups=given.get("groups"), rights=given.get("user_permissions"))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002 - Django's signature
         """As Django's, with a form that knows who asks."""
         view: Any = copy(self)
-        view.change_password_form = partial(PasswordForm, actor=actor_of(request, Door.ADMIN))
+        view.change_password_form = partial(AdminPasswordForm, actor=actor_of(request, EntryPoint.ADMIN))
         try:
             return super(PersonAdmin, view).user_change_password(request, id, form_url)
         except errors.ApiError as error:
@@ -102,12 +102,12 @@ class OwnPassword(PasswordChangeView):
         return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        accounts.change_own_password(actor_of(self.request, Door.ADMIN), form.save(commit=False))
+        accounts.change_own_password(actor_of(self.request, EntryPoint.ADMIN), form.save(commit=False))
         update_session_auth_hash(self.request, form.user)
         return HttpResponseRedirect(self.get_success_url())
 
 
 @admin.register(Group)
-class PeopleAdmin(Holder, GroupAdmin):
+class PeopleAdmin(SubjectAdmin, GroupAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
-        accounts.save_group(actor_of(request, Door.ADMIN), obj, rights=form.cleaned_data.get("permissions"))
+        accounts.save_group(actor_of(request, EntryPoint.ADMIN), obj, rights=form.cleaned_data.get("permissions"))

@@ -20,10 +20,10 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up before its handler is made
 
-from ocmconsole.embedded import Beside  # noqa: E402
+from ocmconsole.embedded import ServerBackground  # noqa: E402
 from ocmconsole.intake import Limits  # noqa: E402
 from ocmconsole.kubeapi import authentication, session  # noqa: E402
-from ocmconsole.lanes import Lane, django_handler  # noqa: E402
+from ocmconsole.lanes import RequestThreads, django_handler  # noqa: E402
 from ocmconsole.listeners import API, CONSOLE  # noqa: E402
 
 API_THREADS = 8  # more only wait for each other: Python runs one at a time, SQLite writes one at a time
@@ -35,9 +35,11 @@ _limits = Limits(
     bodies=settings.OCMCONSOLE_LIMIT_BODIES,
     stranger_bodies=settings.OCMCONSOLE_LIMIT_STRANGER_BODIES,
 )
-_beside = Beside()
-api_application = Lane(API, _handle, threads=API_THREADS, judge=authentication.is_known, limits=_limits, beside=_beside)
-console_application = Lane(
+_beside = ServerBackground()
+api_application = RequestThreads(
+    API, _handle, threads=API_THREADS, judge=authentication.is_known, limits=_limits, beside=_beside
+)
+console_application = RequestThreads(
     CONSOLE, _handle, threads=CONSOLE_THREADS, judge=session.known_as, limits=_limits, beside=_beside
 )
 

@@ -23,7 +23,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from clusters import credentials, words
 from clusters import queries as clusters
-from clusters.credentials import Lane
+from clusters.credentials import ExpiryBucket
 from clusters.filters import SPANS
 from clusters.kinds import LONGEST_LEASE_SECONDS
 from clusters.status import Word, clock, grace
@@ -143,7 +143,7 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     lanes = credentials.lanes(now)
-    counted = (Lane.REVOKED, Lane.EXPIRED, Lane.WEEK)
+    counted = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
     counts = visible.filter(reduce(or_, (lanes[lane] for lane in counted)), hub_accepts_client=True).aggregate(
         **{lane.value: Count("pk", filter=lanes[lane]) for lane in counted}, last=Max("facts__certificate_not_after")
     )

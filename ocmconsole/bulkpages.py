@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-    from ocmconsole.kubeapi.bulkjobs import Act
+    from ocmconsole.kubeapi.bulkjobs import BulkAct
     from ocmconsole.kubeapi.models import BulkItem, BulkJob
 
 SHOWN = 50  # jobs of a list
@@ -69,7 +69,7 @@ def _items(job: Any) -> list[BulkItem]:
     return list(items[:ITEMS])
 
 
-def _row(item: BulkItem, act: Act) -> dict[str, Any]:
+def _row(item: BulkItem, act: BulkAct) -> dict[str, Any]:
     return {
         "name": item.name,
         "state": item.state,
@@ -79,7 +79,7 @@ def _row(item: BulkItem, act: Act) -> dict[str, Any]:
     }
 
 
-def _word(job: BulkJob, act: Act) -> str:
+def _word(job: BulkJob, act: BulkAct) -> str:
     return act.done.format(**job.arguments)
 
 
@@ -120,7 +120,7 @@ def results(request: HttpRequest, pk: UUID) -> HttpResponse:
     return HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _own(request: HttpRequest, pk: UUID) -> tuple[Any, Act]:
+def _own(request: HttpRequest, pk: UUID) -> tuple[Any, BulkAct]:
     found = bulkjobs.jobs_of(actor_of(request)).filter(pk=pk).first()
     act = bulkjobs.find(found.act) if found is not None else None
     if found is None or act is None:

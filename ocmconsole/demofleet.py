@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster, Transition
 from ocmconsole.kubeapi import acts, controllers, errors
-from ocmconsole.kubeapi.actor import MASTERS, Door
+from ocmconsole.kubeapi.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of_present
@@ -58,7 +58,7 @@ def reconcile_demo_fleet(key: Key) -> timedelta | None:  # noqa: ARG001 - there 
     if fleet is None:
         return None
     try:
-        actor = actor_of_present(fleet.person_id or 0, door=Door.WEB, **fleet.origin)
+        actor = actor_of_present(fleet.person_id or 0, door=EntryPoint.WEB, **fleet.origin)
         is_done = _go_on(fleet, actor)
     except errors.Unauthorized:
         return _stand_still(fleet, "The person who asked for this cannot sign in any more.", None)

@@ -84,4 +84,4 @@ def _asked_by(request: HttpRequest, actor: Actor) -> dict[str, Any]:
 
 
 def _record(actor: Actor, act: str) -> None:
-    permissions.entry(actor, act, permissions.Place("", "demofleets", "demo", ""), diff=[]).save()
+    permissions.entry(actor, act, permissions.AuditTarget("", "demofleets", "demo", ""), diff=[]).save()

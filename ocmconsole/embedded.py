@@ -66,7 +66,7 @@ class Presence:
             self._stopping.wait(uptime.NOTE_SECONDS)
 
 
-class Beside:
+class ServerBackground:
     """What runs in every server besides answering: the probes and the note that it serves.
 
     For servers that are no ``manage.py serve``, which starts both itself; called by ``asgi``.

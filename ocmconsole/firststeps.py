@@ -36,7 +36,7 @@ ENOUGH_ADMINS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SetupStep:
     """``is_done`` is None where the hub cannot know."""
 
     key: str
@@ -47,7 +47,7 @@ class Step:
     url: str
 
 
-def of(request: HttpRequest) -> list[Step]:
+def of(request: HttpRequest) -> list[SetupStep]:
     """The steps that the person has not put away, done or not; none for people who are no admins."""
     if MASTERS not in actor_of(request).groups:
         return []
@@ -60,17 +60,17 @@ def put_away(request: HttpRequest) -> list[str]:
     return found if isinstance(found, list) else []
 
 
-def _steps(request: HttpRequest) -> Iterator[Step]:
+def _steps(request: HttpRequest) -> Iterator[SetupStep]:
     url = joining.addresses()[0]
     problems = joining.address_problems(url)
-    yield Step(
+    yield SetupStep(
         "address", "An address for other machines", " ".join(problems) or f"Agents find the hub at {url}.",
         not problems, "Set the address", reverse("registration:add"),
     )  # fmt: skip
     admins = list(
         User.objects.filter(is_superuser=True, is_active=True).order_by("pk").values_list("username", flat=True)
     )
-    yield Step(
+    yield SetupStep(
         "admin", "A second admin",
         f"{len(admins)} people are admins: {', '.join(admins[:3])}{' …' if len(admins) > 3 else ''}."  # noqa: PLR2004
         if len(admins) >= ENOUGH_ADMINS
@@ -78,11 +78,11 @@ def _steps(request: HttpRequest) -> Iterator[Step]:
         len(admins) >= ENOUGH_ADMINS, "Add an admin", reverse("admin:auth_user_add"),
     )  # fmt: skip
     has_one = Authenticator.objects.filter(user_id=request.user.pk, type=Authenticator.Type.WEBAUTHN).exists()
-    yield Step(
+    yield SetupStep(
         "passkey", "A passkey for yourself", "You have one." if has_one else _why_a_passkey(),
         has_one, "Add a passkey", reverse("mfa_list_webauthn"),
     )  # fmt: skip
-    yield Step(
+    yield SetupStep(
         "copy", "A copy of the hub", f"The hub makes none, and cannot know whether you do. {_what_to_copy()}",
         None, "How to copy it", f"{reverse('help')}#copy",
     )  # fmt: skip

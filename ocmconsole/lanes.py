@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
-__all__ = ["BODY_TOO_LARGE", "HandOff", "Lane", "django_handler"]
+__all__ = ["BODY_TOO_LARGE", "HandOff", "RequestThreads", "django_handler"]
 
 Environ = dict[str, Any]
 Handle = Callable[[Environ], "HttpResponseBase"]
 
 
-class Beside(Protocol):
+class BackgroundService(Protocol):
     """What a server needs besides: ``start`` may be called again. Both may wait for the database."""
 
     def start(self) -> None: ...
@@ -76,10 +76,10 @@ BUSY = errors.TooManyRequests(
 WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
-_lanes: WeakSet[Lane] = WeakSet()
+_lanes: WeakSet[RequestThreads] = WeakSet()
 
 
-class Lane:
+class RequestThreads:
     """An ASGI application around a synchronous handler, for one listener."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Lane:
         threads: int,
         judge: Judge,
         limits: intake.Limits | None = None,
-        beside: Beside | None = None,
+        beside: BackgroundService | None = None,
     ) -> None:
         """``beside`` is started with the lifespan of the application, or with the first probe of its health."""
         self.beside = beside
@@ -209,7 +209,9 @@ def _import_views(listener: str) -> None:
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, lane: Lane, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    def __init__(
+        self, lane: RequestThreads, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
         self.lane = lane
         self.scope = scope
         self.receive = receive

@@ -35,7 +35,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.kubeapi import changes, errors
-from ocmconsole.kubeapi.actor import MASTERS, Door
+from ocmconsole.kubeapi.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for, actor_of
@@ -82,7 +82,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class LiveScope:
     """What a page shows: a resource, or one object of it."""
 
     plural: str
@@ -167,7 +167,7 @@ def entries_after(number: int) -> list[Notice]:
 
 
 @dataclass
-class Sight:
+class NoticeVisibility:
     """What a person may see, as far as notices go. Remembers names, so that a deletion reaches who saw the object."""
 
     actor: Actor
@@ -243,7 +243,7 @@ async def _apart(call: Callable[Arguments, Result], *arguments: Arguments.args, 
 @require_GET
 def live(request: HttpRequest) -> HttpResponse | HandOff:
     """Server-sent events for ``?scope=managedclusters&scope=managedclustersets:web``."""
-    scopes = [Scope.read(text) for text in request.GET.getlist("scope")[:MOST_SCOPES]]
+    scopes = [LiveScope.read(text) for text in request.GET.getlist("scope")[:MOST_SCOPES]]
     if not scopes:
         return HttpResponse("Say what to listen for: ?scope=managedclusters", status=400, content_type="text/plain")
     last = request.headers.get("Last-Event-ID") or request.GET.get("seen", "")
@@ -251,13 +251,15 @@ def live(request: HttpRequest) -> HttpResponse | HandOff:
     actor = actor_of(request)
     if _streams[actor.user] >= MOST_STREAMS:
         raise errors.TooManyRequests("You have many pages open; close some, and this one follows what happens again.")
-    stream = _events(Sight.of(actor), scopes, seen, request.session.session_key or "")
+    stream = _events(NoticeVisibility.of(actor), scopes, seen, request.session.session_key or "")
     return HandOff(
         stream, content_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
 
 
-async def _events(sight: Sight, scopes: list[Scope], seen: int | None, session: str) -> AsyncIterator[bytes]:
+async def _events(
+    sight: NoticeVisibility, scopes: list[LiveScope], seen: int | None, session: str
+) -> AsyncIterator[bytes]:
     """Until the session ends. What happened since ``seen`` comes first."""
     queue = await follower().join()
     _streams[sight.actor.user] += 1
@@ -282,7 +284,7 @@ async def _events(sight: Sight, scopes: list[Scope], seen: int | None, session: 
         _streams[sight.actor.user] -= 1
 
 
-async def _next(queue: asyncio.Queue[list[Notice]], sight: Sight, scopes: list[Scope]) -> bytes:
+async def _next(queue: asyncio.Queue[list[Notice]], sight: NoticeVisibility, scopes: list[LiveScope]) -> bytes:
     """The next notice that concerns the page; empty when there was none for as long as a beat."""
     try:
         async with asyncio.timeout(BEAT_SECONDS):
@@ -293,7 +295,7 @@ async def _next(queue: asyncio.Queue[list[Notice]], sight: Sight, scopes: list[S
         return b""
 
 
-async def _changed(sight: Sight, scopes: list[Scope], notices: list[Notice]) -> bytes:
+async def _changed(sight: NoticeVisibility, scopes: list[LiveScope], notices: list[Notice]) -> bytes:
     concerning = [notice for notice in notices if any(scope.covers(notice) for scope in scopes)]
     if not concerning:
         return b""
@@ -307,7 +309,7 @@ def event(name: str, number: int, **data: Any) -> bytes:
     return b"event: %b\nid: %d\ndata: %b\n\n" % (name.encode(), number, body)
 
 
-def look_again(session: str, user: str) -> Sight | None:
+def look_again(session: str, user: str) -> NoticeVisibility | None:
     """What the person may see by now; None when the session is over: ended, deactivated, or with a new password."""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session)
     found = get_user(SimpleNamespace(session=store))  # type: ignore[arg-type] # reads nothing but the session
@@ -315,4 +317,4 @@ def look_again(session: str, user: str) -> Sight | None:
         return None
     if not (found.is_authenticated and found.is_active and found.get_username() == user):
         return None
-    return Sight.of(actor_for(found, door=Door.WEB))
+    return NoticeVisibility.of(actor_for(found, door=EntryPoint.WEB))

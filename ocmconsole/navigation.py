@@ -40,7 +40,7 @@ def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationEntry:
     """A page of the navigation. ``count`` names what the shell counts for it."""
 
     label: str
@@ -50,40 +50,40 @@ class Entry:
     count: str = ""
 
 
-GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
-    ("Home", (Entry("Overview", "layout-dashboard", "home"),)),
+GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
+    ("Home", (NavigationEntry("Overview", "layout-dashboard", "home"),)),
     (
         "Fleet",
         (
-            Entry("Approvals", "inbox", "registration:approvals", count="waiting"),
-            Entry("Clusters", "server", "clusters:list"),
-            Entry("Add cluster", "plus", "registration:add", minters),
-            Entry("Certificates", "file-key", "registration:certificates"),
+            NavigationEntry("Approvals", "inbox", "registration:approvals", count="waiting"),
+            NavigationEntry("Clusters", "server", "clusters:list"),
+            NavigationEntry("Add cluster", "plus", "registration:add", minters),
+            NavigationEntry("Certificates", "file-key", "registration:certificates"),
         ),
     ),
     (
         "Organize",
         (
-            Entry("Sets", "boxes", "clustersets:list"),
-            Entry("Namespaces & bindings", "link-2", "clustersets:namespaces"),
-            Entry("Claims & labels", "tags", "clusters:claims"),
+            NavigationEntry("Sets", "boxes", "clustersets:list"),
+            NavigationEntry("Namespaces & bindings", "link-2", "clustersets:namespaces"),
+            NavigationEntry("Claims & labels", "tags", "clusters:claims"),
         ),
     ),
     (
         "Trust",
         (
-            Entry("Access", "users", "access:list"),
-            Entry("Bootstrap tokens", "ticket", "registration:tokens", minters),
-            Entry("Approval policies", "scroll-text", "registration:policies", keepers_of_policies),
-            Entry("Hub CA", "stamp", "registration:ca", admins),
+            NavigationEntry("Access", "users", "access:list"),
+            NavigationEntry("Bootstrap tokens", "ticket", "registration:tokens", minters),
+            NavigationEntry("Approval policies", "scroll-text", "registration:policies", keepers_of_policies),
+            NavigationEntry("Hub CA", "stamp", "registration:ca", admins),
         ),
     ),
     (
         "Operate",
         (
-            Entry("Activity", "activity", "activity"),
-            Entry("Hub health", "heart-pulse", "hub", admins),
-            Entry("Django admin", "settings", "admin:index", operators),
+            NavigationEntry("Activity", "activity", "activity"),
+            NavigationEntry("Hub health", "heart-pulse", "hub", admins),
+            NavigationEntry("Django admin", "settings", "admin:index", operators),
         ),
     ),
 )
@@ -91,7 +91,7 @@ THUMBS = ("home", "registration:approvals", "clusters:list", "clustersets:list")
 
 
 @dataclass(slots=True)
-class Page:
+class NavigationPage:
     """An entry as the person finds it."""
 
     label: str
@@ -103,23 +103,23 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NavigationGroup:
     label: str
-    pages: list[Page]
+    pages: list[NavigationPage]
 
 
 @dataclass(frozen=True, slots=True)
 class Menu:
     """``thumbs`` are the pages at the foot of a small screen."""
 
-    groups: list[Group]
-    thumbs: list[Page]
+    groups: list[NavigationGroup]
+    thumbs: list[NavigationPage]
 
 
 def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> Menu:
     """Groups of links for the person; the current page is the one whose address begins that of the request longest."""
     groups = [
-        Group(label, [_page(entry, counts) for entry in entries if entry.may(request.user, actor)])
+        NavigationGroup(label, [_page(entry, counts) for entry in entries if entry.may(request.user, actor)])
         for label, entries in GROUPS
     ]
     pages = [page for group in groups for page in group.pages]
@@ -129,8 +129,8 @@ def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> Menu:
     return Menu([group for group in groups if group.pages], [page for page in pages if page.route in THUMBS])
 
 
-def _page(entry: Entry, counts: dict[str, int]) -> Page:
-    return Page(entry.label, entry.icon, entry.route, reverse(entry.route), counts.get(entry.count, 0))
+def _page(entry: NavigationEntry, counts: dict[str, int]) -> NavigationPage:
+    return NavigationPage(entry.label, entry.icon, entry.route, reverse(entry.route), counts.get(entry.count, 0))
 
 
 def _leads_to(url: str, path: str) -> bool:

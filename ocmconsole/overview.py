@@ -58,7 +58,7 @@ TURNS = (
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
     actor, now = actor_of(request), timezone.now()
-    fleet = Fleet.of(actor, now)
+    fleet = FleetCounts.of(actor, now)
     needs = attention.of(request)
     context: dict[str, Any] = {
         "fleet": fleet,
@@ -89,7 +89,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 @dataclass
-class Fleet:
+class FleetCounts:
     """Counts of the clusters that the person may see, by state, set, version and days left of the certificate."""
 
     visible: QuerySet[Any]
@@ -101,7 +101,7 @@ class Fleet:
     silent_since: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, actor: Actor, now: datetime) -> Fleet:
+    def of(cls, actor: Actor, now: datetime) -> FleetCounts:
         found = cls(clusters.clusters_for(actor), clusters.sees_all(actor))
         ends = "facts__certificate_not_after__lt"
         lane = Case(
@@ -180,7 +180,7 @@ class Fleet:
         return [*rows, {"label": "others", "count": rest}] if rest else rows
 
 
-def _news(fleet: Fleet, needs: list[attention.Item], now: datetime) -> str:
+def _news(fleet: FleetCounts, needs: list[attention.Item], now: datetime) -> str:
     """What the page says after the share of the healthy: who is silent now, what waits, or that nothing does."""
     if not fleet.total:
         return ""
@@ -202,7 +202,7 @@ def _news(fleet: Fleet, needs: list[attention.Item], now: datetime) -> str:
 # ---------------------------------------------------------------- time
 
 
-def _changes(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
+def _changes(fleet: FleetCounts, now: datetime) -> list[dict[str, Any]]:
     """How many clusters turned in 24 hours, each counted once, and their turns for each hour, the present one last."""
     found = _turns(fleet).filter(at__gt=now - timedelta(hours=HOURS))
     series: dict[str, list[int]] = {turn: [0] * HOURS for turn, _ in TURNS}
@@ -214,22 +214,22 @@ def _changes(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
     return [{"label": label, "count": len(names[turn]), "series": series[turn]} for turn, label in TURNS]
 
 
-def _turns(fleet: Fleet) -> QuerySet[Any]:
+def _turns(fleet: FleetCounts) -> QuerySet[Any]:
     """Of whoever sees every cluster also those that are gone."""
     if fleet.sees_all:
         return Transition.objects.all()
     return Transition.objects.filter(cluster__in=fleet.visible.order_by().values("name"))
 
 
-def _joins(fleet: Fleet, now: datetime) -> list[dict[str, Any]]:
+def _joins(fleet: FleetCounts, now: datetime) -> list[dict[str, Any]]:
     """Clusters that joined, a bar for each of 30 days; one that joined twice on a day is one."""
     found = _turns(fleet).filter(turn=Transition.Turn.JOINED, at__gt=now - MONTH)
-    grouped = found.annotate(day=Day("at")).order_by().values_list("day")
+    grouped = found.annotate(day=UTCDay("at")).order_by().values_list("day")
     counts = dict(grouped.annotate(n=Count("cluster", distinct=True)))
     return [{"label": f"{day.day} {day:%b}", "count": counts.get(day, 0)} for day in _month(now)]
 
 
-class Day(Func):
+class UTCDay(Func):
     """The day of a moment in UTC, the time zone of each connection to PostgreSQL (``settings.TIME_ZONE``).
 
     By the database itself: ``TruncDate`` is Python on SQLite, and takes 0.2 s for the 43,200 minutes of 30 days.
@@ -241,7 +241,7 @@ class Day(Func):
 
 def looks(now: datetime) -> dict[date, tuple[int, int]]:
     """How many heartbeats came and were expected, for each day of 30 on which the hub looked."""
-    rows = FleetMinute.objects.filter(minute__gt=now - MONTH).annotate(day=Day("minute")).order_by()
+    rows = FleetMinute.objects.filter(minute__gt=now - MONTH).annotate(day=UTCDay("minute")).order_by()
     sums = rows.values_list("day").annotate(came=Sum("heard"), due=Sum("expected"))
     return {day: (came, due) for day, came, due in sums}
 

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ocmconsole.kubeapi import acts, bulkjobs
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin
-from ocmconsole.kubeapi.adminlists import Choice, word
+from ocmconsole.kubeapi.adminlists import ChoiceFilter, word
 from ocmconsole.kubeapi.models import (
     AuditEvent,
     AuditSeal,
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
 
-class DoorFilter(Choice):
+class DoorFilter(ChoiceFilter):
     title = "door"
     parameter_name = "door"
-    choices_of = tuple((door.value, door.value) for door in Door)
+    choices_of = tuple((door.value, door.value) for door in EntryPoint)
 
 
 @admin.register(AuditEvent)
@@ -86,7 +86,7 @@ class AuditSealAdmin(ReadOnlyAdmin):
     ordering = ("-number",)
 
 
-class WorkFilter(Choice):
+class WorkFilter(ChoiceFilter):
     title = "state"
     parameter_name = "attempts"
     choices_of = (("waiting", "Waiting"), ("failing", "Tried again"))

@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Group:
+class HitGroup:
     """``total`` is how many fit; ``hits`` are the first of them."""
 
     label: str
@@ -80,7 +80,7 @@ def search(request: HttpRequest) -> HttpResponse:
     return render(request, "search.html#found" if "X-Fragment" in request.headers else "search.html", context)
 
 
-def found(request: HttpRequest, query: str) -> list[Group]:
+def found(request: HttpRequest, query: str) -> list[HitGroup]:
     """Groups that hold something, in the order of 4.11; everything filtered by what the person may see.
 
     What has exactly the name that was typed comes before all groups, so that Enter opens it; Explain comes last.
@@ -88,23 +88,25 @@ def found(request: HttpRequest, query: str) -> list[Group]:
     actor = actor_of(request)
     pages = _pages(request, actor)
     if not query:
-        return [Group("Pages", pages)]
+        return [HitGroup("Pages", pages)]
     groups = [
-        Group("Actions", *_actions(actor, query)),
-        Group("Clusters", *_clusters(actor, query)),
-        Group("Sets", *_sets(actor, query)),
-        Group("Tokens", *_tokens(actor, query)),
-        Group("Certificates", *_certificates(actor, query)),
-        Group("People", *_people(actor, query)),
-        Group("Pages", [hit for hit in pages if query.lower() in hit.text.lower()]),
-        Group("Help", [Hit(text, url, "circle-question-mark") for text, url in HELP if query.lower() in text.lower()]),
+        HitGroup("Actions", *_actions(actor, query)),
+        HitGroup("Clusters", *_clusters(actor, query)),
+        HitGroup("Sets", *_sets(actor, query)),
+        HitGroup("Tokens", *_tokens(actor, query)),
+        HitGroup("Certificates", *_certificates(actor, query)),
+        HitGroup("People", *_people(actor, query)),
+        HitGroup("Pages", [hit for hit in pages if query.lower() in hit.text.lower()]),
+        HitGroup(
+            "Help", [Hit(text, url, "circle-question-mark") for text, url in HELP if query.lower() in text.lower()]
+        ),
     ]
     explain = Hit(f"Explain who may do what with {query}", f"{EXPLAIN}?name={quote(query)}", "circle-question-mark")
-    found = [Group("Exactly this name", _exact(groups, query)), *groups, Group("Explain", [explain])]
+    found = [HitGroup("Exactly this name", _exact(groups, query)), *groups, HitGroup("Explain", [explain])]
     return [group for group in found if group.hits]
 
 
-def _exact(groups: list[Group], query: str) -> list[Hit]:
+def _exact(groups: list[HitGroup], query: str) -> list[Hit]:
     """Takes the things of exactly this name out of their groups, with the group's name beside each."""
     exact = []
     for group in groups:

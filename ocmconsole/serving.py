@@ -87,7 +87,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
-        session: tls.Session | None = transport.get_extra_info("ssl_object")
+        session: tls.TLSObject | None = transport.get_extra_info("ssl_object")
         self.peer_certificate = session.certificate if session is not None else None
         self.is_local = transport.get_extra_info("socket").family == socket.AF_UNIX
         self._await_head()

@@ -4,7 +4,7 @@ Python's ``ssl`` ends the handshake with every certificate that it cannot verify
 all. A real API server takes any certificate whose key the client proves, and answers 401 to one that it does not trust
 (wire.md 6.1). pyOpenSSL can do that; asyncio and uvloop drive it here as they drive ``ssl``, through ``wrap_bio``.
 
-Invariants: a certificate that ``Session.certificate`` returns belongs to a key that the client proved to hold in this
+Invariants: a certificate that ``TLSObject.certificate`` returns belongs to a key that the client proved to hold in this
 handshake, and to nothing more: ``registration.credentials`` verifies issuer, dates, usage and revocation at each
 request. It cannot change within a connection (no renegotiation). A handshake that fails ends with TLS' own alert.
 Called by ocmconsole.serving.
@@ -78,9 +78,9 @@ class Context(ssl.SSLContext):
 
     def wrap_bio(  # type: ignore[override] # what the loops call, and a look-alike of ssl.SSLObject
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **_: Any
-    ) -> Session:
+    ) -> TLSObject:
         self._follow()
-        return Session(self._context, incoming, outgoing)
+        return TLSObject(self._context, incoming, outgoing)
 
 
 def _version(path: Path) -> tuple[int, int]:
@@ -98,7 +98,7 @@ def _accept(*_: object) -> bool:
     return True
 
 
-class Session:
+class TLSObject:
     """What asyncio and uvloop use of ``ssl.SSLObject``: bytes of the network in two memory BIOs."""
 
     def __init__(self, context: SSL.Context, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_GET
 
-from clusters.rights import Sight
+from clusters.rights import FleetVisibility
 from clusters.status import Word
 from ocmconsole import attention, demofleet, live, navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
@@ -49,7 +49,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return frame
-    frame["sight"] = Sight(actor_of(request))
+    frame["sight"] = FleetVisibility(actor_of(request))
     if "X-Fragment" in request.headers:
         return frame
     frame["hub"]["is_demo"] = SimpleLazyObject(demofleet.there_is)

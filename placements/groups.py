@@ -17,7 +17,7 @@ PERCENTAGE = re.compile(r"([0-9]+)%", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DecisionGroup:
     """``decisions``: the clusters of each of its PlacementDecisions, which are numbered on across all groups."""
 
     name: str
@@ -53,11 +53,11 @@ class GroupStrategy:
         size = self.size if self.percentage is None else math.ceil(self.percentage / 100 * total)
         return size if size is not None and 0 < size <= total else total
 
-    def divide(self, chosen: Sequence[Cluster], scores: Mapping[str, int] | None) -> list[Group]:
+    def divide(self, chosen: Sequence[Cluster], scores: Mapping[str, int] | None) -> list[DecisionGroup]:
         """P22, P23: never without a group. In the order of names, or of ``scores``, the highest first (sortBy)."""
         length = max(self.length(len(chosen)), 1)
         rest = list(chosen)
-        groups: list[Group] = []
+        groups: list[DecisionGroup] = []
         for name, selector in (*self.wanted, ("", Predicate())):
             taken = [each for each in rest if selector.matches(each, _no_scores)]
             left_out = {each.name for each in taken}
@@ -65,12 +65,12 @@ class GroupStrategy:
             ordered = sorted((each.name for each in taken), key=lambda one: (-scores[one] if scores else 0, one))
             for start in range(0, len(ordered), length):
                 groups.append(_group(name, len(groups), ordered[start : start + length]))
-        return groups or [Group("", 0, ((),))]
+        return groups or [DecisionGroup("", 0, ((),))]
 
 
-def _group(name: str, index: int, clusters: list[str]) -> Group:
+def _group(name: str, index: int, clusters: list[str]) -> DecisionGroup:
     chunks = range(0, len(clusters), MOST_OF_A_DECISION)
-    return Group(name, index, tuple(tuple(clusters[start : start + MOST_OF_A_DECISION]) for start in chunks))
+    return DecisionGroup(name, index, tuple(tuple(clusters[start : start + MOST_OF_A_DECISION]) for start in chunks))
 
 
 def _size(wish: Any) -> tuple[int | None, int | None]:

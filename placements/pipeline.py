@@ -19,10 +19,10 @@ from clusters.kinds import spec_of
 from ocmconsole.kubeapi.errors import Doc
 from placements import prioritizers, spread, tolerations
 from placements.fleet import AddOnScore, Cluster, Fleet
-from placements.groups import Group, GroupStrategy
+from placements.groups import DecisionGroup, GroupStrategy
 from placements.predicates import Predicate, Unmet
 from placements.prioritizers import Prioritizer, Scoring
-from placements.tolerations import Toleration, Verdict
+from placements.tolerations import Toleration, TolerationResult
 
 BY_SCORE = "Score"
 NEGATIVE = "numberOfClusters must not be negative"  # K17: upstream's scheduler stops with a panic
@@ -33,7 +33,7 @@ UNSCHEDULED = "NotAllDecisionsScheduled"
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlacementSpec:
     """A Placement's spec, read once. ``problem``: why it is misconfigured, in upstream's words; empty if it is not."""
 
     sets: tuple[str, ...]
@@ -47,7 +47,7 @@ class Plan:
     problem: str = ""
 
     @classmethod
-    def of(cls, placement: Doc) -> Plan:
+    def of(cls, placement: Doc) -> PlacementSpec:
         """Never raises for a document that its schema lets pass (P29, D14)."""
         spec = spec_of(placement)
         parts: dict[str, Any] = {
@@ -89,7 +89,7 @@ _PARTS = {"Predicate": _predicates, "TaintToleration": _tolerations, "": _rest}
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PlacementCondition:
     type: str
     status: str
     reason: str
@@ -102,21 +102,21 @@ class Reason:
 
     step: str
     unmet: tuple[tuple[Unmet, ...], ...] = ()
-    taints: tuple[Verdict, ...] = ()
+    taints: tuple[TolerationResult, ...] = ()
     rank: int = 0
     score: int = 0
     needed: int = 0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlacementResult:
     """``available``, ``matching``, ``feasible``: clusters left after sets, predicates and taints, in order of names.
 
     ``chosen``: best first. Scores are computed when they are asked for; ``look_again`` is the moment at which the
     answer may change although nothing is written, or None.
     """
 
-    plan: Plan
+    plan: PlacementSpec
     scoring: Scoring = field(repr=False)
     bound: tuple[str, ...]
     eligible: tuple[str, ...]
@@ -168,7 +168,7 @@ class Outcome:
         return heapq.nsmallest(self.plan.number, self.feasible, key=self._order)
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[DecisionGroup]:
         return self.plan.groups.divide(self.chosen, self.totals if self.plan.sorts_by_score else None)
 
     @cached_property
@@ -187,16 +187,16 @@ class Outcome:
     # -------------------------------------------------------------------------------------------- conditions
 
     @property
-    def conditions(self) -> tuple[Condition, Condition]:
+    def conditions(self) -> tuple[PlacementCondition, PlacementCondition]:
         """P28-P30: always both."""
         reason, message = self._satisfied()
         status = "True" if reason == SATISFIED else "False"
         problem = self.plan.problem
         return (
-            Condition("PlacementSatisfied", status, reason, message),
-            Condition("PlacementMisconfigured", "True", "Misconfigured", problem)
+            PlacementCondition("PlacementSatisfied", status, reason, message),
+            PlacementCondition("PlacementMisconfigured", "True", "Misconfigured", problem)
             if problem
-            else Condition(
+            else PlacementCondition(
                 "PlacementMisconfigured", "False", "Succeedconfigured", "Placement configurations check pass"
             ),
         )
@@ -249,20 +249,20 @@ class Outcome:
 
 
 def schedule(
-    placement: Doc | Plan,
+    placement: Doc | PlacementSpec,
     fleet: Fleet,
     *,
     bound: Collection[str],
     present: Collection[str] = (),
     steady: Collection[str] | None = None,
     now: datetime,
-) -> Outcome:
+) -> PlacementResult:
     """``bound``: sets that exist and are bound in the Placement's namespace (P3). ``present``: its decisions.
 
     ``steady``: the decisions that Steady looks at, where they are others: with a negative weight the decision would
     flip for ever, so that the scheduler keeps those that stood when the weight was last changed (K48).
     """
-    plan = placement if isinstance(placement, Plan) else Plan.of(placement)
+    plan = placement if isinstance(placement, PlacementSpec) else PlacementSpec.of(placement)
     present = frozenset(present)
     scoring = Scoring(fleet, present, present if steady is None else frozenset(steady), now)
     names = tuple(sorted(bound))
@@ -275,7 +275,7 @@ def schedule(
         if not cluster.taints
         or not tolerations.keeps_away(cluster, plan.tolerations, is_decided=cluster.name in present, now=now)
     ]
-    return Outcome(plan, scoring, names, eligible, available, matching, feasible)
+    return PlacementResult(plan, scoring, names, eligible, available, matching, feasible)
 
 
 def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
@@ -288,7 +288,7 @@ def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
     return [cluster for cluster in found if not cluster.is_being_deleted]
 
 
-def _matching(plan: Plan, fleet: Fleet, clusters: Sequence[Cluster]) -> Sequence[Cluster]:
+def _matching(plan: PlacementSpec, fleet: Fleet, clusters: Sequence[Cluster]) -> Sequence[Cluster]:
     """P6: by any of the predicates; all clusters when there is none."""
     if not plan.predicates:
         return clusters

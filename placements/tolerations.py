@@ -50,7 +50,7 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TolerationResult:
     """On one taint. ``until``: when it stops being tolerated; None: not by the passing of time."""
 
     taint: Taint
@@ -59,23 +59,23 @@ class Verdict:
     has_expired: bool = False
 
 
-def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime) -> Verdict:
+def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime) -> TolerationResult:
     """P9, P10: an expired toleration does not end the search. ``is_decided``: the Placement has the cluster already."""
     if taint.effect == NO_SELECT_IF_NEW and is_decided:
-        return Verdict(taint, is_tolerated=True)
+        return TolerationResult(taint, is_tolerated=True)
     has_expired = False
     for toleration in tolerations:
         if toleration.matches(taint):
             end = toleration.ends(taint)
             if end is None or now < end:
-                return Verdict(taint, is_tolerated=True, until=end)
+                return TolerationResult(taint, is_tolerated=True, until=end)
             has_expired = True
-    return Verdict(taint, taint.effect == PREFER_NO_SELECT, has_expired=has_expired)
+    return TolerationResult(taint, taint.effect == PREFER_NO_SELECT, has_expired=has_expired)
 
 
 def keeps_away(
     cluster: Cluster, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime
-) -> list[Verdict]:
+) -> list[TolerationResult]:
     """Verdicts on the taints because of which the cluster is not chosen."""
     found = (judge(taint, tolerations, is_decided=is_decided, now=now) for taint in cluster.taints)
     return [verdict for verdict in found if not verdict.is_tolerated]

@@ -26,15 +26,15 @@ from clusters.words import RANKS, WORST_FIRST, with_word
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import bulkjobs, errors, verbs
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin
-from ocmconsole.kubeapi.adminacts import Act, Way
-from ocmconsole.kubeapi.adminlists import Choice, word
+from ocmconsole.kubeapi.adminacts import AdminAct, Way
+from ocmconsole.kubeapi.adminlists import ChoiceFilter, word
 from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.templatetags.console import ago, who
 from registration import issued, policy_services, services
-from registration.forms import ReasonForm
+from registration.forms import PresetReasonForm
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import (
     AcceptedKey,
@@ -73,7 +73,7 @@ class WhyForm(forms.Form):
 # ---------------------------------------------------------------- clusters
 
 
-class StatusFilter(Choice):
+class StatusFilter(ChoiceFilter):
     title = "status"
     parameter_name = "status"
     choices_of = tuple((each.value, each.label) for each in WORST_FIRST)
@@ -83,7 +83,7 @@ class StatusFilter(Choice):
         return with_word(rows, timezone.now()).filter(rank=ranks[value])
 
 
-def _page_of_act(act: clusters_bulk.Act) -> Way:
+def _page_of_act(act: clusters_bulk.ClusterAct) -> Way:
     """The console's page of the act, which says what it would do to each cluster."""
 
     def leads_to(request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
@@ -113,15 +113,15 @@ class ManagedClusterAdmin(GrantsAdmin):
     ordering = ("name",)
     lookups = ("name", "clusterset", "kubernetes_version")
     acts = (
-        Act("accept", "Accept selected clusters and approve their requests", "accepted", _accept),
-        Act(
-            "decline", "Decline selected clusters…", "declined", _decline, form=ReasonForm,
+        AdminAct("accept", "Accept selected clusters and approve their requests", "accepted", _accept),
+        AdminAct(
+            "decline", "Decline selected clusters…", "declined", _decline, form=PresetReasonForm,
             effects=(
                 "Every request that waits for one of these clusters is denied.",
                 "The same key and the same credential are refused for the name until that is lifted.",
             ),
         ),
-        Act(
+        AdminAct(
             "disconnect", "Disconnect selected clusters…", "disconnected", _disconnect,
             effects=(
                 "The agents lose their rights within a second. Their certificates stay valid and open nothing.",
@@ -135,7 +135,7 @@ class ManagedClusterAdmin(GrantsAdmin):
         return ("name", "status", "since", "last_heard", "clusterset", "kubernetes_version", "certificate", "created")
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows & cluster_queries.clusters_for(actor_of(request, Door.ADMIN))
+        return rows & cluster_queries.clusters_for(actor_of(request, EntryPoint.ADMIN))
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
         """With the state as every page of the console says it."""
@@ -175,7 +175,7 @@ class ManagedClusterAdmin(GrantsAdmin):
         except errors.Forbidden as error:
             name = error.details.get("name", "")
             is_about_accept = error.details.get("kind") == "managedclusters/accept"
-            if not is_about_accept or services.may_accept(actor_of(request, Door.ADMIN), name).allowed:
+            if not is_about_accept or services.may_accept(actor_of(request, EntryPoint.ADMIN), name).allowed:
                 raise
             text = f"{error.message}; {services.MISSING.format(name=name)}"
             raise errors.Forbidden(text, details=error.details) from error
@@ -212,7 +212,7 @@ class CertificateSigningRequestAdmin(ResourceAdmin):
         return reverse("registration:request", args=[row.cluster]) if row.cluster and not row.addon else None
 
 
-class CertificateFilter(Choice):
+class CertificateFilter(ChoiceFilter):
     title = "state"
     parameter_name = "state"
     choices_of = (("valid", "Valid"), ("month", "Ends within 30 days"), ("ended", "Ended"), ("revoked", "Revoked"))
@@ -243,7 +243,7 @@ class IssuedCertificateAdmin(OfClusters):
     ordering = ("-not_before",)
     date_hierarchy = "not_before"
     acts = (
-        Act(
+        AdminAct(
             "revoke", "Revoke selected certificates…", "revoked", _revoke, form=WhyForm,
             effects=(
                 "From then on each of them opens nothing: its agent can neither speak nor renew with it.",
@@ -303,7 +303,7 @@ class UnknownCertificateAdmin(ReadOnlyAdmin):
         return reverse("registration:ca")
 
 
-class DeclineFilter(Choice):
+class DeclineFilter(ChoiceFilter):
     title = "state"
     parameter_name = "state"
     choices_of = (("standing", "Declined"), ("lifted", "Lifted"))
@@ -324,7 +324,7 @@ class DeclineAdmin(OfClusters):
     list_filter = (DeclineFilter, "scope")
     search_fields = ("cluster__contains", "fingerprint__startswith")
     ordering = ("-pk",)
-    acts = (Act("lift", "Lift the selected declines", "lifted", _lift),)
+    acts = (AdminAct("lift", "Lift the selected declines", "lifted", _lift),)
 
     @admin.display
     def state(self, row: Decline) -> SafeString:
@@ -337,7 +337,7 @@ class DeclineAdmin(OfClusters):
 # ---------------------------------------------------------------- tokens and policies
 
 
-class TokenFilter(Choice):
+class TokenFilter(ChoiceFilter):
     title = "state"
     parameter_name = "state"
     choices_of = (("standing", "Not ended"), ("expired", "Expired"), ("revoked", "Revoked"))
@@ -366,7 +366,7 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
     exclude = ("hash",)
     is_for_all_staff = True
     acts = (
-        Act(
+        AdminAct(
             "revoke", "Revoke selected tokens…", "revoked", _revoke_token,
             effects=("Nobody asks with them any more. Clusters that came with them stay as they are.",),
         ),
@@ -377,7 +377,7 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """As the console: one's own, or all."""
-        actor = actor_of(request, Door.ADMIN)
+        actor = actor_of(request, EntryPoint.ADMIN)
         return rows if bootstrap.sees_all(actor) else rows.filter(created_by=actor.user)
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
@@ -417,15 +417,15 @@ class ApprovalPolicyAdmin(ReadOnlyAdmin):
     ordering = ("name",)
     is_for_all_staff = True
     acts = (
-        Act("disable", "Disable selected policies", "disabled", _disable),
-        Act(
+        AdminAct("disable", "Disable selected policies", "disabled", _disable),
+        AdminAct(
             "enable", "Enable selected policies, acting as you…", "enabled", _enable,
             effects=("Each lets in what fits it without asking, with your rights, until it ends.",),
         ),
     )  # fmt: skip
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        actor = actor_of(request, Door.ADMIN)
+        actor = actor_of(request, EntryPoint.ADMIN)
         return rows if policy_services.may(actor, "view") else rows.filter(acts_as=actor.user)
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature

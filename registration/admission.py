@@ -15,7 +15,7 @@ from clusters.models import ClusterFacts
 from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi import admission, authz, errors, rows, times
 from ocmconsole.kubeapi.actor import MASTERS, OWN_PREFIX
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.values import shown
@@ -207,7 +207,7 @@ def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         raise forbidden(name, f'user not permitted to sign requests with signerName "{signer}"')
 
 
-def may_use_signer(actor: Actor, verb: str, signer: str) -> Decision:
+def may_use_signer(actor: Actor, verb: str, signer: str) -> AccessDecision:
     """``approve`` or ``sign`` on ``signers``, by full name or ``<domain>/*`` (W23)."""
     domain = signer.partition("/")[0]
     for name in (signer, f"{domain}/*"):
@@ -382,7 +382,7 @@ def found_problems(doc: Doc, cluster: str) -> list[str]:
     return identity.problems(request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or [])
 
 
-def _may_decide(actor: Actor, doc: Doc) -> Decision:
+def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
     cluster = cluster_of(doc)
     if not cluster:
         return authz.DENIED
@@ -391,7 +391,7 @@ def _may_decide(actor: Actor, doc: Doc) -> Decision:
 
 
 @authz.authorizer
-def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> Decision | None:
+def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> AccessDecision | None:
     """D15: reading and deciding the requests of a cluster comes with the right to accept it."""
     if (attributes.group, attributes.resource) != (GROUP, CSR.plural) or not attributes.name:
         return None
@@ -408,4 +408,4 @@ def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> Decision | 
     if not decision.allowed:
         return None
     fields = frozenset({"status.conditions"}) if attributes.subresource else None
-    return Decision(allowed=True, reason=f"may accept cluster {row.cluster}: {decision.reason}", fields=fields)
+    return AccessDecision(allowed=True, reason=f"may accept cluster {row.cluster}: {decision.reason}", fields=fields)

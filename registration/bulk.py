@@ -14,9 +14,9 @@ from ocmconsole.kubeapi import bulkjobs, errors
 from ocmconsole.kubeapi.links import explain_url
 from registration import departures, inbox, later, services, staleness
 from registration.facts import Verdict
-from registration.forms import DisconnectForm, ReasonForm, UntilForm
+from registration.forms import DisconnectForm, PresetReasonForm, UntilForm
 from registration.models import IssuedCertificate
-from registration.staleness import Seen
+from registration.staleness import SeenVersions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,8 +61,8 @@ def _put_off(actor: Actor, name: str, told: Arguments) -> str:
     return ""
 
 
-def _seen(told: Arguments) -> Seen:
-    return Seen(told["cluster"], told["requests"])
+def _seen(told: Arguments) -> SeenVersions:
+    return SeenVersions(told["cluster"], told["requests"])
 
 
 def _until(form: Any) -> dict[str, Any]:
@@ -78,23 +78,23 @@ def _reason(form: Any) -> dict[str, Any]:
 ACTS = {
     act.name: act
     for act in (
-        clusters_bulk.Act(
+        clusters_bulk.ClusterAct(
             "later", "Put off", "put off",
             perform=_put_off, allowed=lambda _, names: set(names), form=UntilForm, arguments=_until,
             effects=("You alone do not see them meanwhile; they still wait for everybody else.",
                      "One that changes comes back at once."),
         ),
-        clusters_bulk.Act(
+        clusters_bulk.ClusterAct(
             "decline", "Decline", "declined",
             perform=_decline, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
-            right=("update", rights.ACCEPT_RESOURCE), form=ReasonForm, arguments=_reason,
+            right=("update", rights.ACCEPT_RESOURCE), form=PresetReasonForm, arguments=_reason,
             commands=lambda _, names, __: [
                 f"for name in {' '.join(names)}; do manage.py decline $name --reason '…'; done"
             ],
             effects=("Their certificate requests are denied with your reason.",
                      "The same keys, and the same credentials for these names, stay refused until that is lifted."),
         ),
-        clusters_bulk.Act(
+        clusters_bulk.ClusterAct(
             "accept", "Accept", "accepted",
             perform=_accept, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
             right=("update", rights.ACCEPT_RESOURCE),
@@ -125,7 +125,7 @@ def select(actor: Actor, names: Iterable[str], wanted: Filter, *, every_safe: bo
     return bulkjobs.select(actor, {row.name: {**asdict(row.seen), "verdict": str(row.verdict)} for row in chosen})
 
 
-def plan(actor: Actor, act: clusters_bulk.Act, items: Mapping[str, Arguments]) -> clusters_bulk.Plan:
+def plan(actor: Actor, act: clusters_bulk.ClusterAct, items: Mapping[str, Arguments]) -> clusters_bulk.BulkPlan:
     """What the act would do to a selection now; a number of queries that does not grow with it."""
     rows = {row.name: row for row in inbox.rows_of(actor, items)}
     may = act.allowed(actor, rows)
@@ -134,13 +134,13 @@ def plan(actor: Actor, act: clusters_bulk.Act, items: Mapping[str, Arguments]) -
         row = rows.get(name)
         if row is not None and name not in may:
             verb, resource = act.right
-            steps.append(clusters_bulk.Step(name, "", act.lacking, explain_url(verb, resource, name=name), row))
+            steps.append(clusters_bulk.BulkStep(name, "", act.lacking, explain_url(verb, resource, name=name), row))
         else:
-            steps.append(clusters_bulk.Step(name, "", _obstacle(row, given), row=row))
-    return clusters_bulk.Plan(steps)
+            steps.append(clusters_bulk.BulkStep(name, "", _obstacle(row, given), row=row))
+    return clusters_bulk.BulkPlan(steps)
 
 
-def _obstacle(row: inbox.Row | None, given: Arguments) -> str:
+def _obstacle(row: inbox.InboxRow | None, given: Arguments) -> str:
     if row is None:
         return GONE
     if row.verdict is Verdict.BLOCKED:
@@ -150,7 +150,11 @@ def _obstacle(row: inbox.Row | None, given: Arguments) -> str:
 
 
 def start(
-    actor: Actor, act: clusters_bulk.Act, planned: clusters_bulk.Plan, items: Mapping[str, Arguments], told: Arguments
+    actor: Actor,
+    act: clusters_bulk.ClusterAct,
+    planned: clusters_bulk.BulkPlan,
+    items: Mapping[str, Arguments],
+    told: Arguments,
 ) -> BulkJob:
     """Begin the job for what can be done, and for what moved on meanwhile: of that the results say why not."""
     job = bulkjobs.find(f"registration.{act.name}")
@@ -173,7 +177,7 @@ def _revoke(actor: Actor, fingerprint: str, told: Arguments) -> str:
 
 
 REVOKE = bulkjobs.register(
-    bulkjobs.Act(
+    bulkjobs.BulkAct(
         name="registration.revoke",
         title="Revoke",
         done="revoked",
@@ -202,7 +206,7 @@ def _revoke_all(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG00
 
 
 clusters_bulk.register(
-    clusters_bulk.Act(
+    clusters_bulk.ClusterAct(
         "disconnect", "Disconnect", "disconnected",
         perform=_disconnect, allowed=services.acceptable, lacking=LACKING,
         right=("update", rights.ACCEPT_RESOURCE), form=DisconnectForm,
@@ -215,7 +219,7 @@ clusters_bulk.register(
     )
 )  # fmt: skip
 clusters_bulk.register(
-    clusters_bulk.Act(
+    clusters_bulk.ClusterAct(
         "revoke", "Revoke certificates", "revoked",
         perform=_revoke_all, allowed=services.acceptable, lacking=LACKING,
         right=("update", rights.ACCEPT_RESOURCE), is_final=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Max
 
 from clusters import departure
-from ocmconsole.kubeapi.authz import Decision
+from ocmconsole.kubeapi.authz import AccessDecision
 from registration import identity, lines, services
 from registration.admission import may_use_signer
 
@@ -36,15 +36,15 @@ def send_away(actor: Actor, name: str, *, revoke: bool) -> list[str]:
     return []
 
 
-def may_revoke(actor: Actor, row: IssuedCertificate) -> Decision:
+def may_revoke(actor: Actor, row: IssuedCertificate) -> AccessDecision:
     """As ``services.revoke_certificate`` asks."""
     if row.cluster:
         return services.may_accept(actor, row.cluster)
     return may_use_signer(actor, "sign", identity.SIGNER)
 
 
-class Certificates:
-    """As ``clusters.departure.Certificates`` says."""
+class SignedCertificates:
+    """As ``clusters.departure.ClusterCertificates`` says."""
 
     def valid(self, cluster: str, now: datetime) -> tuple[int, datetime | None]:
         found = lines.certificates_of(cluster, now)
@@ -60,4 +60,4 @@ class Certificates:
         services.without_word(doc)
 
 
-departure.keeps_certificates(Certificates())
+departure.keeps_certificates(SignedCertificates())

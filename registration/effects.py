@@ -42,7 +42,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SetChoice:
     """The set that a cluster joins when it is accepted, and those that the person may put it into instead."""
 
     joined: str
@@ -55,22 +55,22 @@ class Choice:
         return self.joined != self.present
 
 
-def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> Choice:
+def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> SetChoice:
     """A6: to change the set takes the right to label the cluster, and to join both sets."""
     if cluster is None:
-        return Choice("", "", ())
+        return SetChoice("", "", ())
     present = cluster.clusterset
     exclusive = [each.name for each in sets.memberships() if each.is_exclusive]
     joinable = rights.joinable(actor, [*exclusive, *([present] if present else [])])
     if cluster.name not in rights.movable(actor, [cluster]):
-        return Choice(present, present, (), "You may not change the labels of this cluster.")
+        return SetChoice(present, present, (), "You may not change the labels of this cluster.")
     if present and present not in joinable:
-        return Choice(present, present, (), f"You may not take clusters out of the set {present}.")
+        return SetChoice(present, present, (), f"You may not take clusters out of the set {present}.")
     others = tuple(name for name in exclusive if name in joinable)
-    return Choice(wanted if wanted in others else present, present, others)
+    return SetChoice(wanted if wanted in others else present, present, others)
 
 
-def of(actor: Actor, found: Evidence, chosen: Choice, asked: Asked | None = None) -> list[Effect]:
+def of(actor: Actor, found: Evidence, chosen: SetChoice, asked: Asked | None = None) -> list[Effect]:
     """``asked`` is the request that would be signed; without it, the newest."""
     signed = asked or next(iter(found.waiting), None)
     return [
@@ -130,7 +130,7 @@ def _namespace(name: str) -> Effect:
     return Effect(f"Creates namespace {name}", text)
 
 
-def _sets(actor: Actor, found: Evidence, chosen: Choice) -> list[Effect]:
+def _sets(actor: Actor, found: Evidence, chosen: SetChoice) -> list[Effect]:
     """D16: members of a set are seen by whoever sees the set; told are the sets that the person himself sees."""
     if found.cluster is None:
         return []

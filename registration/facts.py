@@ -67,7 +67,7 @@ class KeyHistory(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class EarlierCluster:
     """An earlier cluster of the same name."""
 
     uid: str
@@ -145,7 +145,7 @@ class Evidence:
     checked: list[Fact] = field(default_factory=list)
     declines: list[Decline] = field(default_factory=list)
     keys: list[AcceptedKey] = field(default_factory=list)
-    earlier: list[Life] = field(default_factory=list)
+    earlier: list[EarlierCluster] = field(default_factory=list)
     superseded: int = 0
 
     @property

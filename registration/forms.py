@@ -16,13 +16,13 @@ from registration.facts import Verdict
 from registration.inbox import Filter
 from registration.models import Decline
 from registration.services import Override
-from registration.staleness import Seen
+from registration.staleness import SeenVersions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from ipaddress import IPv4Network, IPv6Network
 
-    from registration.inbox import Row
+    from registration.inbox import InboxRow
 
 MOST_REQUESTS = 100
 DAMAGED = "This page is damaged; open it again."
@@ -32,7 +32,7 @@ LONGEST_NAME = 253
 # ---------------------------------------------------------------- what was seen
 
 
-def packed_requests(seen: Seen) -> str:
+def packed_requests(seen: SeenVersions) -> str:
     return urlencode(list(seen.requests.items()))
 
 
@@ -66,8 +66,8 @@ class DecisionForm(forms.Form):
     def clean_csr_rvs(self) -> dict[str, str]:
         return _pairs(self.cleaned_data["csr_rvs"])
 
-    def seen(self) -> Seen:
-        return Seen(cluster=self.cleaned_data["cluster_rv"], requests=self.cleaned_data["csr_rvs"])
+    def seen(self) -> SeenVersions:
+        return SeenVersions(cluster=self.cleaned_data["cluster_rv"], requests=self.cleaned_data["csr_rvs"])
 
 
 # ---------------------------------------------------------------- decline, later, override
@@ -83,7 +83,7 @@ PRESETS = (
 NO_REASON = "Say why: the agent and the audit show it."
 
 
-class ReasonForm(forms.Form):
+class PresetReasonForm(forms.Form):
     """A reason that is picked, or written, or both. Django itself refuses NUL in a text."""
 
     use_required_attribute = False
@@ -107,7 +107,7 @@ class ReasonForm(forms.Form):
         return self.cleaned_data
 
 
-class DeclineForm(DecisionForm, ReasonForm):
+class DeclineForm(DecisionForm, PresetReasonForm):
     """What is refused from now on besides these requests."""
 
     ids = "decline"
@@ -241,7 +241,7 @@ def query_of(given: Mapping[str, Any]) -> str:
     return urlencode({name: value for name, value in kept.items() if value and "\0" not in value})
 
 
-def token_choices(rows: list[Row]) -> list[tuple[str, str]]:
+def token_choices(rows: list[InboxRow]) -> list[tuple[str, str]]:
     """The tokens that the rows came with."""
     return sorted({(row.token, row.credential) for row in rows if row.token}, key=lambda choice: choice[1])
 

@@ -112,7 +112,7 @@ def add_address(actor: Actor, url: str) -> None:
     with transaction.atomic():
         values = {"added_by": actor.user, "added_at": timezone.now()}
         if HubAddress.objects.get_or_create(url=url, defaults=values)[1]:
-            place = permissions.Place("", "hubaddresses", url, "")
+            place = permissions.AuditTarget("", "hubaddresses", url, "")
             permissions.entry(actor, "hubaddress:create", place, diff=[{"path": "url", "new": url}]).save()
         ca.ensure(settings.OCMCONSOLE_HOME, serving_names())
 

@@ -19,7 +19,7 @@ from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse, Namespace
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import identity, memory, queries
-from registration.facts import Life, Recorded
+from registration.facts import EarlierCluster, Recorded
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest, Decline, IssuedCertificate
 
@@ -65,7 +65,7 @@ class Gathered:
     gave_way: dict[str, dict[str, str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     foreign: set[str] = field(default_factory=set)
-    lives: dict[str, list[Life]] = field(default_factory=dict)
+    lives: dict[str, list[EarlierCluster]] = field(default_factory=dict)
 
     def creation_of(self, row: Any) -> AuditEvent | None:
         return self.creations.get(row.uid) if row is not None else None
@@ -205,7 +205,7 @@ def _counted(column: str, rows: QuerySet[Any]) -> Counter[str]:
     return Counter(dict(rows.order_by().values_list(column).annotate(Count("pk"))))
 
 
-def _lives(names: Collection[str], present: set[str]) -> dict[str, list[Life]]:
+def _lives(names: Collection[str], present: set[str]) -> dict[str, list[EarlierCluster]]:
     """Earlier clusters of the names, newest first: an object's uid is never used again."""
     events = AuditEvent.objects.filter(
         resource=MANAGED_CLUSTER.resource,
@@ -214,16 +214,16 @@ def _lives(names: Collection[str], present: set[str]) -> dict[str, list[Life]]:
         verb__in=("create", "delete"),
         outcome=AuditEvent.Outcome.ALLOWED,
     )
-    found: dict[tuple[str, str], Life] = {}
+    found: dict[tuple[str, str], EarlierCluster] = {}
     for name, uid, verb, user, time in events.order_by("time", "pk").values_list("name", "uid", "verb", "user", "time"):
         if not uid or uid in present:
             continue
         life = found.get((name, uid))
         if life is None and verb == "create":
-            found[name, uid] = Life(uid, time, user)
+            found[name, uid] = EarlierCluster(uid, time, user)
         elif life is not None and verb == "delete" and life.removed_at is None:
-            found[name, uid] = Life(uid, life.since, life.by, time, user)
-    lives: dict[str, list[Life]] = defaultdict(list)
+            found[name, uid] = EarlierCluster(uid, life.since, life.by, time, user)
+    lives: dict[str, list[EarlierCluster]] = defaultdict(list)
     for (name, _), life in reversed(found.items()):
         lives[name].append(life)
     return dict(lives)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from registration.cursors import Cursor
     from registration.facts import Evidence
     from registration.models import Snooze
-    from registration.staleness import Seen
+    from registration.staleness import SeenVersions
 
 # So long a row that somebody decided stays in its place, greyed.
 GONE_SHOWN = timedelta(minutes=2)
@@ -44,7 +44,7 @@ Decision = ClusterFacts.Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RequestOutcome:
     """What became of a request."""
 
     decision: str
@@ -57,13 +57,13 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InboxRow:
     """A line of the inbox. ``outcome`` is set when it has just been decided."""
 
     found: Evidence
     verdict: Verdict
     is_allowed: bool
-    outcome: Outcome | None = None
+    outcome: RequestOutcome | None = None
     put_off: Snooze | None = None
 
     @property
@@ -110,7 +110,7 @@ class Row:
         return self.found.cluster.clusterset if self.found.cluster else ""
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenVersions:
         return staleness.seen_of(self.found)
 
     @property
@@ -145,9 +145,9 @@ def _continued(title: str) -> str:
 class Inbox:
     """Worst first, then oldest. ``beyond`` is how many names were too many to weigh."""
 
-    rows: list[Row]
-    put_off: list[Row]
-    gone: list[Row]
+    rows: list[InboxRow]
+    put_off: list[InboxRow]
+    gone: list[InboxRow]
     beyond: int = 0
 
     @property
@@ -155,12 +155,12 @@ class Inbox:
         return counts(self.rows)
 
     @property
-    def everything(self) -> list[Row]:
+    def everything(self) -> list[InboxRow]:
         """With what has just been decided, in its place."""
         return sorted([*self.rows, *self.gone], key=lambda row: row.order)
 
 
-def counts(rows: Iterable[Row]) -> dict[str, int]:
+def counts(rows: Iterable[InboxRow]) -> dict[str, int]:
     found = Counter(str(row.verdict) for row in rows if row.outcome is None)
     return {"all": found.total()} | {str(verdict): found[str(verdict)] for verdict in Verdict}
 
@@ -173,7 +173,7 @@ def of(actor: Actor, *, with_gone: bool = False) -> Inbox:
     found = evidence.of_all([*wanted, *recent])
     allowed = services.acceptable(actor, wanted)
     put_off = later.put_off_by(actor, names)
-    rows = [Row(found[name], found[name].verdict, name in allowed, put_off=put_off.get(name)) for name in wanted]
+    rows = [InboxRow(found[name], found[name].verdict, name in allowed, put_off=put_off.get(name)) for name in wanted]
     rows.sort(key=lambda row: row.order)
     return Inbox(
         rows=[row for row in rows if row.put_off is None],
@@ -191,12 +191,12 @@ def oldest_first(names: Collection[str]) -> list[str]:
     return sorted(names, key=lambda name: (since.get(name, LAST), name))
 
 
-def _gone(found: Evidence, outcome: Outcome) -> Row:
+def _gone(found: Evidence, outcome: RequestOutcome) -> InboxRow:
     verdict = Verdict(outcome.verdict) if outcome.verdict in set(Verdict) else Verdict.SAFE
-    return Row(found, verdict, is_allowed=False, outcome=outcome)
+    return InboxRow(found, verdict, is_allowed=False, outcome=outcome)
 
 
-def _just_decided(actor: Actor, waiting: set[str]) -> dict[str, Outcome]:
+def _just_decided(actor: Actor, waiting: set[str]) -> dict[str, RequestOutcome]:
     since = timezone.now() - GONE_SHOWN
     rows = _facts_for(actor).filter(decided_at__gte=since, decision__in=(Decision.ACCEPTED, Decision.DECLINED))
     return {
@@ -219,7 +219,7 @@ class Filter:
     name: str = ""
     later: bool = False  # of what the person has put off
 
-    def keeps(self, row: Row, now: datetime) -> bool:
+    def keeps(self, row: InboxRow, now: datetime) -> bool:
         """All but the verdict, whose counts are shown beside each other."""
         return (
             (not self.name or is_called(row.name, self.name))
@@ -235,24 +235,24 @@ def is_called(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) if set(pattern) & set("*?[") else pattern in name
 
 
-def filtered(rows: Iterable[Row], wanted: Filter) -> list[Row]:
+def filtered(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
     now = timezone.now()
     return [row for row in rows if wanted.keeps(row, now)]
 
 
-def shown(rows: Iterable[Row], wanted: Filter) -> list[Row]:
+def shown(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
     """What the list has of them on all its pages."""
     return [row for row in filtered(rows, wanted) if wanted.verdict in {"", row.verdict}]
 
 
-def rows_of(actor: Actor, names: Iterable[str]) -> list[Row]:
+def rows_of(actor: Actor, names: Iterable[str]) -> list[InboxRow]:
     """Those of the names that wait for a decision and that the actor may see, put off or not."""
     waiting = sorted(set(names).intersection(queries.waiting_names(actor)))
     found, allowed = evidence.of_all(waiting), services.acceptable(actor, waiting)
-    return [Row(found[name], found[name].verdict, name in allowed) for name in waiting]
+    return [InboxRow(found[name], found[name].verdict, name in allowed) for name in waiting]
 
 
-def joins(rows: Iterable[Row]) -> str:
+def joins(rows: Iterable[InboxRow]) -> str:
     """``web (3) and edge (2)``."""
     found = Counter(row.clusterset or "no set" for row in rows)
     parts = [f"{name} ({count})" for name, count in found.most_common()]
@@ -270,7 +270,7 @@ def _facts_for(actor: Actor) -> QuerySet[ClusterFacts]:
     return rows.order_by("-decided_at", "cluster")
 
 
-def decided(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[tuple[ClusterFacts, Outcome]]:
+def decided(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[tuple[ClusterFacts, RequestOutcome]]:
     """The last word about each name, newest first; ``after`` goes on where a page ended."""
     rows = _facts_for(actor)
     if after is not None:
@@ -285,12 +285,12 @@ def own_decline(actor: Actor) -> ClusterFacts | None:
     return found.first()
 
 
-def outcome_of(facts: ClusterFacts) -> Outcome | None:
+def outcome_of(facts: ClusterFacts) -> RequestOutcome | None:
     """What was decided about one name, and on what."""
     return next((outcome for _, outcome in _with_outcomes([facts])), None) if facts.decision else None
 
 
-def _with_outcomes(rows: Iterable[ClusterFacts]) -> list[tuple[ClusterFacts, Outcome]]:
+def _with_outcomes(rows: Iterable[ClusterFacts]) -> list[tuple[ClusterFacts, RequestOutcome]]:
     """With the evidence that each was decided on, in one query."""
     found = list(rows)
     if not found:
@@ -304,13 +304,13 @@ def _with_outcomes(rows: Iterable[ClusterFacts]) -> list[tuple[ClusterFacts, Out
     return [(each, _outcome(each, latest.get(each.cluster))) for each in found]
 
 
-def _outcome(facts: ClusterFacts, note: AuditEvent | None) -> Outcome:
+def _outcome(facts: ClusterFacts, note: AuditEvent | None) -> RequestOutcome:
     """A decision by kubectl leaves no evidence; it stands alone."""
     told: dict[str, Any] = {entry["path"]: entry.get("new") for entry in note.diff} if note else {}
     if note is None or note.reason != facts.decision or note.user != facts.decided_by:
         told = {}
     is_fresh = facts.decided_at is not None and facts.decided_at > timezone.now() - UNDO
-    return Outcome(
+    return RequestOutcome(
         decision=facts.decision,
         by=facts.decided_by,
         at=facts.decided_at,

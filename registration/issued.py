@@ -32,7 +32,7 @@ State = CertificateSigningRequest.State
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class CertificateLife:
     """One certificate. ``start`` and ``width`` place it on the common axis, in thousandths."""
 
     issued: IssuedCertificate
@@ -61,15 +61,15 @@ class Life:
 class Lives:
     """Newest first. ``now`` is its place on the axis; ``earlier`` is how many are not shown."""
 
-    lives: list[Life]
-    current: Life | None
+    lives: list[CertificateLife]
+    current: CertificateLife | None
     begins: datetime | None
     ends: datetime | None
     now: int
     earlier: int
 
     @property
-    def valid(self) -> list[Life]:
+    def valid(self) -> list[CertificateLife]:
         return [life for life in self.lives if life.state in {"Current", "Valid"}]
 
 
@@ -90,7 +90,7 @@ def of(cluster: str, now: datetime) -> Lives:
         key = keys.get(row.key_fingerprint)
         status, tone = state(row, now, newest)
         lives.append(
-            Life(
+            CertificateLife(
                 issued=row,
                 state=status,
                 tone=tone,
@@ -133,7 +133,7 @@ def of_clusters() -> QuerySet[Any]:
     return rows.annotate(in_use=Exists(counting), is_present=Exists(present))
 
 
-class Lane(StrEnum):
+class CertificateBucket(StrEnum):
     """Each certificate is in exactly one lane; ``WEEK`` and ``MONTH`` narrow those in use."""
 
     IN_USE = ""
@@ -146,33 +146,33 @@ class Lane(StrEnum):
     OVER = "past"
 
 
-def lanes(now: datetime) -> dict[Lane, Q]:
+def lanes(now: datetime) -> dict[CertificateBucket, Q]:
     """Of rows of ``of_clusters``. Every page that counts certificates counts these."""
     standing, honoured = Q(revoked_at=None), Q(revoked_at=None, not_after__gt=now)
     counting = Q(in_use=True, is_present=True)
     used = honoured & counting
     return {
-        Lane.IN_USE: used,
-        Lane.ENDED: standing & counting & Q(not_after__lte=now),
-        Lane.WEEK: used & Q(not_after__lte=now + credentials.WEEK),
-        Lane.MONTH: used & Q(not_after__lte=now + credentials.SOON),
-        Lane.REPLACED: honoured & Q(in_use=False, is_present=True),
-        Lane.REMOVED: honoured & Q(is_present=False),
-        Lane.REVOKED: ~standing,
-        Lane.OVER: standing & Q(not_after__lte=now) & ~counting,
+        CertificateBucket.IN_USE: used,
+        CertificateBucket.ENDED: standing & counting & Q(not_after__lte=now),
+        CertificateBucket.WEEK: used & Q(not_after__lte=now + credentials.WEEK),
+        CertificateBucket.MONTH: used & Q(not_after__lte=now + credentials.SOON),
+        CertificateBucket.REPLACED: honoured & Q(in_use=False, is_present=True),
+        CertificateBucket.REMOVED: honoured & Q(is_present=False),
+        CertificateBucket.REVOKED: ~standing,
+        CertificateBucket.OVER: standing & Q(not_after__lte=now) & ~counting,
     }
 
 
-def counts(rows: QuerySet[Any], now: datetime) -> dict[Lane, int]:
+def counts(rows: QuerySet[Any], now: datetime) -> dict[CertificateBucket, int]:
     """How many of these rows are in each lane, in one query."""
     asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in lanes(now).items()}
     found = rows.aggregate(**asked)
-    return {lane: found[f"n_{lane}"] for lane in Lane}
+    return {lane: found[f"n_{lane}"] for lane in CertificateBucket}
 
 
-def honoured(found: dict[Lane, int]) -> int:
+def honoured(found: dict[CertificateBucket, int]) -> int:
     """How many of them open something now."""
-    return found[Lane.IN_USE] + found[Lane.REPLACED] + found[Lane.REMOVED]
+    return found[CertificateBucket.IN_USE] + found[CertificateBucket.REPLACED] + found[CertificateBucket.REMOVED]
 
 
 # ---------------------------------------------------------------- of one cluster

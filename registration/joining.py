@@ -170,7 +170,7 @@ def probe(reach: Reach) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JoinStep:
     """One of six. ``at`` is when it was done; ``cause`` why it may hang."""
 
     title: str
@@ -183,14 +183,14 @@ class Step:
         return self.at is not None
 
 
-def steps(token: BootstrapToken, name: str, now: datetime) -> list[Step]:
+def steps(token: BootstrapToken, name: str, now: datetime) -> list[JoinStep]:
     """From the token's first use to the first heartbeat; the first that is open says what is likely in its way."""
     done = _progress(token, name)
     following = next((index for index, at in enumerate(done) if at is None), len(done))
     since = max([token.created, *(at for at in done[:following] if at)])
     is_late = following == ACCEPTING or now - since > PATIENCE
     return [
-        Step(title, at, _cause(index, token, name) if index == following and is_late else "", index == following)
+        JoinStep(title, at, _cause(index, token, name) if index == following and is_late else "", index == following)
         for index, (title, at) in enumerate(zip(TITLES, done, strict=True))
     ]
 

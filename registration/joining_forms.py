@@ -22,7 +22,7 @@ from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.names import key_flaws, label_flaws, value_flaws
 from registration import ca, joining, policies, services
 from registration.joining import Reach
-from registration.policies import Rule
+from registration.policies import PolicyInput
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
@@ -300,10 +300,10 @@ class PolicyForm(forms.Form):
             self.fields["name"].disabled = True
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> PolicyInput:
         data = self.cleaned_data
         midnight = datetime.combine(data["ends"], time.min, tzinfo=UTC)
-        return Rule(
+        return PolicyInput(
             name=data["name"],
             expires=midnight + timedelta(days=1),
             reason=data["reason"],

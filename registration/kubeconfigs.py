@@ -56,7 +56,7 @@ def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timed
     diff = [{"path": path, "new": value} for path, value in told.items()]
     with transaction.atomic():
         issued.save()
-        permissions.entry(actor, "certificate:issue", permissions.Place("", "users", user, ""), diff=diff).save()
+        permissions.entry(actor, "certificate:issue", permissions.AuditTarget("", "users", user, ""), diff=diff).save()
     credential = {
         "client-certificate-data": base64.b64encode(certificate).decode(),
         "client-key-data": base64.b64encode(key).decode(),

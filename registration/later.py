@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.models import Resource
-    from registration.staleness import Seen, Versioned
+    from registration.staleness import SeenVersions, Versioned
 
 HOUR = timedelta(hours=1)
 MORNING = 8
 
 
-def put_off(actor: Actor, name: str, seen: Seen, until: datetime | None) -> bool:
+def put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None) -> bool:
     """Hide what the person has seen; False when it has changed meanwhile, and stays in sight."""
     row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
     if not staleness.is_present(seen, row, waiting):

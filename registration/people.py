@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.session import actor_for
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def actor_named(username: str) -> Actor:
     if user is None:
         msg = f"there is no active user {username!r}"
         raise CommandError(msg)
-    return actor_for(user, door=Door.CLI, credential="cli")
+    return actor_for(user, door=EntryPoint.CLI, credential="cli")
 
 
 class ActingCommand(BaseCommand, ABC):

@@ -33,7 +33,7 @@ OPEN_SETS = frozenset({DEFAULT_SET, GLOBAL_SET})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyInput:
     """What a person wants of a policy; ``expires`` has no default, so that none is forgotten."""
 
     name: str

@@ -33,7 +33,7 @@ MOST = 500
 ACCEPTED = "managedcluster:accept"
 
 
-class Outcome(StrEnum):
+class PolicyOutcome(StrEnum):
     ACCEPTED = "accepted"
     DECLINED = "declined"
     WAITING = "waiting"
@@ -47,7 +47,7 @@ class Past:
     name: str
     asked: datetime
     address: str
-    outcome: Outcome
+    outcome: PolicyOutcome
     by: str = ""
     reason: str = ""
     verdict: str = ""
@@ -55,11 +55,11 @@ class Past:
     @property
     def is_warning(self) -> bool:
         """A person said no where the policy might have said yes."""
-        return self.outcome is Outcome.DECLINED
+        return self.outcome is PolicyOutcome.DECLINED
 
     @property
     def is_let_in_now(self) -> bool:
-        return self.outcome is Outcome.WAITING and self.verdict == Verdict.SAFE
+        return self.outcome is PolicyOutcome.WAITING and self.verdict == Verdict.SAFE
 
 
 def dry_run(actor: Actor, policy: ApprovalPolicy) -> list[Past]:
@@ -76,7 +76,7 @@ def dry_run(actor: Actor, policy: ApprovalPolicy) -> list[Past]:
     for event in events:
         if event.uid in waiting:
             if event.uid in fits_still:
-                made.append(_past(event, Outcome.WAITING, verdict=str(found[event.name].verdict)))
+                made.append(_past(event, PolicyOutcome.WAITING, verdict=str(found[event.name].verdict)))
             continue
         made.append(_decided(event, accepted.get(event.uid), declined.get(event.name)))
     return made
@@ -114,10 +114,10 @@ def _waits(row: ManagedCluster, declined: dict[str, Decline]) -> bool:
 
 def _decided(event: AuditEvent, accepted: AuditEvent | None, decline: Decline | None) -> Past:
     if decline is not None and decline.declined_at >= event.time and decline.lifted_at is None:
-        return _past(event, Outcome.DECLINED, by=decline.declined_by, reason=decline.reason)
+        return _past(event, PolicyOutcome.DECLINED, by=decline.declined_by, reason=decline.reason)
     if accepted is not None:
-        return _past(event, Outcome.ACCEPTED, by=_who(accepted))
-    return _past(event, Outcome.NONE)
+        return _past(event, PolicyOutcome.ACCEPTED, by=_who(accepted))
+    return _past(event, PolicyOutcome.NONE)
 
 
 def _who(accepted: AuditEvent) -> str:
@@ -126,5 +126,5 @@ def _who(accepted: AuditEvent) -> str:
     return accepted.user if policy == accepted.credential else f"the policy {policy}, as {accepted.user}"
 
 
-def _past(event: AuditEvent, outcome: Outcome, **told: str) -> Past:
+def _past(event: AuditEvent, outcome: PolicyOutcome, **told: str) -> Past:
     return Past(name=event.name, asked=event.time, address=event.address, outcome=outcome, **told)

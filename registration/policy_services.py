@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.kinds import Key
 from registration import identity
 from registration.admission import ACCEPT
 from registration.models import ApprovalPolicy, CertificateSigningRequest
-from registration.policies import Rule
+from registration.policies import PolicyInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +67,7 @@ def require(actor: Actor, right: str, name: str = "") -> None:
         authz.refuse(actor, _asked(right, name), missing(right))
 
 
-def may_keep(actor: Actor, rule: Rule) -> bool:
+def may_keep(actor: Actor, rule: PolicyInput) -> bool:
     """Whoever may make policies; for one cluster with one token, whoever may accept that cluster by hand."""
     if may(actor, "add"):
         return True
@@ -77,8 +77,8 @@ def may_keep(actor: Actor, rule: Rule) -> bool:
     return authz.permitted(actor, ACCEPT, obj=row, name=rule.pattern).allowed
 
 
-def rule_of(policy: ApprovalPolicy) -> Rule:
-    return Rule(
+def rule_of(policy: ApprovalPolicy) -> PolicyInput:
+    return PolicyInput(
         name=policy.name,
         expires=policy.expires,
         reason=policy.reason,
@@ -114,7 +114,7 @@ def failing(actor: Actor) -> list[ApprovalPolicy]:
 # ---------------------------------------------------------------- acts
 
 
-def create_policy(actor: Actor, rule: Rule) -> ApprovalPolicy:
+def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     """Raises Forbidden, Invalid, AlreadyExists."""
     if not may_keep(actor, rule):
         require(actor, "add", rule.name)
@@ -130,7 +130,7 @@ def create_policy(actor: Actor, rule: Rule) -> ApprovalPolicy:
     return made
 
 
-def change_policy(actor: Actor, name: str, rule: Rule) -> ApprovalPolicy:
+def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
     """From now on it acts as whoever changed it. Raises Forbidden, NotFound, Invalid."""
     require(actor, "change", name)
     with transaction.atomic():
@@ -224,7 +224,7 @@ def _entry(actor: Actor, act: str, name: str, diff: list[dict[str, Any]]) -> Non
     audit.allowed(actor, f"approvalpolicy:{act}", verb=verb, resource=PLURAL, name=name, diff=diff).save()
 
 
-def _told(rule: Rule) -> list[dict[str, Any]]:
+def _told(rule: PolicyInput) -> list[dict[str, Any]]:
     return [{"path": path, "new": _plain(value)} for path, value in rule.columns().items() if value]
 
 

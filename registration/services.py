@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Resource
     from registration.models import CertificateSigningRequest
 
-Seen = staleness.Seen  # what a door sends along with a decision
+SeenVersions = staleness.SeenVersions  # what a door sends along with a decision
 NOBODY = memory.Asker("", "", "")
 SIGNING = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
 MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
@@ -51,7 +51,7 @@ class Override:
 
 
 def accept_cluster(
-    actor: Actor, name: str, *, seen: Seen | None = None, override: Override | None = None, clusterset: str = ""
+    actor: Actor, name: str, *, seen: SeenVersions | None = None, override: Override | None = None, clusterset: str = ""
 ) -> list[str]:
     """Approve the newest fitting request of a cluster and let it in. Returns the names of the approved requests.
 
@@ -92,7 +92,12 @@ def _note_evidence(batch: verbs.Batch, found: evidence.Evidence, decision: str) 
 
 
 def decline_cluster(
-    actor: Actor, name: str, *, reason: str, seen: Seen | None = None, scope: Decline.Scope = Decline.Scope.ASKER
+    actor: Actor,
+    name: str,
+    *,
+    reason: str,
+    seen: SeenVersions | None = None,
+    scope: Decline.Scope = Decline.Scope.ASKER,
 ) -> list[str]:
     """Deny every waiting request of a cluster and remember why. Returns the names of the denied requests (D10).
 
@@ -269,7 +274,7 @@ def _take_back_word(batch: verbs.Batch, cluster: str, key: str = "") -> None:
         batch.edit(MANAGED_CLUSTER, Key("", cluster), without_word, by=CONTROLLER)
 
 
-def may_accept(actor: Actor, name: str) -> authz.Decision:
+def may_accept(actor: Actor, name: str) -> authz.AccessDecision:
     return authz.permitted(actor, ACCEPT, obj=rows.read(MANAGED_CLUSTER, Key("", name)), name=name)
 
 
@@ -302,7 +307,7 @@ def _needs_accept(batch: verbs.Batch, name: str) -> None:
 
 
 def _require_unchanged(
-    seen: Seen | None, name: str, row: Resource | None, waiting: list[CertificateSigningRequest]
+    seen: SeenVersions | None, name: str, row: Resource | None, waiting: list[CertificateSigningRequest]
 ) -> None:
     """What the person decided about is still what is there; if not, he reads what changed."""
     if seen is not None and not staleness.is_present(seen, row, waiting):

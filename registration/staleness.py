@@ -38,7 +38,7 @@ BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields"})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenVersions:
     """What a person had before his eyes when he decided: resourceVersions, which must still be the present ones."""
 
     cluster: str
@@ -65,18 +65,18 @@ class Requested(Protocol):
     def doc(self) -> Doc: ...
 
 
-def present(row: Resource | None, waiting: Iterable[Versioned]) -> Seen:
+def present(row: Resource | None, waiting: Iterable[Versioned]) -> SeenVersions:
     """What somebody who looks now sees."""
     requests = {request.name: str(request.resource_version) for request in waiting}
-    return Seen(str(row.resource_version) if row else "", requests)
+    return SeenVersions(str(row.resource_version) if row else "", requests)
 
 
-def seen_of(found: Evidence) -> Seen:
+def seen_of(found: Evidence) -> SeenVersions:
     """What somebody who reads this evidence has before his eyes: anything newer than that is a Conflict."""
     return present(found.cluster, found.waiting)
 
 
-def is_present(seen: Seen, row: Resource | None, waiting: Iterable[Versioned]) -> bool:
+def is_present(seen: SeenVersions, row: Resource | None, waiting: Iterable[Versioned]) -> bool:
     """Whether a person who saw this would read the same now."""
     now = present(row, waiting)
     if seen == now:
@@ -93,14 +93,14 @@ def as_read(doc: Doc) -> Doc:
     return {**doc, "metadata": metadata, "spec": {**spec_of(doc), "taints": taints}}
 
 
-def told(name: str, seen: Seen) -> str:
+def told(name: str, seen: SeenVersions) -> str:
     """The sentence of the refusal: that it is stale, and each difference."""
     row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
     found = [*_of_requests(seen, waiting), *_of_cluster(name, seen, row)]
     return f"{STALE} What changed: {'; '.join(found)}." if found else f"{STALE} Look at it again."
 
 
-def _of_cluster(name: str, seen: Seen, row: Resource | None) -> Iterator[str]:
+def _of_cluster(name: str, seen: SeenVersions, row: Resource | None) -> Iterator[str]:
     if row is None or not seen.cluster:
         if row is not None:
             yield "its ManagedCluster was created"
@@ -126,7 +126,7 @@ def _field(path: str) -> str:
     return parts[1] if parts[0] in {"metadata", "spec", "status"} and len(parts) > 1 else parts[0]
 
 
-def _of_requests(seen: Seen, waiting: Sequence[CertificateSigningRequest]) -> Iterator[str]:
+def _of_requests(seen: SeenVersions, waiting: Sequence[CertificateSigningRequest]) -> Iterator[str]:
     now = {request.name: request for request in waiting}
     keys = {key for name, version in seen.requests.items() if (key := _key_at(name, version))}
     for name, request in now.items():

@@ -17,7 +17,7 @@ from clustersets import queries as sets
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import admission, audit, errors, verbs
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.session import stand_in
@@ -163,7 +163,7 @@ def _accept(policy: ApprovalPolicy, found: evidence.Evidence) -> str:
 @admission.records(MANAGED_CLUSTER)
 def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
     """K9: asked once more under the counter's lock, so that a policy lets in no more than it was made for."""
-    if new is None or old is None or actor.door is not Door.STANDING or not actor.credential.startswith(POLICY):
+    if new is None or old is None or actor.door is not EntryPoint.STANDING or not actor.credential.startswith(POLICY):
         return []
     if old["spec"].get("hubAcceptsClient") or not new["spec"].get("hubAcceptsClient"):
         return []

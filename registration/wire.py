@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from ocmconsole.corekinds.wire import AGE
 from ocmconsole.kubeapi import tables
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.kinds import Column
+from ocmconsole.kubeapi.kinds import PrinterColumn
 
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -35,8 +35,10 @@ def _signer(doc: Doc) -> str:
 
 CSR_COLUMNS = (
     AGE,
-    Column("SignerName", "string", _signer, description="Who should sign."),
-    Column("Requestor", "string", ".spec.username", description="Who asked."),
-    Column("RequestedDuration", "string", requested_duration, description="How long the certificate should last."),
-    Column("Condition", "string", condition, description="What became of the request."),
+    PrinterColumn("SignerName", "string", _signer, description="Who should sign."),
+    PrinterColumn("Requestor", "string", ".spec.username", description="Who asked."),
+    PrinterColumn(
+        "RequestedDuration", "string", requested_duration, description="How long the certificate should last."
+    ),
+    PrinterColumn("Condition", "string", condition, description="What became of the request."),
 )

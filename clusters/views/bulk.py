@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from clusters.bulk import Act, Plan, Step, Told
+    from clusters.bulk import BulkPlan, BulkStep, ClusterAct, Told
     from ocmconsole.kubeapi.models import BulkJob, BulkSelection
 
 SHOWN = 100  # clusters of a preview, those that are left out first
@@ -90,7 +90,7 @@ def selected(request: HttpRequest, pk: UUID) -> BulkSelection:
     return selection
 
 
-def _act(name: str) -> Act:
+def _act(name: str) -> ClusterAct:
     if name not in bulk.ACTS:
         raise Http404("There is no such act on many clusters.")
     return bulk.ACTS[name]
@@ -98,12 +98,12 @@ def _act(name: str) -> Act:
 
 def answer(
     request: HttpRequest,
-    act: Act,
-    plan: Plan,
+    act: ClusterAct,
+    plan: BulkPlan,
     begin: Callable[[Told], BulkJob],
     *,
     template: str = "clusters/bulk.html",
-    describe: Callable[[Step], Step] = lambda step: step,
+    describe: Callable[[BulkStep], BulkStep] = lambda step: step,
     **context: Any,
 ) -> HttpResponse:
     """The page of an act on a selection; a valid POST begins the job and redirects to it.

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from clusters import claims, distribution, queries
-from clusters.claims import Wanted
+from clusters.claims import ClaimFilter
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def claims_page(request: HttpRequest) -> HttpResponse:
 def _chosen(request: HttpRequest, claimed: list[Name], labelled: list[Name]) -> tuple[str, str]:
     """What no database keeps is nothing that a cluster could say."""
     for kind in ("claim", "label"):
-        if (name := request.GET.get(kind, "").strip()) and Wanted(name).is_possible:
+        if (name := request.GET.get(kind, "").strip()) and ClaimFilter(name).is_possible:
             return kind, name
     for kind, names in (("claim", claimed), ("label", labelled)):
         if names:
@@ -70,7 +70,9 @@ def _entry(kind: str, name: Name, chosen_kind: str, chosen: str) -> dict[str, An
 
 def _shown(clusters: QuerySet[Any], kind: str, name: str) -> dict[str, Any]:
     found = (distribution.claim if kind == "claim" else distribution.label)(clusters, name)
-    having = queries.with_claims(clusters, Wanted(name)) if kind == "claim" else clusters.filter(labels__has_key=name)
+    having = (
+        queries.with_claims(clusters, ClaimFilter(name)) if kind == "claim" else clusters.filter(labels__has_key=name)
+    )
     silent = clusters.exclude(pk__in=having.order_by().values("pk"))
     return {
         "gloss": claims.RESERVED.get(name, "") if kind == "claim" else "",
@@ -109,4 +111,4 @@ def _bars(found: Distribution, kind: str, name: str) -> list[dict[str, Any]]:
 
 def _list(kind: str, name: str, value: str | None) -> str:
     """The clusters that a bar counts."""
-    return f"{reverse('clusters:list')}?{urlencode({kind: str(Wanted(name, value))})}"
+    return f"{reverse('clusters:list')}?{urlencode({kind: str(ClaimFilter(name, value))})}"

@@ -9,7 +9,7 @@ from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.views.opened import Opened, tab
 from ocmconsole.corekinds import trail
-from ocmconsole.corekinds.trail import Wanted
+from ocmconsole.corekinds.trail import TrailFilters
 from ocmconsole.kubeapi.links import query_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     given = {
         name: request.GET.get(name, "").replace("\0", "")[:LONGEST] for name in ("source", "kind", "actor", "verb")
     }
-    wanted = Wanted(**given, outcome="denied" if request.GET.get("denied") else "")
+    wanted = TrailFilters(**given, outcome="denied" if request.GET.get("denied") else "")
     found = trail.page(
         traces.events_of(cluster.actor, cluster.name),
         traces.audit_of(cluster.actor, cluster.name),

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from clusters import claims, edits, services
 from clusters.addons import FEATURE
-from clusters.claims import Wanted
+from clusters.claims import ClaimFilter
 from clusters.forms import LabelForm
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.views import opened
@@ -51,7 +51,7 @@ def _claims(cluster: Opened) -> list[dict[str, str]]:
             "name": name,
             "value": value,
             "label": claims.RESERVED.get(name, ""),
-            "url": f"{reverse('clusters:list')}?{urlencode({'claim': Wanted(name, value)})}",
+            "url": f"{reverse('clusters:list')}?{urlencode({'claim': ClaimFilter(name, value)})}",
         }
         for name, value in claims.reported(cluster.doc).items()
     ]

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from clusters import columns, facets, listing, saved
 from clusters.bulk import ACTS, allowed_acts
-from clusters.credentials import Lane, lane_of
+from clusters.credentials import ExpiryBucket, lane_of
 from clusters.filters import NAMES, NO_SET, Filters
 from clusters.models import ManagedCluster
 from clusters.status import Word
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from clusters.bulk import Act
+    from clusters.bulk import ClusterAct
     from clusters.columns import Chosen
     from clusters.facets import Census
-    from clusters.listing import Listing, Order, Page, Place
+    from clusters.listing import ClusterPage, Listing, Order, PageCursor
     from clusters.models import ClusterFacts
     from clusters.queries import Observed
 
@@ -61,7 +61,9 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     allowed = allowed_acts(asked.actor, [each.row.name for each in page.rows])
     context = {
         "clusters": [_row(each, asked, chosen, actions, allowed) for each in page.rows],
-        "columns": [_heading(column, query) for column in (columns.Column("name", "Name", "name"), *chosen.columns)],
+        "columns": [
+            _heading(column, query) for column in (columns.ListColumn("name", "Name", "name"), *chosen.columns)
+        ],
         "choices": _choices(chosen),
         "is_comfortable": chosen.is_comfortable,
         "counts": counts,
@@ -88,7 +90,7 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     return render(request, "clusters/list.html", context)
 
 
-def _offered(asked: Listing, counts: Census, allowed: dict[str, set[str]]) -> list[Act]:
+def _offered(asked: Listing, counts: Census, allowed: dict[str, set[str]]) -> list[ClusterAct]:
     """Acts that the person may do to some cluster of the filter; looked up beyond the page for up to a thousand."""
     acts = sorted(ACTS.values(), key=lambda act: act.is_final)
     if counts.matching > listing.PAGE and not all(allowed.values()):
@@ -98,10 +100,10 @@ def _offered(asked: Listing, counts: Census, allowed: dict[str, set[str]]) -> li
     return [act for act in acts if allowed[act.name]]
 
 
-def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> Page:
+def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> ClusterPage:
     """From the place that the URL names; when nothing is there any more, from the start."""
     before, after = (request.GET.get(name, "") for name in ("before", "after"))
-    place = listing.Place.read(before or after, order, back=bool(before))
+    place = listing.PageCursor.read(before or after, order, back=bool(before))
     page = asked.page(order, place, claims=chosen.claims)
     return page if page.rows or place is None else asked.page(order, claims=chosen.claims)
 
@@ -125,11 +127,11 @@ class Query(NamedTuple):
     def sorted(self, sort: str) -> str:
         return f"?{self.filters.query(sort='' if sort == 'name' else sort)}"
 
-    def at(self, side: str, place: Place | None) -> str:
+    def at(self, side: str, place: PageCursor | None) -> str:
         return f"?{self.filters.query(sort=self.sort, **{side: str(place)})}" if place is not None else ""
 
 
-def _heading(column: columns.Column, query: Query) -> dict[str, Any]:
+def _heading(column: columns.ListColumn, query: Query) -> dict[str, Any]:
     """``direction`` is what the reader sees: ages rise while instants fall."""
     sort = query.sort or "name"
     direction = {column.order: "ascending", f"-{column.order}": "descending"}.get(sort, "") if column.order else ""
@@ -238,7 +240,7 @@ def _certificate(known: ClusterFacts, now: datetime) -> dict[str, Any] | None:
         "ends": ends,
         "day": f"{ends:%d %b %Y}".lstrip("0"),
         "tone": lane.tone,
-        "over": {Lane.REVOKED: "revoked", Lane.EXPIRED: "ended"}.get(lane, ""),
+        "over": {ExpiryBucket.REVOKED: "revoked", ExpiryBucket.EXPIRED: "ended"}.get(lane, ""),
     }
 
 

@@ -22,8 +22,8 @@ from clusters.credentials import lane_of
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
 from clusters.quantities import readable
-from clusters.rights import Right
-from clusters.status import Page, Word, grace
+from clusters.rights import RightCheck
+from clusters.status import NextStepPage, Word, grace
 from clusters.views import gone
 from clusters.views.refusals import plain
 from ocmconsole.durations import span
@@ -46,12 +46,12 @@ ORDER = (SUMMARY, "health", "identity", "taints", "claims", "sets", "events", "y
 
 
 LABELS = {
-    Page.REQUEST: "Open its request",
-    Page.RECONNECT: "Reconnect",
-    Page.IDENTITY: "Its certificates",
-    Page.HEALTH: "Its heartbeats",
-    Page.MAINTENANCE: "Maintenance",
-    Page.REMOVE: "The removal",
+    NextStepPage.REQUEST: "Open its request",
+    NextStepPage.RECONNECT: "Reconnect",
+    NextStepPage.IDENTITY: "Its certificates",
+    NextStepPage.HEALTH: "Its heartbeats",
+    NextStepPage.MAINTENANCE: "Maintenance",
+    NextStepPage.REMOVE: "The removal",
 }
 
 
@@ -66,7 +66,7 @@ class Opened:
     status: Status
     last_heard: datetime | None
     known: ClusterFacts
-    may_change: Right
+    may_change: RightCheck
 
     @property
     def name(self) -> str:
@@ -166,15 +166,15 @@ def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
     }
 
 
-def _page_url(name: str, page: Page) -> str:
+def _page_url(name: str, page: NextStepPage) -> str:
     """Where the next step is done."""
-    if page in {Page.IDENTITY, Page.HEALTH}:
+    if page in {NextStepPage.IDENTITY, NextStepPage.HEALTH}:
         return tab_url(name, page.value) if page.value in TABS else ""
     routes = {
-        Page.REQUEST: "registration:request",
-        Page.RECONNECT: "registration:reconnect",
-        Page.MAINTENANCE: "clusters:maintenance",
-        Page.REMOVE: "clusters:remove",
+        NextStepPage.REQUEST: "registration:request",
+        NextStepPage.RECONNECT: "registration:reconnect",
+        NextStepPage.MAINTENANCE: "clusters:maintenance",
+        NextStepPage.REMOVE: "clusters:remove",
     }
     return link(routes[page], name)
 
@@ -253,20 +253,20 @@ def _acts(cluster: Opened) -> dict[str, Any]:
     }
 
 
-def to_move(cluster: Opened) -> Right:
+def to_move(cluster: Opened) -> RightCheck:
     """Whether it may be taken out of its set: by who may change it, or move the clusters of its set, and join there."""
     actor, name, of = cluster.actor, cluster.name, cluster.row.clusterset
     if name in bulk.ACTS["move"].allowed(actor, [name]):
-        return Right(allowed=True)
+        return RightCheck(allowed=True)
     if not cluster.may_change.allowed:
         text = f"Moving {name} takes the right to change it, or to move the clusters of its set."
-        return Right(allowed=False, reason=text, explain_url=cluster.may_change.explain_url)
+        return RightCheck(allowed=False, reason=text, explain_url=cluster.may_change.explain_url)
     sets = f"managedclustersets.{MANAGED_CLUSTER.group}"
     text = f"You may not take clusters out of the set {of}."
-    return Right(allowed=False, reason=text, explain_url=explain_url("join", sets, name=of))
+    return RightCheck(allowed=False, reason=text, explain_url=explain_url("join", sets, name=of))
 
 
-def _act(label: str, icon: str, url: str, right: Right) -> dict[str, Any]:
+def _act(label: str, icon: str, url: str, right: RightCheck) -> dict[str, Any]:
     return {"label": label, "icon": icon, "url": url, "right": right}
 
 

@@ -16,15 +16,15 @@ from django.utils import timezone
 from ocmconsole.corekinds import kinds, presets, rbac, rights, whocan
 from ocmconsole.corekinds.models import AccessRequest
 from ocmconsole.corekinds.policyrules import PolicyRule
-from ocmconsole.corekinds.presets import Permitted, Plan
+from ocmconsole.corekinds.presets import GrantPlan, Permitted
 from ocmconsole.corekinds.rbac import SERVICE_ACCOUNT, Subject
 from ocmconsole.corekinds.rights import ALL, Question
-from ocmconsole.corekinds.whocan import Door, Source
+from ocmconsole.corekinds.whocan import GrantSource, Source
 from ocmconsole.kubeapi import authz, errors, permissions, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.permissions import MAY_CHANGE, Act, Change, Holder, Place
+from ocmconsole.kubeapi.permissions import MAY_CHANGE, AuditTarget, Holder, PermissionAct, PermissionChange
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def sees_everyone(actor: Actor) -> bool:
 # ---------------------------------------------------------------- give
 
 
-def give(actor: Actor, plan: Plan) -> int:
+def give(actor: Actor, plan: GrantPlan) -> int:
     """All of the plan or nothing; how much of it was new. Raises Forbidden, NotFound, AlreadyExists."""
     if plan.permissions:
         holder = holder_of(plan.subject)
-        return permissions.change(actor, [_change(Act.GRANT, each, holder) for each in plan.permissions])
+        return permissions.change(actor, [_change(PermissionAct.GRANT, each, holder) for each in plan.permissions])
     for each in plan.documents:
         authz.require(actor, verbs.attributes(each.kind, "create", Key(each.namespace, "")))
     made: list[tuple[Any, Key]] = []
@@ -84,16 +84,16 @@ def holder_of(subject: Subject) -> Holder:
     return row
 
 
-def _change(act: Act, wanted: Permitted, holder: Holder) -> Change:
+def _change(act: PermissionAct, wanted: Permitted, holder: Holder) -> PermissionChange:
     app, _, codename = wanted.label.partition(".")
     permission = Permission.objects.get(content_type__app_label=app, codename=codename)
     obj = rights.object_of(wanted.group, wanted.plural, wanted.name)
     if wanted.name and obj is None:
         raise errors.not_found(wanted.group, wanted.plural, wanted.name)
-    return Change(act, permission, holder, obj)
+    return PermissionChange(act, permission, holder, obj)
 
 
-def obstacle(actor: Actor, plan: Plan) -> str:
+def obstacle(actor: Actor, plan: GrantPlan) -> str:
     """Why the actor could not give the plan, as far as can be said before; empty when nothing stands in the way."""
     if actor.is_master:
         return ""
@@ -121,12 +121,12 @@ def _holds(actor: Actor, wanted: Permitted) -> bool:
 
 def take(actor: Actor, source: Source) -> None:
     """Take one source away. Raises Forbidden, NotFound, Conflict, and BadRequest for what is no grant."""
-    if source.door is Door.PERMISSION:
+    if source.door is GrantSource.PERMISSION:
         obj_name = "" if ALL in source.names else source.names[0]
         plural, _, group = source.resource.partition(".")
         wanted = Permitted(source.label, group, plural, obj_name)
-        permissions.change(actor, [_change(Act.REVOKE, wanted, holder_of(source.subject))])
-    elif source.door is Door.BINDING:
+        permissions.change(actor, [_change(PermissionAct.REVOKE, wanted, holder_of(source.subject))])
+    elif source.door is GrantSource.BINDING:
         _unbind(actor, source)
     else:
         raise errors.BadRequest("a superuser is one by the account: change that in Django admin")
@@ -199,24 +199,24 @@ def question_of(row: AccessRequest) -> Question:
     return rights.question(row.verb, row.resource, name=row.name, namespace=row.namespace)
 
 
-def plan_of(row: AccessRequest) -> Plan:
+def plan_of(row: AccessRequest) -> GrantPlan:
     """The least that answers the request with yes: a Django permission where one means it, else a rule of RBAC."""
     asked, subject = question_of(row), Subject("User", row.user)
     told = (asked.sentence,)
     right = asked.right
     is_there = not asked.name or rights.object_of(asked.group, asked.plural, asked.name) is not None
     if right and is_there and User.objects.filter(username=row.user).exists():
-        return Plan(subject, (Permitted(right.permission, right.group, right.plural, asked.name),), sentences=told)
+        return GrantPlan(subject, (Permitted(right.permission, right.group, right.plural, asked.name),), sentences=told)
     first = asked.asked[0]
     rule: Doc = {"apiGroups": [first.group], "resources": [first.full_resource], "verbs": [first.verb]}
     if first.name:
         rule["resourceNames"] = [first.name]
     name = f"{presets.RBAC_PREFIX}-request-{row.pk}"
     documents = presets.role_and_binding(name, subject, [rule], namespace=first.namespace)
-    return Plan(subject, documents=documents, sentences=told)
+    return GrantPlan(subject, documents=documents, sentences=told)
 
 
-def grant_request(actor: Actor, row: AccessRequest) -> Plan:
+def grant_request(actor: Actor, row: AccessRequest) -> GrantPlan:
     """Give what was asked for, as far as the actor may hand it out. Raises Forbidden, Conflict."""
     _require_administrator(actor, row, "grant")
     _require_open(row)
@@ -270,7 +270,7 @@ def _require_administrator(actor: Actor, row: AccessRequest, verb: str) -> None:
 
 
 def _record(actor: Actor, verb: str, row: AccessRequest, reason: str) -> None:
-    place = Place("", "accessrequests", row.user, str(row.pk))
+    place = AuditTarget("", "accessrequests", row.user, str(row.pk))
     diff = [
         {"path": path, "new": value}
         for path in ("verb", "resource", "namespace", "name")

@@ -14,7 +14,7 @@ from guardian.backends import ObjectPermissionBackend
 from ocmconsole.corekinds import rbac, rights
 from ocmconsole.kubeapi import authz, once, session
 from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 
 
 class ObjectBackend(ObjectPermissionBackend):
@@ -43,7 +43,7 @@ class RbacBackend(BaseBackend):
 
 
 @authz.authorizer
-def by_permission(actor: Actor, asked: Attributes) -> Decision | None:
+def by_permission(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """D2: a question that spells a permission is answered by whoever gave the permission, for all or for one object."""
     permission = authz.permission_for(asked)
     person = authz.person_of(actor) if permission else None
@@ -53,4 +53,4 @@ def by_permission(actor: Actor, asked: Attributes) -> Decision | None:
         obj = rights.meant_by(permission, asked.name)
         if obj is None or not person.has_perm(permission, obj):
             return None
-    return Decision(allowed=True, reason=f"{permission} granted to {actor.user}")
+    return AccessDecision(allowed=True, reason=f"{permission} granted to {actor.user}")

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.schema import Schema, published
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.kinds import Column
+    from ocmconsole.kubeapi.kinds import PrinterColumn
 
 GROUP = "apiextensions.k8s.io"
 PLURAL = "customresourcedefinitions"
@@ -125,7 +125,7 @@ def _schema(version: Version) -> Doc:
     return {**whole, "type": "object", "properties": typed | whole.get("properties", {})}
 
 
-def _column(column: Column) -> Doc:
+def _column(column: PrinterColumn) -> Doc:
     shown: Doc = {"name": column.name, "type": column.type, "jsonPath": column.value}
     more = {"format": column.format, "description": column.description, "priority": column.priority}
     return shown | {name: value for name, value in more.items() if value}

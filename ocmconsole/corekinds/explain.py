@@ -18,10 +18,10 @@ from ocmconsole.corekinds import rbac, rights, whocan
 from ocmconsole.corekinds.policyrules import ANY, PolicyRule
 from ocmconsole.corekinds.rbac import Granted, Subject
 from ocmconsole.corekinds.rights import ALL, Question, Right
-from ocmconsole.corekinds.whocan import Door, Source
+from ocmconsole.corekinds.whocan import GrantSource, Source
 from ocmconsole.kubeapi import authz, kinds
 from ocmconsole.kubeapi.actor import AUTHENTICATED
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.permissions import MAY_CHANGE
 from ocmconsole.kubeapi.session import actor_for
 
@@ -48,7 +48,7 @@ class Near:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     question: Question
-    decision: Decision
+    decision: AccessDecision
     sources: list[Source]
     near: list[Near]
 
@@ -64,7 +64,7 @@ def explain(actor: Actor, asked: Question) -> Explanation:
     return Explanation(asked, decision, [], nearest(actor, asked))
 
 
-def decide(actor: Actor, asked: Question) -> Decision:
+def decide(actor: Actor, asked: Question) -> AccessDecision:
     """What the chain says to any of the spellings; an unlimited yes beats a limited one."""
     decisions = [authz.authorize(actor, each) for each in asked.asked]
     allowed = sorted((each for each in decisions if each.allowed), key=lambda each: each.fields is not None)
@@ -74,7 +74,7 @@ def decide(actor: Actor, asked: Question) -> Decision:
 # ---------------------------------------------------------------- yes
 
 
-def sources(actor: Actor, asked: Question, decision: Decision) -> list[Source]:
+def sources(actor: Actor, asked: Question, decision: AccessDecision) -> list[Source]:
     """Everything that allows it. Rules of the hub's own, such as that whoever accepts decides, are told as they say."""
     subjects = set(rbac.subjects_of(actor))
     found = [whocan.of_rule(grant) for grant in rbac.index.granting(asked.asked) if grant.subject in subjects]
@@ -82,7 +82,7 @@ def sources(actor: Actor, asked: Question, decision: Decision) -> list[Source]:
     if person is not None and (actor.is_master or not person.is_superuser):
         found += [source for source in whocan.permitting(asked, asked.labels, only=person) if not source.reach]
     if not found:
-        found = [Source(Subject("User", actor.user), Door.RULE, reach=decision.reason)]
+        found = [Source(Subject("User", actor.user), GrantSource.RULE, reach=decision.reason)]
     return whocan.with_givers(found)
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import password_validators_help_texts
 
 from ocmconsole.corekinds import rights
-from ocmconsole.corekinds.presets import PRESETS, Scope, Wish
+from ocmconsole.corekinds.presets import PRESETS, GrantRequest, PresetScope
 from ocmconsole.corekinds.rbac import Subject
 from ocmconsole.corekinds.rights import Question
 from ocmconsole.kubeapi import errors
@@ -18,11 +18,11 @@ from ocmconsole.kubeapi import errors
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 MOST_NAMES = 100
 SCOPES = {
-    Scope.ALL: "All, also those to come",
-    Scope.SET: "One set",
-    Scope.CLUSTER: "One cluster",
-    Scope.NAMES: "Clusters by name, also before they exist",
-    Scope.NAMESPACE: "One set, in one namespace",
+    PresetScope.ALL: "All, also those to come",
+    PresetScope.SET: "One set",
+    PresetScope.CLUSTER: "One cluster",
+    PresetScope.NAMES: "Clusters by name, also before they exist",
+    PresetScope.NAMESPACE: "One set, in one namespace",
 }
 
 
@@ -70,7 +70,7 @@ class QuestionForm(forms.Form):
         return tuple(group for each in self.cleaned_data["groups"].split(",") if (group := each.strip()))
 
 
-class ReasonForm(forms.Form):
+class AccessReasonForm(forms.Form):
     reason = forms.CharField(
         max_length=500,
         strip=True,
@@ -119,22 +119,22 @@ class GiveForm(forms.Form):
         given: dict[str, Any] = super().clean() or {}
         if self.errors:
             return given
-        preset, scope = PRESETS[given["preset"]], Scope(given["scope"])
+        preset, scope = PRESETS[given["preset"]], PresetScope(given["scope"])
         if scope not in preset.scopes:
             fitting = ", ".join(SCOPES[each] for each in preset.scopes)
             self.add_error("scope", f"{preset.title} is given on: {fitting}.")
         self._check_names(scope)
         return given
 
-    def _check_names(self, scope: Scope) -> None:
+    def _check_names(self, scope: PresetScope) -> None:
         given = self.cleaned_data
-        if scope in {Scope.SET, Scope.NAMESPACE} and not given["set"]:
+        if scope in {PresetScope.SET, PresetScope.NAMESPACE} and not given["set"]:
             self.add_error("set", "Name the set.")
-        if scope is Scope.NAMESPACE and not given["namespace"]:
+        if scope is PresetScope.NAMESPACE and not given["namespace"]:
             self.add_error("namespace", "Name the namespace.")
-        if scope in {Scope.CLUSTER, Scope.NAMES} and not self._listed():
+        if scope in {PresetScope.CLUSTER, PresetScope.NAMES} and not self._listed():
             self.add_error("names", "Name the cluster.")
-        if scope is Scope.CLUSTER and len(self._listed()) > 1:
+        if scope is PresetScope.CLUSTER and len(self._listed()) > 1:
             self.add_error("names", "Name one cluster, or choose clusters by name.")
         if any("*" in name for name in self._listed()):
             self.add_error("names", "RBAC knows no patterns: list the names, or give it on a set or on all.")
@@ -145,13 +145,13 @@ class GiveForm(forms.Form):
         names = (each.strip() for each in self.cleaned_data.get("names", "").split(","))
         return tuple(dict.fromkeys(name for name in names if name))
 
-    def wish(self) -> Wish:
+    def wish(self) -> GrantRequest:
         given = self.cleaned_data
-        scope = Scope(given["scope"])
-        names = (given["set"],) if scope in {Scope.SET, Scope.NAMESPACE} else self._listed()
-        about = () if scope is Scope.ALL else names
-        namespace = given["namespace"] if scope is Scope.NAMESPACE else ""
-        return Wish(PRESETS[given["preset"]], given["holder"], scope, about, namespace)
+        scope = PresetScope(given["scope"])
+        names = (given["set"],) if scope in {PresetScope.SET, PresetScope.NAMESPACE} else self._listed()
+        about = () if scope is PresetScope.ALL else names
+        namespace = given["namespace"] if scope is PresetScope.NAMESPACE else ""
+        return GrantRequest(PRESETS[given["preset"]], given["holder"], scope, about, namespace)
 
 
 class PersonForm(BaseUserCreationForm[User]):

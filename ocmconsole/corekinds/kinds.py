@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.kinds import Column
+    from ocmconsole.kubeapi.kinds import PrinterColumn
     from ocmconsole.kubeapi.protobuf import Message
 
 RBAC = schemas.RBAC_GROUP
@@ -29,16 +29,18 @@ EVENT_RETENTION_SECONDS = 120
 virtual.register_delete_options(protos.DELETE_OPTIONS)
 
 
-def _core(kind: str, schema: Doc, columns: tuple[Column, ...], protobuf: Message, **more: Any) -> tuple[Version, ...]:
+def _core(
+    kind: str, schema: Doc, columns: tuple[PrinterColumn, ...], protobuf: Message, **more: Any
+) -> tuple[Version, ...]:
     return (_version("", "core", kind, schema, columns, protobuf, **more),)
 
 
-def _rbac(kind: str, schema: Doc, columns: tuple[Column, ...], protobuf: Message) -> tuple[Version, ...]:
+def _rbac(kind: str, schema: Doc, columns: tuple[PrinterColumn, ...], protobuf: Message) -> tuple[Version, ...]:
     return (_version(RBAC, "rbac", kind, schema, columns, protobuf),)
 
 
 def _version(
-    group: str, package: str, kind: str, schema: Doc, columns: tuple[Column, ...], protobuf: Message, **more: Any
+    group: str, package: str, kind: str, schema: Doc, columns: tuple[PrinterColumn, ...], protobuf: Message, **more: Any
 ) -> Version:
     named = Schema(schema, name=f"io.k8s.api.{package}.v1.{kind}")
     return Version(group=group, version="v1", schema=named, columns=columns, protobuf=protobuf, **more)

@@ -15,7 +15,7 @@ PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SubjectLine:
     """A person or a group. ``row`` is its account here, None for a name that only RBAC knows.
 
     ``sources`` are all of a person's, also those of his groups.
@@ -33,10 +33,10 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PeoplePage:
     """``total`` counts those that fit, ``everybody`` all people and groups."""
 
-    lines: list[Line]
+    lines: list[SubjectLine]
     total: int
     number: int
     everybody: int
@@ -54,7 +54,7 @@ class Page:
         return self.last < self.total
 
 
-def page(number: int, *, kind: str = "", query: str = "") -> Page:
+def page(number: int, *, kind: str = "", query: str = "") -> PeoplePage:
     """One page of everybody, people first, in the order of their names."""
     held = whocan.held_by()
     subjects = {Subject("User", name) for name in User.objects.values_list("username", flat=True)}
@@ -67,10 +67,10 @@ def page(number: int, *, kind: str = "", query: str = "") -> Page:
     wanted.sort(key=lambda subject: (subject.kind != "User", subject.name.lower(), subject.name))
     number = max(1, min(number, -(-len(wanted) // PAGE)))
     shown = wanted[(number - 1) * PAGE : number * PAGE]
-    return Page(lines(shown, held), len(wanted), number, len(subjects | set(held)))
+    return PeoplePage(lines(shown, held), len(wanted), number, len(subjects | set(held)))
 
 
-def lines(subjects: list[Subject], held: dict[Subject, list[Source]]) -> list[Line]:
+def lines(subjects: list[Subject], held: dict[Subject, list[Source]]) -> list[SubjectLine]:
     people = [subject.name for subject in subjects if subject.kind == "User"]
     groups = [subject.name for subject in subjects if subject.kind == "Group"]
     rows: dict[Subject, Any] = {
@@ -83,13 +83,13 @@ def lines(subjects: list[Subject], held: dict[Subject, list[Source]]) -> list[Li
     return [_line(subject, rows.get(subject), held) for subject in subjects]
 
 
-def _line(subject: Subject, row: Any, held: dict[Subject, list[Source]]) -> Line:
+def _line(subject: Subject, row: Any, held: dict[Subject, list[Source]]) -> SubjectLine:
     sources = held.get(subject, [])
     if isinstance(row, User):
         groups = sorted(group.name for group in row.groups.all())
         inherited = [source for group in groups for source in held.get(Subject("Group", group), [])]
-        return Line(subject, row, [*sources, *inherited], groups=groups)
-    return Line(subject, row, sources, size=len(row.user_set.all()) if row else 0)
+        return SubjectLine(subject, row, [*sources, *inherited], groups=groups)
+    return SubjectLine(subject, row, sources, size=len(row.user_set.all()) if row else 0)
 
 
 def memberships() -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ READ = ("get", "list", "watch")
 RBAC_PREFIX = "access"
 
 
-class Scope(StrEnum):
+class PresetScope(StrEnum):
     """What the rights are about."""
 
     ALL = "all"
@@ -47,7 +47,7 @@ class Preset:
     says: str
     icon: str
     words: tuple[tuple[str, str], ...]
-    scopes: tuple[Scope, ...]
+    scopes: tuple[PresetScope, ...]
     labels: tuple[str, ...] = ()
     note: str = ""
 
@@ -61,7 +61,7 @@ PRESETS = {
             "Sees clusters and decides who may join.",
             "user-check",
             (("see", CLUSTERS), ("accept", CLUSTERS)),
-            (Scope.ALL, Scope.CLUSTER, Scope.NAMES),
+            (PresetScope.ALL, PresetScope.CLUSTER, PresetScope.NAMES),
             note="The right to accept a cluster is also the right to disconnect it.",
         ),
         Preset(
@@ -70,7 +70,7 @@ PRESETS = {
             "Adds clusters to a set and takes them out, binds it, sees its clusters.",
             "boxes",
             (("see", SETS), ("join", SETS), ("move", SETS), ("bind", SETS)),
-            (Scope.SET, Scope.ALL),
+            (PresetScope.SET, PresetScope.ALL),
             note="A cluster moves between two sets of the same owner. Of a cluster, only its set label may be changed.",
         ),
         Preset(
@@ -79,7 +79,7 @@ PRESETS = {
             "Binds a set into one namespace, where placements then choose from it.",
             "link-2",
             (("bind", SETS),),
-            (Scope.NAMESPACE,),
+            (PresetScope.NAMESPACE,),
         ),
         Preset(
             "viewer",
@@ -87,7 +87,7 @@ PRESETS = {
             "Looks, and changes nothing.",
             "eye",
             (("see", CLUSTERS), ("see", SETS)),
-            (Scope.ALL, Scope.SET, Scope.CLUSTER),
+            (PresetScope.ALL, PresetScope.SET, PresetScope.CLUSTER),
         ),
         Preset(
             "auditor",
@@ -95,7 +95,7 @@ PRESETS = {
             "Looks at everything, and at what everybody did.",
             "scroll-text",
             (("see", CLUSTERS), ("see", SETS)),
-            (Scope.ALL,),
+            (PresetScope.ALL,),
             labels=(AUDIT,),
         ),
         Preset(
@@ -104,7 +104,7 @@ PRESETS = {
             "Mints bootstrap tokens, with which clusters ask to join.",
             "ticket",
             (("mint", TOKENS[1]),),
-            (Scope.ALL,),
+            (PresetScope.ALL,),
             note="A token lets a cluster ask; somebody who may accept still decides.",
         ),
     )
@@ -112,12 +112,12 @@ PRESETS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GrantRequest:
     """What is to be given to whom: a preset, where, and the names that the scope speaks of."""
 
     preset: Preset
     subject: Subject
-    scope: Scope
+    scope: PresetScope
     names: tuple[str, ...] = ()
     namespace: str = ""
 
@@ -137,7 +137,7 @@ class Permitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class RoleDocument:
     """A role or a binding, to be created."""
 
     kind: Kind
@@ -146,36 +146,36 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GrantPlan:
     """Permissions or documents, never both, so that all of it is given or nothing."""
 
     subject: Subject
     permissions: tuple[Permitted, ...] = ()
-    documents: tuple[Document, ...] = ()
+    documents: tuple[RoleDocument, ...] = ()
     sentences: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def plan(wish: Wish) -> Plan:
+def plan(wish: GrantRequest) -> GrantPlan:
     words = _words(wish)
-    if wish.scope in {Scope.NAMES, Scope.NAMESPACE}:
+    if wish.scope in {PresetScope.NAMES, PresetScope.NAMESPACE}:
         return _of_rules(wish, words)
-    names = wish.names if wish.scope is not Scope.ALL else ("",)
+    names = wish.names if wish.scope is not PresetScope.ALL else ("",)
     permitted = [Permitted(word.permission, word.group, word.plural, name) for word in words for name in names]
     permitted += [Permitted(label) for label in wish.preset.labels]
     told = [word.sentence(wish.names or (rights.ALL,)) for word in words]
     told += ["read the audit of everybody"] if AUDIT in wish.preset.labels else []
     notes = [wish.preset.note] if wish.preset.note else []
-    if wish.scope is Scope.ALL:
+    if wish.scope is PresetScope.ALL:
         notes.append("It also counts for objects that do not exist yet.")
-    if wish.scope in {Scope.SET, Scope.CLUSTER}:
+    if wish.scope in {PresetScope.SET, PresetScope.CLUSTER}:
         notes.append("It ends with the object: one that is made again under the same name inherits nothing.")
-    return Plan(wish.subject, permissions=tuple(permitted), sentences=tuple(told), notes=tuple(notes))
+    return GrantPlan(wish.subject, permissions=tuple(permitted), sentences=tuple(told), notes=tuple(notes))
 
 
-def _words(wish: Wish) -> list[Right]:
+def _words(wish: GrantRequest) -> list[Right]:
     """A viewer of one set needs no word about clusters: whoever sees a set sees its members."""
-    only = {Scope.SET: SETS, Scope.CLUSTER: CLUSTERS}.get(wish.scope, "")
+    only = {PresetScope.SET: SETS, PresetScope.CLUSTER: CLUSTERS}.get(wish.scope, "")
     wanted = [(word, plural) for word, plural in wish.preset.words if only in {"", plural}]
     return [right for right in rights.all_rights() if (right.word, right.plural) in wanted]
 
@@ -183,22 +183,22 @@ def _words(wish: Wish) -> list[Right]:
 # ---------------------------------------------------------------- RBAC
 
 
-def _of_rules(wish: Wish, words: list[Right]) -> Plan:
+def _of_rules(wish: GrantRequest, words: list[Right]) -> GrantPlan:
     notes = [wish.preset.note] if wish.preset.note else []
     rules = [rule_of(word, wish.names) for word in words]
     told = [word.sentence(wish.names or (rights.ALL,)) for word in words]
     name = f"{RBAC_PREFIX}-{wish.preset.key}-{_digest(wish)}"
-    if wish.scope is Scope.NAMES:
+    if wish.scope is PresetScope.NAMES:
         rules.append(_rule(GROUP, CLUSTERS, ("update", "patch"), wish.names))
         told.append(f"change the labels and taints of {', '.join(wish.names)} as well")
         notes.append("RBAC takes each name as it is, without patterns, and counts for names that do not exist yet.")
         notes.append("RBAC cannot limit an update to acceptance; a Django permission on one cluster can.")
     documents = role_and_binding(name, wish.subject, rules)
-    if wish.scope is Scope.NAMESPACE:
+    if wish.scope is PresetScope.NAMESPACE:
         verbs = ("create", "delete", *READ)
         documents += role_and_binding(name, wish.subject, [_rule(GROUP, BINDINGS, verbs)], namespace=wish.namespace)
         told.append(f"create and delete bindings in namespace {wish.namespace}")
-    return Plan(wish.subject, documents=documents, sentences=tuple(told), notes=tuple(notes))
+    return GrantPlan(wish.subject, documents=documents, sentences=tuple(told), notes=tuple(notes))
 
 
 def rule_of(right: Right, names: tuple[str, ...]) -> Doc:
@@ -212,7 +212,7 @@ def _rule(group: str, resource: str, verbs: tuple[str, ...], names: tuple[str, .
     return rule | ({"resourceNames": list(names)} if names else {})
 
 
-def role_and_binding(name: str, subject: Subject, rules: list[Doc], *, namespace: str = "") -> tuple[Document, ...]:
+def role_and_binding(name: str, subject: Subject, rules: list[Doc], *, namespace: str = "") -> tuple[RoleDocument, ...]:
     role = kinds.ROLE if namespace else kinds.CLUSTER_ROLE
     binding = kinds.ROLE_BINDING if namespace else kinds.CLUSTER_ROLE_BINDING
     bound = {
@@ -221,12 +221,12 @@ def role_and_binding(name: str, subject: Subject, rules: list[Doc], *, namespace
         "subjects": [{"apiGroup": rbac.GROUP, "kind": subject.kind, "name": subject.name}],
     }
     return (
-        Document(role, namespace, {"metadata": {"name": name}, "rules": rules}),
-        Document(binding, namespace, bound),
+        RoleDocument(role, namespace, {"metadata": {"name": name}, "rules": rules}),
+        RoleDocument(binding, namespace, bound),
     )
 
 
-def _digest(wish: Wish) -> str:
+def _digest(wish: GrantRequest) -> str:
     """The same wish has the same name, so that giving it twice is noticed."""
     parts = (str(wish.subject), wish.scope, *sorted(wish.names), wish.namespace)
     return sha256("\0".join(parts).encode()).hexdigest()[:8]

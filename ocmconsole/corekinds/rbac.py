@@ -21,7 +21,7 @@ from django.db.models import Max
 from ocmconsole.corekinds.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from ocmconsole.corekinds.policyrules import PolicyRule, missing
 from ocmconsole.kubeapi import authz, changes, once
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import Change, Compaction
 
 if TYPE_CHECKING:
@@ -156,11 +156,11 @@ class Tables:
             at = (*subject, binding.place[0])
             self._bound[at] = (*self._bound.get(at, ()), binding)
 
-    def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
+    def decide(self, actor: Actor, asked: Attributes) -> AccessDecision | None:
         for subject, binding in self._bindings_of(actor, "" if asked.path else asked.namespace):
             for rule in self._rules.get(binding.role, ()) if binding.role else ():
                 if rule.allows(asked):
-                    return Decision(allowed=True, reason=binding.grant(subject))
+                    return AccessDecision(allowed=True, reason=binding.grant(subject))
         return None
 
     def rules_for(self, actor: Actor, namespace: str) -> list[PolicyRule]:
@@ -209,7 +209,7 @@ class RuleIndex:
         self._revision = 0  # of the last change in them
         self._database = ""
 
-    def decide(self, actor: Actor, asked: Attributes) -> Decision | None:
+    def decide(self, actor: Actor, asked: Attributes) -> AccessDecision | None:
         """What RBAC says; None is no grant."""
         return self._tables_for(actor).decide(actor, asked) or self.catch_up().decide(actor, asked)
 
@@ -300,6 +300,6 @@ index = RuleIndex()
 
 
 @authz.authorizer
-def by_rules(actor: Actor, asked: Attributes) -> Decision | None:
+def by_rules(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """W22: the link of RBAC in the chain that authorises."""
     return index.decide(actor, asked)

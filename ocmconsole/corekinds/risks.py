@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ocmconsole.corekinds.policyrules import ANY
 from ocmconsole.corekinds.rbac import Subject
 from ocmconsole.corekinds.rights import ALL
-from ocmconsole.corekinds.whocan import Door, Source
+from ocmconsole.corekinds.whocan import GrantSource, Source
 
 HANDING_OUT = {
     "escalate": "write roles with more than they hold",
@@ -49,7 +49,7 @@ def risks(held: Mapping[Subject, list[Source]], groups: Mapping[str, Iterable[st
 
 def _has_wildcards(source: Source) -> Iterator[Risk]:
     rule = source.rule
-    if source.door is Door.BINDING and (ANY in rule.verbs or ANY in rule.resources):
+    if source.door is GrantSource.BINDING and (ANY in rule.verbs or ANY in rule.resources):
         what = "verbs" if ANY in rule.verbs else "resources"
         if ANY in rule.verbs and ANY in rule.resources:
             what = "verbs and resources"
@@ -65,7 +65,7 @@ def _hands_out(source: Source) -> Iterator[Risk]:
 
 
 def _changes_every_object(source: Source) -> Iterator[Risk]:
-    if ALL not in source.names or ANY in source.rule.verbs or source.door is Door.SUPERUSER:
+    if ALL not in source.names or ANY in source.rule.verbs or source.door is GrantSource.SUPERUSER:
         return
     for right in source.rights:
         if right.word == "change":

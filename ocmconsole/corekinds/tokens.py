@@ -21,7 +21,7 @@ from ocmconsole.corekinds.bootstrap import Terms
 from ocmconsole.corekinds.models import BootstrapToken, Secret, ServiceAccount
 from ocmconsole.kubeapi import audit, authentication, authz, errors, verbs, virtual
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
-from ocmconsole.kubeapi.authz import Attributes, Decision
+from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.values import shown
 
@@ -202,7 +202,7 @@ def cluster_of(actor: Actor) -> str:
     return token.cluster if token else ""
 
 
-def may_mint(actor: Actor) -> Decision:
+def may_mint(actor: Actor) -> AccessDecision:
     """Whoever may mint tokens may also see and revoke those that he minted."""
     return authz.permitted(actor, MINT)
 
@@ -289,10 +289,12 @@ rights.register(
     )
 )
 virtual.register_document(
-    virtual.Document(identity.PROVIDER_PATH, "application/json", lambda: identity.provider(settings.OCMCONSOLE_API_URL))
+    virtual.StaticDocument(
+        identity.PROVIDER_PATH, "application/json", lambda: identity.provider(settings.OCMCONSOLE_API_URL)
+    )
 )
 virtual.register_document(
-    virtual.Document(
+    virtual.StaticDocument(
         identity.KEY_SET_PATH,
         "application/jwk-set+json",
         lambda: identity.public_key_set(_key(settings.OCMCONSOLE_HOME)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 
 from ocmconsole.kubeapi import acts, kinds
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ NOUNS = {
     "accessrequests": "Access request",
 }
 PEOPLE = "people"
-HUB = Door.CONTROLLER.value
+HUB = EntryPoint.CONTROLLER.value
 # User names that no account can have: agents, service accounts, the hub and strangers.
 MACHINES = "system:"
 # Of the entries of one request: kinds that people ask for first, and acts that only support another.
@@ -50,7 +50,7 @@ LONGEST_TEXT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TrailEntry:
     """One thing that happened. ``id`` is a row's key; ``audit`` and ``event`` are what it expands to, one of them."""
 
     source: str
@@ -81,7 +81,7 @@ class Entry:
 class Fold:
     """Neighbouring entries with one cause, newest first, at least two: writes of the hub itself, or of one request."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TrailEntry, ...]
 
     @property
     def at(self) -> datetime:
@@ -92,7 +92,7 @@ class Fold:
         return self.entries[0].is_by_hub
 
     @property
-    def lead(self) -> Entry:
+    def lead(self) -> TrailEntry:
         """The entry that says best what the request did: the one that changed the first of ``LEADING``, if any."""
         return min(self.entries, key=_rank)
 
@@ -104,7 +104,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TrailFilters:
     """The filters of a stream; empty is anything. Events have no actor, verb or act: such filters drop them.
 
     ``source`` is ``audit``, ``event`` or ``people``: entries of the audit that neither the hub nor an agent caused.
@@ -127,16 +127,16 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    entries: list[Entry] = field(default_factory=list)
+class TrailPage:
+    entries: list[TrailEntry] = field(default_factory=list)
     next: str = ""
 
 
 def page(
-    events: QuerySet[Event], audit: QuerySet[AuditEvent], wanted: Wanted, *, after: str = "", size: int = PAGE
-) -> Page:
+    events: QuerySet[Event], audit: QuerySet[AuditEvent], wanted: TrailFilters, *, after: str = "", size: int = PAGE
+) -> TrailPage:
     """``after`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
-    found: list[Entry] = []
+    found: list[TrailEntry] = []
     if wanted.takes_audit:
         found += [_told_by_audit(row) for row in _after(audit_rows(audit, wanted), "audit", "time", after)[: size + 1]]
     if wanted.takes_events:
@@ -144,32 +144,32 @@ def page(
             _told_by_event(row) for row in _after(_events(events, wanted), "event", "last_seen", after)[: size + 1]
         ]
     found.sort(key=lambda entry: (entry.at, entry.source), reverse=True)
-    return Page(found[:size], found[size - 1].cursor if len(found) > size else "")
+    return TrailPage(found[:size], found[size - 1].cursor if len(found) > size else "")
 
 
-def folded(entries: list[Entry]) -> list[Entry | Fold]:
+def folded(entries: list[TrailEntry]) -> list[TrailEntry | Fold]:
     """The same stream with neighbouring writes of the hub itself, and those of one request, put together."""
-    found: list[Entry | Fold] = []
+    found: list[TrailEntry | Fold] = []
     for _, group in groupby(entries, key=_cause):
         members = tuple(group)
         found += [Fold(members)] if len(members) > 1 else members
     return found
 
 
-def _cause(entry: Entry) -> str:
+def _cause(entry: TrailEntry) -> str:
     if entry.is_by_hub:
         return HUB
     return (entry.audit.request_id if entry.audit else "") or entry.cursor
 
 
-def _rank(entry: Entry) -> int:
+def _rank(entry: TrailEntry) -> int:
     act = entry.audit.act if entry.audit else ""
     return (
         len(LEADING) + 1 if act in SUPPORTING else LEADING.index(entry.kind) if entry.kind in LEADING else len(LEADING)
     )
 
 
-def audit_rows(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEvent]:
+def audit_rows(rows: QuerySet[AuditEvent], wanted: TrailFilters) -> QuerySet[AuditEvent]:
     if wanted.source == PEOPLE:
         rows = rows.exclude(door=HUB).exclude(user__startswith=MACHINES)
     if wanted.kind:
@@ -183,7 +183,7 @@ def audit_rows(rows: QuerySet[AuditEvent], wanted: Wanted) -> QuerySet[AuditEven
     return rows.filter(outcome=wanted.outcome) if wanted.outcome else rows
 
 
-def _events(rows: QuerySet[Event], wanted: Wanted) -> QuerySet[Event]:
+def _events(rows: QuerySet[Event], wanted: TrailFilters) -> QuerySet[Event]:
     return rows.filter(regarding_kind=wanted.kind) if wanted.kind else rows
 
 
@@ -208,9 +208,9 @@ def _after(rows: QuerySet[Any], source: str, moment: str, cursor: str) -> QueryS
 # ---------------------------------------------------------------- in words
 
 
-def _told_by_audit(row: AuditEvent) -> Entry:
+def _told_by_audit(row: AuditEvent) -> TrailEntry:
     denied = row.outcome == AuditEvent.Outcome.DENIED
-    return Entry(
+    return TrailEntry(
         source="audit",
         id=str(row.pk),
         at=row.time,
@@ -276,12 +276,12 @@ def _is_of(kind: str) -> Q:
     return Q(resource=plural) | Q(resource__startswith=f"{plural}.") | Q(resource__startswith=f"{plural}/")
 
 
-def _told_by_event(row: Event) -> Entry:
+def _told_by_event(row: Event) -> TrailEntry:
     doc = row.doc
     series = doc.get("series") or {}
     component = doc.get("reportingComponent") or (doc.get("source") or {}).get("component") or ""
     warns = doc.get("type") == "Warning"
-    return Entry(
+    return TrailEntry(
         source="event",
         id=row.pk,
         at=row.last_seen,

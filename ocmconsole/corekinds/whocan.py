@@ -30,7 +30,7 @@ PERMISSIONS = (User.user_permissions.through, Group.permissions.through)
 NO_RULE = PolicyRule(())
 
 
-class Door(StrEnum):
+class GrantSource(StrEnum):
     """By which way a right was given."""
 
     BINDING = "binding"
@@ -47,7 +47,7 @@ class Source:
     """
 
     subject: Subject
-    door: Door
+    door: GrantSource
     names: tuple[str, ...] = (ALL,)
     binding: Binding | None = None
     rule: PolicyRule = NO_RULE
@@ -65,9 +65,9 @@ class Source:
     @property
     def rights(self) -> list[Right]:
         """The words that it is worth; none for what only RBAC has words for."""
-        if self.door is Door.PERMISSION:
+        if self.door is GrantSource.PERMISSION:
             return [right for right in rights.all_rights() if self.label in right.labels]
-        if self.door is Door.SUPERUSER:
+        if self.door is GrantSource.SUPERUSER:
             return rights.all_rights()
         return [] if self.namespace else [right for right in rights.all_rights() if allows(self.rule, right)]
 
@@ -76,15 +76,15 @@ class Source:
         """The object that gives it, as its owner would look for it."""
         if self.binding:
             return text_of(self.binding)
-        if self.door is Door.PERMISSION:
+        if self.door is GrantSource.PERMISSION:
             where = "on all objects" if ALL in self.names else f"on {', '.join(self.names)}"
             return f"Django permission {self.label} {where}"
-        return "is a superuser" if self.door is Door.SUPERUSER else self.reach
+        return "is a superuser" if self.door is GrantSource.SUPERUSER else self.reach
 
     @property
     def sentence(self) -> str:
         """What it lets its holder do."""
-        if self.door is Door.SUPERUSER or self.rule.covers(PolicyRule((ALL,), (ALL,), (ALL,))):
+        if self.door is GrantSource.SUPERUSER or self.rule.covers(PolicyRule((ALL,), (ALL,), (ALL,))):
             return "do everything" + (f" in namespace {self.namespace}" if self.namespace else "")
         if words := self.rights:
             return ", ".join(right.sentence(self.names) for right in words)
@@ -161,7 +161,7 @@ def _order(source: Source) -> tuple[bool, str, str, str]:
 def of_rule(grant: Granted) -> Source:
     """The source that a rule of a binding is."""
     rule = grant.rule or NO_RULE
-    return Source(grant.subject, Door.BINDING, rule.names or (ALL,), binding=grant.binding, rule=rule)
+    return Source(grant.subject, GrantSource.BINDING, rule.names or (ALL,), binding=grant.binding, rule=rule)
 
 
 def permitting(asked: Question, labels: Iterable[str], *, only: User | None = None) -> list[Source]:
@@ -186,7 +186,7 @@ def _codenames(labels: Iterable[str]) -> list[str]:
 def _superusers(only: User | None) -> Iterator[Source]:
     rows = User.objects.filter(is_superuser=True, is_active=True)
     for name in (rows.filter(pk=only.pk) if only else rows).values_list("username", flat=True):
-        yield Source(Subject("User", name), Door.SUPERUSER)
+        yield Source(Subject("User", name), GrantSource.SUPERUSER)
 
 
 def _everywhere(labels: Iterable[str] | None, only: User | None = None) -> Iterator[Source]:
@@ -202,7 +202,7 @@ def _everywhere(labels: Iterable[str] | None, only: User | None = None) -> Itera
             rows = rows.filter(**{mine: only})
         columns = (path, "permission__content_type__app_label", "permission__codename", "permission__name")
         for name, app, codename, title in rows.values_list(*columns):
-            yield Source(Subject(kind, name), Door.PERMISSION, label=f"{app}.{codename}", title=title)
+            yield Source(Subject(kind, name), GrantSource.PERMISSION, label=f"{app}.{codename}", title=title)
 
 
 def _labelled(labels: Iterable[str]) -> Q:
@@ -229,7 +229,7 @@ def _on_objects(model: type[Resource], rows: Q, only: User | None = None) -> lis
         for name, app, codename, title, obj in chosen.values_list(*columns, "content_object__name"):
             who = Subject(subject, name)
             label = f"{app}.{codename}"
-            found.append(Source(who, Door.PERMISSION, (obj,), label=label, title=title, resource=kind.resource))
+            found.append(Source(who, GrantSource.PERMISSION, (obj,), label=label, title=title, resource=kind.resource))
     return found
 
 
@@ -307,7 +307,7 @@ def with_givers(sources: list[Source]) -> list[Source]:
     """The sources with the person who gave each, as far as the audit remembers."""
     bindings = {source.binding.place for source in sources if source.binding}
     given = _bound(bindings) if bindings else {}
-    names = {name for source in sources if source.door is Door.PERMISSION for name in _audited(source)}
+    names = {name for source in sources if source.door is GrantSource.PERMISSION for name in _audited(source)}
     permitted = _permitted(names) if names else {}
     return [_given(source, given, permitted) for source in sources]
 

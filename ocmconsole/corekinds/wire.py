@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.kinds import Column
+from ocmconsole.kubeapi.kinds import PrinterColumn
 
 # An age of this is shown as <unknown>.
 NEVER = "0001-01-01T00:00:00Z"
@@ -57,8 +57,8 @@ def fold_string_data(doc: Doc) -> Doc:
 
 # Printer columns
 
-AGE = Column("Age", "date", ".metadata.creationTimestamp", description="Time since the object was created.")
-_CREATED_AT = Column(
+AGE = PrinterColumn("Age", "date", ".metadata.creationTimestamp", description="Time since the object was created.")
+_CREATED_AT = PrinterColumn(
     "Created At", "date", ".metadata.creationTimestamp", description="When the object was created.", age=False
 )
 
@@ -129,50 +129,53 @@ def _subjects(kind: str) -> Callable[[Doc], str]:
     return names
 
 
-NAMESPACE_COLUMNS = (Column("Status", "string", ".status.phase", description="Active or Terminating."), AGE)
+NAMESPACE_COLUMNS = (PrinterColumn("Status", "string", ".status.phase", description="Active or Terminating."), AGE)
 # Both forms of an Event; the name comes last and is shown only when asked for.
 EVENT_COLUMNS = (
-    Column("Last Seen", "date", _last_seen, description="Time since it happened last."),
-    Column("Type", "string", ".type", description="Normal or Warning."),
-    Column("Reason", "string", ".reason", description="What happened, in one word."),
-    Column("Object", "string", _event_object, description="What it happened to."),
-    Column(
+    PrinterColumn("Last Seen", "date", _last_seen, description="Time since it happened last."),
+    PrinterColumn("Type", "string", ".type", description="Normal or Warning."),
+    PrinterColumn("Reason", "string", ".reason", description="What happened, in one word."),
+    PrinterColumn("Object", "string", _event_object, description="What it happened to."),
+    PrinterColumn(
         "Subobject",
         "string",
         lambda doc: _at(_event(doc), "involvedObject", "fieldPath") or "",
         description="The part of the object that it happened to.",
         priority=1,
     ),
-    Column("Source", "string", _event_source, description="Who told this.", priority=1),
-    Column("Message", "string", _event_text, description="What happened, for people."),
-    Column("First Seen", "date", _first_seen, description="Time since it happened first.", priority=1),
-    Column("Count", "integer", _event_count, description="How often it happened.", priority=1),
-    Column("Name", "string", ".metadata.name", "name", "Name of the event.", priority=1),
+    PrinterColumn("Source", "string", _event_source, description="Who told this.", priority=1),
+    PrinterColumn("Message", "string", _event_text, description="What happened, for people."),
+    PrinterColumn("First Seen", "date", _first_seen, description="Time since it happened first.", priority=1),
+    PrinterColumn("Count", "integer", _event_count, description="How often it happened.", priority=1),
+    PrinterColumn("Name", "string", ".metadata.name", "name", "Name of the event.", priority=1),
 )
 SECRET_COLUMNS = (
-    Column("Type", "string", ".type", description="What the data is for."),
-    Column("Data", "integer", _entries("data"), description="Number of keys."),
+    PrinterColumn("Type", "string", ".type", description="What the data is for."),
+    PrinterColumn("Data", "integer", _entries("data"), description="Number of keys."),
     AGE,
 )
-CONFIG_MAP_COLUMNS = (Column("Data", "integer", _entries("data", "binaryData"), description="Number of keys."), AGE)
+CONFIG_MAP_COLUMNS = (
+    PrinterColumn("Data", "integer", _entries("data", "binaryData"), description="Number of keys."),
+    AGE,
+)
 SERVICE_ACCOUNT_COLUMNS = (AGE,)
 SERVICE_COLUMNS = (
-    Column("Type", "string", ".spec.type", description="How the service is reached."),
-    Column("Cluster-IP", "string", ".spec.clusterIP", description="Its address inside the cluster."),
-    Column("External-IP", "string", ".spec.externalIPs", description="Its addresses outside."),
-    Column("Port(s)", "string", ".spec.ports", description="Its ports."),
+    PrinterColumn("Type", "string", ".spec.type", description="How the service is reached."),
+    PrinterColumn("Cluster-IP", "string", ".spec.clusterIP", description="Its address inside the cluster."),
+    PrinterColumn("External-IP", "string", ".spec.externalIPs", description="Its addresses outside."),
+    PrinterColumn("Port(s)", "string", ".spec.ports", description="Its ports."),
     AGE,
-    Column("Selector", "string", ".spec.selector", description="What it leads to.", priority=1),
+    PrinterColumn("Selector", "string", ".spec.selector", description="What it leads to.", priority=1),
 )
 ROLE_COLUMNS = (_CREATED_AT,)
 CLUSTER_ROLE_COLUMNS = (_CREATED_AT,)
 CUSTOM_RESOURCE_DEFINITION_COLUMNS = (_CREATED_AT,)
 ROLE_BINDING_COLUMNS = (
-    Column("Role", "string", _bound_role, description="The role whose permissions are given."),
+    PrinterColumn("Role", "string", _bound_role, description="The role whose permissions are given."),
     AGE,
-    Column("Users", "string", _subjects("User"), description="Users that get them.", priority=1),
-    Column("Groups", "string", _subjects("Group"), description="Groups that get them.", priority=1),
-    Column(
+    PrinterColumn("Users", "string", _subjects("User"), description="Users that get them.", priority=1),
+    PrinterColumn("Groups", "string", _subjects("Group"), description="Groups that get them.", priority=1),
+    PrinterColumn(
         "ServiceAccounts",
         "string",
         _subjects("ServiceAccount"),

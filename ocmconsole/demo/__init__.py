@@ -23,10 +23,10 @@ from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.demo import past, people
 from ocmconsole.demo.agents import BEATS, KLUSTERLET, WELL, renew, say
 from ocmconsole.demo.families import SETS, Names
-from ocmconsole.demo.states import DAY, Fleet, populate
+from ocmconsole.demo.states import DAY, StoryFleet, populate
 from ocmconsole.demo.story import Story, happens
 from ocmconsole.kubeapi import changes, errors
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor, Door
+from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor, EntryPoint
 from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.models import DemoFleet
 from registration import ca, foundation, identity
@@ -50,7 +50,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     happens(begin, foundation.ensure)
     story = Story(now, begin + timedelta(minutes=1), random)
     admin = _admin()
-    fleet = Fleet(story, Names(random))
+    fleet = StoryFleet(story, Names(random))
     story.at(story.begin, partial(people.introduce, admin, password))
     story.at(story.begin, lambda: fleet.tokens.update(people.mint(admin)))
     story.at(now - 3 * DAY, partial(people.mint_others, admin))
@@ -68,7 +68,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     return count
 
 
-def _record(fleet: Fleet, tokens_before: set[str]) -> None:
+def _record(fleet: StoryFleet, tokens_before: set[str]) -> None:
     """What was made, for the pages that say that it is a demonstration, and for its removal."""
     minted = BootstrapToken.objects.exclude(pk__in=tokens_before).values_list("pk", flat=True)
     made = {
@@ -96,7 +96,7 @@ def _earliest(now: datetime) -> datetime:
 
 def _admin() -> Actor:
     user = User.objects.filter(is_superuser=True, is_active=True).order_by("pk")[0]
-    return actor_for(user, door=Door.CLI, credential="cli")
+    return actor_for(user, door=EntryPoint.CLI, credential="cli")
 
 
 # ---------------------------------------------------------------- and then it goes on

@@ -15,7 +15,7 @@ from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING
 from ocmconsole.demo.families import SETS, TOKENS
 from ocmconsole.kubeapi import accounts, permissions, verbs
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind
 from ocmconsole.kubeapi.session import actor_for
@@ -59,7 +59,7 @@ def actor(name: str) -> Actor:
     """A person who has signed in at the console."""
     user = User.objects.get(username=name)
     return actor_for(
-        user, door=Door.WEB, credential=f"session:{user.pk}", address="10.20.4.17", user_agent="Mozilla/5.0"
+        user, door=EntryPoint.WEB, credential=f"session:{user.pk}", address="10.20.4.17", user_agent="Mozilla/5.0"
     )
 
 

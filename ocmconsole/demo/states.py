@@ -23,7 +23,7 @@ BACKUP = "example.com/backup"
 
 
 @dataclass
-class Fleet:
+class StoryFleet:
     """The clusters that the story is about; ``tokens`` are filled in while it is told."""
 
     story: Story
@@ -92,14 +92,14 @@ def _edit(by: str, name: str, change: Callable[[Doc], None]) -> None:
 # ---------------------------------------------------------------- the many
 
 
-def healthy(fleet: Fleet) -> None:
+def healthy(fleet: StoryFleet) -> None:
     """Well now; every third one has had its troubles."""
     agent = fleet.inside(lifetime=fleet.story.random.choice((120, 180, 250, 365)) * DAY)
     _troubles(fleet, agent)
     fleet.alive(agent)
 
 
-def _troubles(fleet: Fleet, agent: Agent) -> None:
+def _troubles(fleet: StoryFleet, agent: Agent) -> None:
     random, story = fleet.story.random, fleet.story
     assert agent.joined is not None
     for _ in range(random.choice((0, 0, 0, 1, 1, 2))):
@@ -109,7 +109,7 @@ def _troubles(fleet: Fleet, agent: Agent) -> None:
             fleet.silent_from(agent, begin, begin + length)
 
 
-def new(fleet: Fleet) -> None:
+def new(fleet: StoryFleet) -> None:
     """Joined in the last hours, with a token that is in use."""
     fleet.alive(fleet.inside(family=BY_PREFIX["store-fr"], days=(0.05, 0.9)))
 
@@ -117,18 +117,18 @@ def new(fleet: Fleet) -> None:
 # ---------------------------------------------------------------- let in, with something to say
 
 
-def late(fleet: Fleet) -> None:
+def late(fleet: StoryFleet) -> None:
     agent = fleet.inside()
     begin = fleet.story.ago(timedelta(seconds=130), timedelta(seconds=200))
     agent.outages.append(Outage(begin))
     fleet.story.at(begin, partial(agent.beats_on, every=250))
 
 
-def silent(fleet: Fleet) -> None:
+def silent(fleet: StoryFleet) -> None:
     fleet.silent_from(fleet.inside(), fleet.story.ago(12 * MINUTE, 2 * DAY))
 
 
-def shops_without_network(fleet: Fleet, count: int) -> None:
+def shops_without_network(fleet: StoryFleet, count: int) -> None:
     """Several of one set fall silent together: one cause is likely."""
     begin = fleet.story.now - 38 * MINUTE
     for _ in range(count):
@@ -136,7 +136,7 @@ def shops_without_network(fleet: Fleet, count: int) -> None:
         fleet.silent_from(agent, begin + timedelta(seconds=fleet.story.random.random() * 50))
 
 
-def skewed(fleet: Fleet) -> None:
+def skewed(fleet: StoryFleet) -> None:
     """Its clock jumped ahead; it still beats."""
     agent = fleet.inside()
     since = fleet.story.ago(HOUR, 20 * HOUR)
@@ -150,7 +150,7 @@ def _set_clock(agent: Agent, behind: timedelta) -> None:
     agent.skew, agent.skewed_since = behind, agent.now()
 
 
-def unwell(fleet: Fleet) -> None:
+def unwell(fleet: StoryFleet) -> None:
     agent = fleet.inside()
     moment = fleet.story.ago(5 * MINUTE, 9 * HOUR)
     fleet.story.at(moment - timedelta(seconds=1), agent.beat, settle=False)  # who reports is heard
@@ -158,7 +158,7 @@ def unwell(fleet: Fleet) -> None:
     fleet.alive(agent)
 
 
-def in_maintenance(fleet: Fleet) -> None:
+def in_maintenance(fleet: StoryFleet) -> None:
     agent = fleet.inside()
     why = fleet.story.random.choice(("kernel", "disk", "switch", "upgrade"))
     taint = {"key": MAINTENANCE_TAINT, "value": why, "effect": "NoSelectIfNew"}
@@ -172,7 +172,7 @@ def in_maintenance(fleet: Fleet) -> None:
     fleet.alive(agent)
 
 
-def expired(fleet: Fleet) -> None:
+def expired(fleet: StoryFleet) -> None:
     """Its certificate ended before it could renew."""
     ended = fleet.story.ago(6 * HOUR, 5 * DAY)
     agent = fleet.agent(lifetime=30 * DAY)
@@ -180,7 +180,7 @@ def expired(fleet: Fleet) -> None:
     fleet.silent_from(agent, ended - 2 * MINUTE)
 
 
-def revoked(fleet: Fleet) -> None:
+def revoked(fleet: StoryFleet) -> None:
     """Somebody ended its certificate, and its agent has not asked again."""
     agent = fleet.inside()
     moment = fleet.story.ago(HOUR, 20 * HOUR)
@@ -193,7 +193,7 @@ def revoked(fleet: Fleet) -> None:
     fleet.silent_from(agent, moment - MINUTE)
 
 
-def soon_expiring(fleet: Fleet) -> None:
+def soon_expiring(fleet: StoryFleet) -> None:
     """A renewal that is overdue."""
     left = fleet.story.random.choice((1, 3, 5, 12, 20)) * DAY
     agent = fleet.agent(lifetime=60 * DAY)
@@ -201,7 +201,7 @@ def soon_expiring(fleet: Fleet) -> None:
     fleet.alive(agent)
 
 
-def silent_about_health(fleet: Fleet) -> None:
+def silent_about_health(fleet: StoryFleet) -> None:
     """It has joined and says nothing else."""
     agent = fleet.agent()
     moment = fleet.story.ago(HOUR, 3 * DAY)
@@ -215,21 +215,21 @@ def silent_about_health(fleet: Fleet) -> None:
 # ---------------------------------------------------------------- on the way in or out
 
 
-def joining(fleet: Fleet) -> None:
+def joining(fleet: StoryFleet) -> None:
     agent = fleet.agent()
     moment = fleet.story.ago(2 * MINUTE, 8 * MINUTE)
     fleet.ask(agent, moment)
     fleet.story.at(moment + MINUTE, partial(accept, agent.name, "ana"))
 
 
-def waiting(fleet: Fleet) -> None:
+def waiting(fleet: StoryFleet) -> None:
     agent = fleet.agent()
     moment = fleet.story.ago(20 * MINUTE, 5 * HOUR)
     fleet.story.at(moment, agent.register)
     fleet.story.at(moment + 3 * MINUTE, partial(accept, agent.name, "ana"))
 
 
-def disconnected(fleet: Fleet) -> None:
+def disconnected(fleet: StoryFleet) -> None:
     agent = fleet.inside(days=(21, 100))
     moment = fleet.story.ago(HOUR, 20 * DAY)
     agent.expected_until = moment
@@ -237,7 +237,7 @@ def disconnected(fleet: Fleet) -> None:
     fleet.story.at(moment, lambda: services.disconnect_cluster(actor("ana"), agent.name))
 
 
-def removing(fleet: Fleet) -> None:
+def removing(fleet: StoryFleet) -> None:
     """Deleted, and held by a finalizer of somebody else; without its rights the agent beats no more."""
     agent = fleet.inside()
     moment = fleet.story.ago(40 * MINUTE, 6 * HOUR)
@@ -250,7 +250,7 @@ def removing(fleet: Fleet) -> None:
     fleet.silent_from(agent, moment - MINUTE)
 
 
-def removed(fleet: Fleet) -> None:
+def removed(fleet: StoryFleet) -> None:
     """Gone for good, and remembered."""
     agent = fleet.inside()
     moment = fleet.story.ago(HOUR, 23 * HOUR)
@@ -258,7 +258,7 @@ def removed(fleet: Fleet) -> None:
     agent.expected_until = moment
 
 
-def declined(fleet: Fleet) -> None:
+def declined(fleet: StoryFleet) -> None:
     agent = fleet.agent(BY_PREFIX["lab"])
     moment = fleet.story.ago(2 * HOUR, 20 * HOUR)
     fleet.ask(agent, moment)
@@ -270,17 +270,17 @@ def declined(fleet: Fleet) -> None:
 # ---------------------------------------------------------------- requests that wait, by verdict
 
 
-def safe(fleet: Fleet) -> None:
+def safe(fleet: StoryFleet) -> None:
     family = BY_PREFIX[fleet.story.random.choice(("store-fr", "store-de"))]
     fleet.ask(fleet.agent(family, lifetime=90 * DAY), fleet.story.ago(3 * MINUTE, 70 * MINUTE))
 
 
-def without_request(fleet: Fleet) -> None:
+def without_request(fleet: StoryFleet) -> None:
     """Check: it has not asked for a certificate."""
     fleet.story.at(fleet.story.ago(5 * MINUTE, HOUR), fleet.agent(BY_PREFIX["edge"]).register)
 
 
-def restarted(fleet: Fleet) -> None:
+def restarted(fleet: StoryFleet) -> None:
     """Check: one asker with several keys; the newest counts."""
     agent = fleet.agent(BY_PREFIX["store-de"])
     moment = fleet.story.ago(10 * MINUTE, 40 * MINUTE)
@@ -290,7 +290,7 @@ def restarted(fleet: Fleet) -> None:
         fleet.story.at(moment + number * 3 * MINUTE, again.request)
 
 
-def known_with_another_key(fleet: Fleet) -> None:
+def known_with_another_key(fleet: StoryFleet) -> None:
     """Blocked: the name had a key, and somebody asks with another."""
     before = fleet.inside(family=BY_PREFIX["store-de"], days=(10, 40))
     moment = fleet.story.ago(2 * DAY, 4 * DAY)
@@ -300,7 +300,7 @@ def known_with_another_key(fleet: Fleet) -> None:
     fleet.ask(again, fleet.story.ago(20 * MINUTE, 90 * MINUTE))
 
 
-def wrong_subject(fleet: Fleet) -> None:
+def wrong_subject(fleet: StoryFleet) -> None:
     """Blocked: the request speaks for another cluster."""
     agent = fleet.agent(BY_PREFIX["lab"])
     moment = fleet.story.ago(20 * MINUTE, 90 * MINUTE)
@@ -308,7 +308,7 @@ def wrong_subject(fleet: Fleet) -> None:
     fleet.story.at(moment + MINUTE, partial(agent.request, speaks_for="payments-eu"))
 
 
-def two_askers(fleet: Fleet) -> None:
+def two_askers(fleet: StoryFleet) -> None:
     """Blocked: different tokens and addresses under one name."""
     agent = fleet.agent(BY_PREFIX["erp"], name="payments-eu")
     moment = fleet.story.ago(30 * MINUTE, 100 * MINUTE)
@@ -318,7 +318,7 @@ def two_askers(fleet: Fleet) -> None:
 
 
 # How many of a hundred clusters, and at least how many; what is left is healthy.
-STATES: tuple[tuple[Callable[[Fleet], None], float, int], ...] = (
+STATES: tuple[tuple[Callable[[StoryFleet], None], float, int], ...] = (
     (new, 1.5, 1),
     (late, 1.5, 1),
     (silent, 1.5, 1),
@@ -345,7 +345,7 @@ STATES: tuple[tuple[Callable[[Fleet], None], float, int], ...] = (
 SHOPS = 0.03
 
 
-def populate(fleet: Fleet, clusters: int) -> None:
+def populate(fleet: StoryFleet, clusters: int) -> None:
     """So many clusters, in every state."""
     for state, share, least in STATES:
         for _ in range(max(least, round(share * clusters / 100))):

@@ -61,7 +61,7 @@ def save_user(
 
 def _save_user(actor: Actor, user: User, groups: Iterable[Group] | None, rights: Iterable[Permission] | None) -> None:
     old = User.objects.filter(pk=user.pk).first() if user.pk else None
-    wish = Wish(actor, "update" if old else "create", old or user)
+    wish = AccountChange(actor, "update" if old else "create", old or user)
     changed = _changed(old, user)
     if changed:
         wish.needs("auth.change_user" if old else "auth.add_user")
@@ -82,7 +82,7 @@ def change_own_password(actor: Actor, user: User) -> None:
 
 def _change_own_password(actor: Actor, user: User) -> None:
     old = User.objects.get(pk=user.pk)
-    wish = Wish(actor, "update", old)
+    wish = AccountChange(actor, "update", old)
     changed = _changed(old, user)
     if actor.user != old.username or {entry["path"] for entry in changed} != {"password"}:
         wish.refuse("only a person's own password is changed in this way")
@@ -96,7 +96,7 @@ def save_group(actor: Actor, group: Group, *, rights: Iterable[Permission] | Non
 
 def _save_group(actor: Actor, group: Group, rights: Iterable[Permission] | None) -> None:
     old = Group.objects.filter(pk=group.pk).first() if group.pk else None
-    wish = Wish(actor, "update" if old else "create", old or group)
+    wish = AccountChange(actor, "update" if old else "create", old or group)
     changed = _changed(old, group)
     if changed:
         wish.needs("auth.change_group" if old else "auth.add_group")
@@ -111,7 +111,7 @@ def delete(actor: Actor, holder: Holder) -> None:
 
 
 def _delete(actor: Actor, holder: Holder) -> None:
-    wish = Wish(actor, "delete", holder)
+    wish = AccountChange(actor, "delete", holder)
     wish.needs(f"auth.delete_{wish.word}")
     if isinstance(holder, User):
         wish.respects_superusers(User.objects.get(pk=holder.pk))
@@ -128,7 +128,7 @@ def _delete(actor: Actor, holder: Holder) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AccountChange:
     """Somebody wants to do something with an account; what he needs is asked, and a no is recorded and raised."""
 
     actor: Actor
@@ -179,7 +179,7 @@ class Wish:
 
 
 def _save(
-    wish: Wish,
+    wish: AccountChange,
     holder: Holder,
     changed: list[dict[str, Any]],
     moved: list[dict[str, Any]],

@@ -16,7 +16,7 @@ ANONYMOUS = "system:anonymous"
 OWN_PREFIX = "system:ocmconsole:"
 
 
-class Door(StrEnum):
+class EntryPoint(StrEnum):
     """The place where a call came in, as the audit shows it."""
 
     API = "api"
@@ -42,7 +42,7 @@ class Actor:
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    door: Door = Door.API
+    door: EntryPoint = EntryPoint.API
     credential: str = ""
     address: str = ""
     user_agent: str = ""
@@ -60,7 +60,7 @@ class Actor:
     @property
     def is_controller(self) -> bool:
         """The hub itself: its writers bypass permission rules (K6), never shape rules."""
-        return self.door is Door.CONTROLLER
+        return self.door is EntryPoint.CONTROLLER
 
     @property
     def is_anonymous(self) -> bool:
@@ -76,13 +76,13 @@ class Actor:
         """As it is now, with the door it came through. Raises Unauthorized, Forbidden."""
         return replace(self.renew(), door=self.door, request_id=self.request_id) if self.renew else self
 
-    def through(self, door: Door) -> Actor:
+    def through(self, door: EntryPoint) -> Actor:
         return replace(self, door=door)
 
     @classmethod
     def controller(cls, name: str) -> Actor:
         """The hub's own hand: ``system:ocmconsole:<name>``."""
-        return cls(user=f"{OWN_PREFIX}{name}", groups=(MASTERS, AUTHENTICATED), door=Door.CONTROLLER)
+        return cls(user=f"{OWN_PREFIX}{name}", groups=(MASTERS, AUTHENTICATED), door=EntryPoint.CONTROLLER)
 
     @classmethod
     def anonymous(cls) -> Actor:

@@ -23,7 +23,7 @@ VERBS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class AuditAct:
     """``done`` is the sentence of an entry with outcome allowed, ``refused`` of one with outcome denied."""
 
     name: str
@@ -31,18 +31,18 @@ class Act:
     refused: str
 
 
-_declared: dict[str, Act] = {}
+_declared: dict[str, AuditAct] = {}
 
 
 def declare(name: str, done: str, *, refused: str = "") -> str:
     """Register ``<kind>:<act>`` with its sentences; returns the name. Raises ValueError for a second meaning."""
-    act = Act(name, done, refused or f"Refused: {name.partition(':')[2].replace('-', ' ')}")
+    act = AuditAct(name, done, refused or f"Refused: {name.partition(':')[2].replace('-', ' ')}")
     if _declared.setdefault(name, act) != act:
         raise ValueError(f"the audit act {name} is declared with two sentences")
     return name
 
 
-def declared() -> dict[str, Act]:
+def declared() -> dict[str, AuditAct]:
     """Acts with a sentence of their own, by name; without the generic verbs of kinds."""
     return dict(_declared)
 

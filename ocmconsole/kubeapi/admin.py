@@ -14,7 +14,7 @@ from django.contrib.admin.utils import unquote
 from django.http import HttpResponseRedirect
 
 from ocmconsole.kubeapi import authz, errors, kinds, negotiation, verbs
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.adminacts import Acting
 from ocmconsole.kubeapi.adminlists import Fast
 from ocmconsole.kubeapi.session import actor_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Resource
 
 
-class DocumentForm(forms.ModelForm):  # type: ignore[type-arg] # one form for every kind
+class ResourceForm(forms.ModelForm):  # type: ignore[type-arg] # one form for every kind
     """The document as YAML. A dry run through the verbs is its validation."""
 
     document = forms.CharField(
@@ -101,7 +101,7 @@ class ResourceAdmin(Audited):
     """Shared by all kinds; an app registers its models with a ``kind``."""
 
     kind: Kind
-    form: Any = DocumentForm
+    form: Any = ResourceForm
     search_fields: ClassVar[tuple[str, ...]] = ("name__contains",)
     search_help_text = "Part of a name"
     ordering: ClassVar[tuple[str, ...]] = ("namespace", "name")
@@ -130,7 +130,7 @@ class ResourceAdmin(Audited):
 
     def _may(self, request: HttpRequest, verb: str, obj: Any) -> bool:
         key = obj.key if obj else kinds.Key("", "")
-        return authz.authorize(actor_of(request, Door.ADMIN), verbs.attributes(self.kind, verb, key)).allowed
+        return authz.authorize(actor_of(request, EntryPoint.ADMIN), verbs.attributes(self.kind, verb, key)).allowed
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Everything for who may list the kind; the others see what their object permissions show."""
@@ -158,7 +158,7 @@ class ResourceAdmin(Audited):
 
     def write(self, request: HttpRequest, obj: Resource, doc: Doc, *, dry_run: bool = False) -> verbs.Result:
         """Create or change through the verbs. Raises ApiError."""
-        actor = actor_of(request, Door.ADMIN)
+        actor = actor_of(request, EntryPoint.ADMIN)
         options = verbs.Options(dry_run=dry_run, manager="django-admin", unknown="strict")
         if not obj.wire:
             metadata = doc.get("metadata")
@@ -169,7 +169,7 @@ class ResourceAdmin(Audited):
         return verbs.patch(actor, self.kind, obj.key, lambda _: shown_over(obj.doc, doc), options=options)
 
     def delete_model(self, request: HttpRequest, obj: Resource) -> None:
-        verbs.delete(actor_of(request, Door.ADMIN), self.kind, obj.key)
+        verbs.delete(actor_of(request, EntryPoint.ADMIN), self.kind, obj.key)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What the verbs will do, not what Django's cascade would."""

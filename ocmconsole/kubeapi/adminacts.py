@@ -19,7 +19,7 @@ from django.http import HttpResponse
 from django.template.response import TemplateResponse
 
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ MOST = 100  # rows of one act; each takes some hundredths of a second while the 
 CONFIRMED = "confirmed"
 
 
-class NoForm(forms.Form):
+class ConfirmationForm(forms.Form):
     """An act that needs nothing but a yes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class AdminAct:
     """``perform(actor, row, given)`` does one, with the cleaned values of ``form``, and raises ApiError.
 
     ``done`` completes "web-1 …". ``effects`` are the sentences of the page that confirms; without them there is none.
@@ -46,7 +46,7 @@ class Act:
     done: str
     perform: Callable[[Actor, Any, Mapping[str, Any]], object]
     effects: tuple[str, ...] = ()
-    form: type[forms.Form] = NoForm
+    form: type[forms.Form] = ConfirmationForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Way:
 class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every model
     """``acts`` are offered in the list; whoever lacks the right is refused by the service, which records it."""
 
-    acts: tuple[Act | Way, ...] = ()
+    acts: tuple[AdminAct | Way, ...] = ()
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Without Django's deletion in bulk, which knows no services."""
@@ -69,7 +69,7 @@ class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every 
             return {}
         return {act.name: (_action(act), act.name, act.title) for act in self.acts}
 
-    def act(self, request: HttpRequest, rows: QuerySet[Any], act: Act) -> HttpResponse | None:
+    def act(self, request: HttpRequest, rows: QuerySet[Any], act: AdminAct) -> HttpResponse | None:
         """The page that confirms, or None when the act was done or refused: the list shows what became of each."""
         chosen = list(rows[: MOST + 1])
         if len(chosen) > MOST:
@@ -85,17 +85,17 @@ class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every 
             self._do(request, act, row, form.cleaned_data if is_right else {})
         return None
 
-    def _do(self, request: HttpRequest, act: Act, row: Any, given: Mapping[str, Any]) -> None:
+    def _do(self, request: HttpRequest, act: AdminAct, row: Any, given: Mapping[str, Any]) -> None:
         """One row's refusal does not stop the others."""
         named = f"{self.opts.verbose_name} {row}".capitalize()
         try:
-            act.perform(actor_of(request, Door.ADMIN), row, given)
+            act.perform(actor_of(request, EntryPoint.ADMIN), row, given)
         except errors.ApiError as error:
             self.message_user(request, f"{named}: {error.message}", messages.ERROR)
         else:
             self.message_user(request, f"{named} {act.done}", messages.SUCCESS)
 
-    def _confirm(self, request: HttpRequest, act: Act, rows: list[Any], form: forms.Form) -> HttpResponse:
+    def _confirm(self, request: HttpRequest, act: AdminAct, rows: list[Any], form: forms.Form) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "title": act.title.rstrip("…"),
@@ -109,7 +109,7 @@ class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every 
         return TemplateResponse(request, "admin/confirm_act.html", context, status=400 if form.is_bound else 200)
 
 
-def _action(act: Act | Way) -> Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]:
+def _action(act: AdminAct | Way) -> Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]:
     def run(model_admin: Any, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse | None:
         return act.leads_to(request, rows) if isinstance(act, Way) else model_admin.act(request, rows, act)
 

@@ -66,7 +66,7 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg] # one for every mode
         return MoreThan(COUNTED) if found > COUNTED else found
 
 
-class Listing(ChangeList):
+class AdminChangeList(ChangeList):
     """``dates`` is the date hierarchy from the first to the last row, found with one look at each end of the index.
 
     Django's own reads the whole table for the years, months or days that have rows.
@@ -163,7 +163,7 @@ class Fast(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every mo
     lookups: ClassVar[tuple[str, ...]] = ()
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
-        return Listing
+        return AdminChangeList
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - for admins with columns of other tables
         """The rows of one page, with what their columns need."""
@@ -175,13 +175,13 @@ class Fast(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every mo
         Django lets an address compare more: a digest or a secret behind a relation could be guessed digit by digit,
         and a pattern can keep SQLite, and with it the process, busy for as long as its author likes.
         """
-        filters: list[Any] = list(self.list_filter)  # names of columns, and subclasses of Choice
+        filters: list[Any] = list(self.list_filter)  # names of columns, and subclasses of ChoiceFilter
         names = (each if isinstance(each, str) else each.parameter_name for each in filters)
         column, _, comparison = lookup.partition("__")
         return column in {*self.lookups, *names, str(self.date_hierarchy)} and comparison in COMPARISONS
 
 
-class Choice(admin.SimpleListFilter):
+class ChoiceFilter(admin.SimpleListFilter):
     """A filter with fixed choices; Django's own for a column of text reads the table for its values."""
 
     choices_of: tuple[tuple[str, str], ...] = ()

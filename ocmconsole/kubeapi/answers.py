@@ -24,7 +24,7 @@ PEOPLE = ("curl/", "Wget/", "Mozilla/")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml"}
 
 
-def negotiate(request: Request) -> negotiation.Answer:
+def negotiate(request: Request) -> negotiation.ResponseForm:
     return negotiation.negotiate(
         request.headers.get("Accept", ""), want=("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
     )
@@ -52,17 +52,17 @@ def listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
     return respond(call, {**head, "metadata": metadata, "items": shown})
 
 
-def scope(call: Call, options: ListOptions) -> watch.Scope:
+def scope(call: Call, options: ListOptions) -> watch.WatchScope:
     """What a list or watch sees. Raises BadRequest for a field selector that the kind does not support."""
     include = call.request.query_params.get("includeObject", "Metadata")
-    seen = watch.Scope(
+    seen = watch.WatchScope(
         call.served, call.info.namespace, options, call.answer.shape, include, deleting=call.decision.deleting
     )
     options.fields.check_supported(seen.labels())
     return seen
 
 
-def stream(call: Call, seen: watch.Scope, state: watch.State = watch.stored) -> HandOff:
+def stream(call: Call, seen: watch.WatchScope, state: watch.State = watch.stored) -> HandOff:
     """A watch, which goes on as long as its caller may."""
     environ, attributes = call.request.META, call.info.attributes()
 

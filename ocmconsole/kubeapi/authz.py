@@ -39,7 +39,7 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     """``fields`` limits a permitted write to these document paths; None is no limit.
 
     ``deleting`` limits a permitted read or write to objects that are being deleted.
@@ -54,7 +54,7 @@ class Decision:
     def is_limited(self) -> bool:
         return self.fields is not None or self.deleting
 
-    def together_with(self, other: Decision) -> Decision:
+    def together_with(self, other: AccessDecision) -> AccessDecision:
         """Both rights; the first alone where the two limit different things."""
         if self.fields is None or other.fields is None or self.deleting or other.deleting:
             return self
@@ -65,9 +65,9 @@ class Decision:
         return not self.deleting or bool(doc["metadata"].get("deletionTimestamp"))
 
 
-Authorizer = Callable[["Actor", Attributes], "Decision | None"]
+Authorizer = Callable[["Actor", Attributes], "AccessDecision | None"]
 Spelling = Callable[[str], list[Attributes]]
-DENIED = Decision(allowed=False)
+DENIED = AccessDecision(allowed=False)
 
 _authorizers: list[Authorizer] = []
 _spellings: dict[str, Spelling] = {}
@@ -94,11 +94,11 @@ def permission_for(asked: Attributes) -> str:
     return next((label for label, spelling in _spellings.items() if asked in spelling(asked.name)), "")
 
 
-def authorize(actor: Actor, attributes: Attributes) -> Decision:
+def authorize(actor: Actor, attributes: Attributes) -> AccessDecision:
     """Ask the chain; an unlimited yes beats a limited one, and rights to single fields add up."""
     if actor.is_master:
-        return Decision(allowed=True, reason="member of system:masters")
-    limited: Decision | None = None
+        return AccessDecision(allowed=True, reason="member of system:masters")
+    limited: AccessDecision | None = None
     for ask in _authorizers:
         decision = ask(actor, attributes)
         if decision is not None and decision.allowed:
@@ -108,7 +108,7 @@ def authorize(actor: Actor, attributes: Attributes) -> Decision:
     return limited or DENIED
 
 
-def require(actor: Actor, attributes: Attributes) -> Decision:
+def require(actor: Actor, attributes: Attributes) -> AccessDecision:
     """As ``authorize``, but a no is recorded and raised as Forbidden with Kubernetes' text (W19)."""
     decision = authorize(actor, attributes)
     return decision if decision.allowed else refuse(actor, attributes)
@@ -137,21 +137,21 @@ def forbidden(actor: Actor, attributes: Attributes, why: str = "") -> errors.For
     )
 
 
-def permitted(actor: Actor, permission: str, *, obj: Any = None, name: str = "") -> Decision:
+def permitted(actor: Actor, permission: str, *, obj: Any = None, name: str = "") -> AccessDecision:
     """Whether the actor holds a domain right on an object or, where it does not exist yet, on its name.
 
     Django's backend chain answers for people (global and object permissions), RBAC for everybody. A superuser counts
     as one only through the group ``system:masters``, which not every credential of his carries.
     """
     if actor.is_master:
-        return Decision(allowed=True, reason="member of system:masters")
+        return AccessDecision(allowed=True, reason="member of system:masters")
     person = person_of(actor)
     if (
         person is not None
         and not person.is_superuser
         and (person.has_perm(permission) or (obj is not None and person.has_perm(permission, obj)))
     ):
-        return Decision(allowed=True, reason=f"{permission} granted to {actor.user}")
+        return AccessDecision(allowed=True, reason=f"{permission} granted to {actor.user}")
     for attributes in spellings(permission, name or getattr(obj, "name", "")):
         decision = authorize(actor, attributes)
         if decision.allowed:

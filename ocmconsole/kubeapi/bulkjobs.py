@@ -23,7 +23,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from ocmconsole.kubeapi import controllers, errors, workqueue
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob, BulkSelection
 from ocmconsole.kubeapi.session import actor_of_present
@@ -47,7 +47,7 @@ Arguments = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class BulkAct:
     """``perform(actor, name, arguments)`` does one and says what it did, or raises ApiError.
 
     ``permit`` raises Forbidden, and the first that does ends the job (console 4.4). ``done`` completes "3 of 5 clusters
@@ -69,15 +69,15 @@ class Act:
     is_audited: bool = True  # else the audit has no entry of it, and no page says so
 
 
-_acts: dict[str, Act] = {}
+_acts: dict[str, BulkAct] = {}
 
 
-def register(act: Act) -> Act:
+def register(act: BulkAct) -> BulkAct:
     _acts[act.name] = act
     return act
 
 
-def find(name: str) -> Act | None:
+def find(name: str) -> BulkAct | None:
     return _acts.get(name)
 
 
@@ -95,7 +95,7 @@ def selected(actor: Actor, pk: UUID) -> BulkSelection | None:
     return BulkSelection.objects.filter(pk=pk, person__username=actor.user).first()
 
 
-def start(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
+def start(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
     """Begin; when it returns, few are done and many are begun. ``items`` is by name what the act needs of each."""
     now = timezone.now()
     is_small = len(items) <= FEW
@@ -111,7 +111,7 @@ def start(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: A
     return job
 
 
-def note(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
+def note(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
     """What was done by itself, so that it has the same page and the same way back."""
     with transaction.atomic():
         job = _job(actor, act, items, arguments)
@@ -120,7 +120,7 @@ def note(actor: Actor, act: Act, items: Mapping[str, Arguments], **arguments: An
     return job
 
 
-def _job(actor: Actor, act: Act, items: Mapping[str, Arguments], arguments: Arguments) -> BulkJob:
+def _job(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], arguments: Arguments) -> BulkJob:
     origin = {name: getattr(actor, name) for name in ("credential", "address", "user_agent", "request_id")}
     job = BulkJob(person=_account(actor), act=act.name, arguments=arguments, origin=origin, created=timezone.now())
     job.save()
@@ -225,7 +225,7 @@ def _taken(job: BulkJob) -> timedelta | None:
     return max((found or now) - now, timedelta(seconds=1))
 
 
-def _was_done(act: Act, job: BulkJob, item: BulkItem) -> bool:
+def _was_done(act: BulkAct, job: BulkJob, item: BulkItem) -> bool:
     """A worker died over it: the audit entry is written with the act, or neither is."""
     written = AuditEvent.objects.filter(request_id=job.origin["request_id"], resource=act.resource, name=item.name)
     return written.filter(outcome=AuditEvent.Outcome.ALLOWED, time__gte=job.created).exists()
@@ -234,12 +234,12 @@ def _was_done(act: Act, job: BulkJob, item: BulkItem) -> bool:
 def _person(job: BulkJob) -> Actor | None:
     """The person as of now, read after the count of rights; None when the account is deactivated or gone."""
     try:
-        return actor_of_present(job.person_id, door=Door.WEB, **job.origin)
+        return actor_of_present(job.person_id, door=EntryPoint.WEB, **job.origin)
     except errors.Unauthorized:
         return None
 
 
-def _outcome(act: Act, actor: Actor, job: BulkJob, item: BulkItem) -> tuple[str, str]:
+def _outcome(act: BulkAct, actor: Actor, job: BulkJob, item: BulkItem) -> tuple[str, str]:
     try:
         if act.permit is not None:
             try:

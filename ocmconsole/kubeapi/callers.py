@@ -105,7 +105,7 @@ class Bucket:
 
 
 @dataclass(eq=False, slots=True)
-class Account:
+class CallerAccount:
     """One identity, or one address of requests without a known credential.
 
     ``name`` is the user name, "" for an address. ``times``: how many agents are expected behind it, up to ``CROWD``.
@@ -152,13 +152,13 @@ class Callers:
     """
 
     share: int
-    _known: OrderedDict[bytes, Account] = field(default_factory=OrderedDict)  # by digest of the credential
+    _known: OrderedDict[bytes, CallerAccount] = field(default_factory=OrderedDict)  # by digest of the credential
     _failed: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
-    _named: dict[tuple[str, str], Account] = field(default_factory=dict)
+    _named: dict[tuple[str, str], CallerAccount] = field(default_factory=dict)
     _holders: dict[tuple[str, str], int] = field(default_factory=dict)  # credentials that lead to a named account
-    _addresses: OrderedDict[str, Account] = field(default_factory=OrderedDict)
+    _addresses: OrderedDict[str, CallerAccount] = field(default_factory=OrderedDict)
 
-    def account_of(self, digest: bytes | None, address: str, now: float) -> Account:
+    def account_of(self, digest: bytes | None, address: str, now: float) -> CallerAccount:
         """Whose request this is. Without a known credential it is its address's."""
         if digest is not None and (found := self._known.get(digest)) is not None:
             self._known.move_to_end(digest)
@@ -170,12 +170,12 @@ class Callers:
         self._addresses.move_to_end(site)
         return found
 
-    def _account(self, name: str, address: str, times: int, burst: float, now: float) -> Account:
+    def _account(self, name: str, address: str, times: int, burst: float, now: float) -> CallerAccount:
         cpu = Bucket(CPU_CREDIT * times, now)
         reads, writes = asyncio.Semaphore(self.share), asyncio.Semaphore(self.share)
-        return Account(name, address, Bucket(burst, now), cpu, reads, writes, now, times)
+        return CallerAccount(name, address, Bucket(burst, now), cpu, reads, writes, now, times)
 
-    def check(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> bool:
+    def check(self, account: CallerAccount, digest: bytes | None, now: float, *, has_certificate: bool) -> bool:
         """Before anything is read; returns whether the request was counted for its address. Raises HeldBackError."""
         if account.is_exempt:
             return False
@@ -189,7 +189,9 @@ class Callers:
             raise HeldBackError(REQUESTS, f"{account.name} sent more than {rate} requests a second", wait)
         return False
 
-    def _check_stranger(self, account: Account, digest: bytes | None, now: float, *, has_certificate: bool) -> bool:
+    def _check_stranger(
+        self, account: CallerAccount, digest: bytes | None, now: float, *, has_certificate: bool
+    ) -> bool:
         """A new certificate may be a good one behind the address of a bad neighbour, so it is tried."""
         rate = settings.OCMCONSOLE_LIMIT_STRANGERS
         if not rate or (has_certificate and digest not in self._failed):
@@ -199,7 +201,7 @@ class Callers:
             raise HeldBackError(STRANGERS, text, wait)
         return True
 
-    def settle(self, visit: Visit, actor: Actor | None, spent: float, now: float, *, is_refused: bool) -> Account:
+    def settle(self, visit: Visit, actor: Actor | None, spent: float, now: float, *, is_refused: bool) -> CallerAccount:
         """After the request: who sent it, or that its credential was refused. Returns the account that is charged.
 
         ``spent`` is CPU time in seconds. A request that failed before its credential was read is charged to nobody.
@@ -222,13 +224,13 @@ class Callers:
                 _forget_oldest(self._failed, MOST_ADDRESSES)
         return account
 
-    def check_watch(self, account: Account) -> None:
+    def check_watch(self, account: CallerAccount) -> None:
         """Before a stream is opened. Raises HeldBackError."""
         most = settings.OCMCONSOLE_LIMIT_WATCHES * account.times
         if most and account.name and not account.is_exempt and account.watches >= most:
             raise HeldBackError(WATCHES, f"{account.name} has {most} open watches", WATCH_WAIT)
 
-    def _learned(self, digest: bytes, actor: Actor, now: float) -> Account:
+    def _learned(self, digest: bytes, actor: Actor, now: float) -> CallerAccount:
         self._failed.pop(digest, None)
         if (known := self._known.get(digest)) is not None:  # by another first request that came at the same time
             return known
@@ -247,7 +249,7 @@ class Callers:
         if (account := self._known.pop(digest, None)) is not None:  # else another request was refused before this one
             self._drop(account)
 
-    def _drop(self, account: Account) -> None:
+    def _drop(self, account: CallerAccount) -> None:
         """A named account goes with its last credential; requests that still run hold it themselves."""
         key = (account.name, account.address)
         self._holders[key] -= 1
@@ -260,8 +262,8 @@ class Visit:
     """One request: ``account`` is whose it seems to be at first, ``payer`` whose it turned out to be."""
 
     callers: Callers
-    account: Account
-    payer: Account
+    account: CallerAccount
+    payer: CallerAccount
     digest: bytes | None
     address: str
     is_inside: bool = False
@@ -320,8 +322,8 @@ class Visit:
             self.payer.watches -= 1
 
 
-def _count(account: Account, now: float) -> int:
-    """One request of a named account; as ``Account.take``."""
+def _count(account: CallerAccount, now: float) -> int:
+    """One request of a named account; as ``CallerAccount.take``."""
     if not (rate := settings.OCMCONSOLE_LIMIT_REQUESTS * account.times):
         return 0
     return account.take(rate, settings.OCMCONSOLE_LIMIT_BURST * account.times, now)

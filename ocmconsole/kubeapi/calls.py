@@ -19,9 +19,9 @@ class Call:
     request: Request
     actor: Actor
     info: RequestInfo
-    decision: authz.Decision
+    decision: authz.AccessDecision
     served: kinds.Served
-    answer: negotiation.Answer
+    answer: negotiation.ResponseForm
 
     @property
     def key(self) -> Key:

@@ -44,7 +44,7 @@ STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
 
 @dataclass(frozen=True)
-class Entry:
+class ChangeEntry:
     """A change as watchers share it: parsed at most once, rendered at most once for each form."""
 
     revision: int
@@ -56,7 +56,7 @@ class Entry:
     before: str
 
     @classmethod
-    def of(cls, row: Change) -> Entry:
+    def of(cls, row: Change) -> ChangeEntry:
         return cls(row.revision, row.resource, row.verb, row.namespace, row.name, row.wire, row.before)
 
     @cached_property
@@ -75,17 +75,17 @@ class Entry:
         return {}
 
 
-def since(resource: str, after: int) -> list[Entry]:
+def since(resource: str, after: int) -> list[ChangeEntry]:
     """Replay the log of one resource from after a revision, at most ``BATCH`` entries."""
     rows = Change.objects.filter(resource=resource, revision__gt=after).order_by("revision")[:BATCH]
-    return [Entry.of(row) for row in rows]
+    return [ChangeEntry.of(row) for row in rows]
 
 
-def deletions(resource: str, upto: int, seconds: float) -> list[Entry]:
+def deletions(resource: str, upto: int, seconds: float) -> list[ChangeEntry]:
     """What the log says to have been deleted lately, as of a revision."""
     found = Change.objects.filter(resource=resource, verb=Change.Verb.DELETED, revision__lte=upto)
     rows = found.filter(time__gt=timezone.now() - timedelta(seconds=seconds)).order_by("revision")[:BATCH]
-    return [Entry.of(row) for row in rows]
+    return [ChangeEntry.of(row) for row in rows]
 
 
 def cut_before(resource: str, after: int) -> int | None:
@@ -141,23 +141,23 @@ class Topic:
     namespace: str = ""
     name: str = ""
 
-    def covers(self, entry: Entry) -> bool:
+    def covers(self, entry: ChangeEntry) -> bool:
         """Of an entry of the resource."""
         return self.namespace in {"", entry.namespace} and self.name in {"", entry.name}
 
     @classmethod
-    def all_of(cls, entry: Entry) -> Iterator[Topic]:
+    def all_of(cls, entry: ChangeEntry) -> Iterator[Topic]:
         for namespace in {"", entry.namespace}:
             for name in ("", entry.name):
                 yield cls(entry.resource, namespace, name)
 
 
 @dataclass(eq=False, slots=True)
-class Listener:
+class ChangeSubscriber:
     """One stream's bounded queue. None in the queue ends the stream."""
 
     topic: Topic
-    queue: asyncio.Queue[list[Entry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
+    queue: asyncio.Queue[list[ChangeEntry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
 
     def cut(self) -> None:
         while not self.queue.empty():
@@ -171,7 +171,7 @@ class Tail:
     def __init__(self) -> None:
         self.revision = 0  # up to here every listener has in its queue what it hears of
         self.rights = 0  # how often rights had changed when the last entries were read, those before them included
-        self._listeners: dict[Topic, set[Listener]] = {}
+        self._listeners: dict[Topic, set[ChangeSubscriber]] = {}
         self._cuts: dict[str, int] = {}
         self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -179,17 +179,17 @@ class Tail:
         self._task = self._loop.create_task(self._run())
 
     @asynccontextmanager
-    async def subscribe(self, topic: Topic) -> AsyncIterator[Listener]:
+    async def subscribe(self, topic: Topic) -> AsyncIterator[ChangeSubscriber]:
         """A queue that gets every change of the topic that is committed after this returns."""
         await asyncio.shield(self._started)
-        listener = Listener(topic)
+        listener = ChangeSubscriber(topic)
         self._listeners.setdefault(topic, set()).add(listener)
         try:
             yield listener
         finally:
             self._forget(listener)
 
-    def _forget(self, listener: Listener) -> None:
+    def _forget(self, listener: ChangeSubscriber) -> None:
         listeners = self._listeners.get(listener.topic, set())
         listeners.discard(listener)
         if not listeners:
@@ -247,9 +247,9 @@ class Tail:
             for listener in listeners:
                 self._cut(listener)
 
-    def _publish(self, entries: list[Entry]) -> None:
+    def _publish(self, entries: list[ChangeEntry]) -> None:
         self.revision = entries[-1].revision
-        batches: dict[Topic, list[Entry]] = defaultdict(list)
+        batches: dict[Topic, list[ChangeEntry]] = defaultdict(list)
         for entry in entries:
             for topic in Topic.all_of(entry):
                 if topic in self._listeners:
@@ -261,7 +261,7 @@ class Tail:
                 else:
                     listener.queue.put_nowait(batch)
 
-    def _cut(self, listener: Listener) -> None:
+    def _cut(self, listener: ChangeSubscriber) -> None:
         self._forget(listener)
         listener.cut()
 
@@ -308,12 +308,12 @@ async def stop_tail() -> None:
         await found.stop()
 
 
-def _after(revision: int) -> tuple[list[Entry], dict[str, int], int]:
+def _after(revision: int) -> tuple[list[ChangeEntry], dict[str, int], int]:
     """What follows in the log, what was cut beyond the revision, and how often rights have changed.
 
     In this order, so that no cut and no change of rights before an entry goes unnoticed.
     """
-    entries = [Entry.of(row) for row in Change.objects.filter(revision__gt=revision).order_by("revision")[:BATCH]]
+    entries = [ChangeEntry.of(row) for row in Change.objects.filter(revision__gt=revision).order_by("revision")[:BATCH]]
     cuts = dict(Compaction.objects.filter(revision__gt=revision).values_list("resource", "revision"))
     return entries, cuts, rights() if entries else 0
 

@@ -23,7 +23,7 @@ _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create",
 _OTHER_PATHS = ("/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
-class Resource(NamedTuple):
+class ServedResource(NamedTuple):
     """One resource of a group version, stored or virtual, with what is below it."""
 
     plural: str
@@ -40,7 +40,7 @@ class Catalogue:
     """The served kinds and virtual resources by group and version."""
 
     def __init__(self, served: Iterable[Served], virtual: Iterable[Endpoint]) -> None:
-        found: dict[tuple[str, str], dict[str, Resource]] = {}
+        found: dict[tuple[str, str], dict[str, ServedResource]] = {}
         for entry in served:
             version = entry.version
             found.setdefault((version.group, version.version), {})[entry.kind.plural] = _stored(entry.kind)
@@ -56,7 +56,7 @@ class Catalogue:
                 found.setdefault(group, []).append(version)
         return found
 
-    def resources(self, group: str, version: str) -> list[Resource] | None:
+    def resources(self, group: str, version: str) -> list[ServedResource] | None:
         """By name; None when nothing is served there."""
         found = self._found.get((group, version))
         return None if found is None else [found[plural] for plural in sorted(found)]
@@ -76,8 +76,8 @@ def preference(version: str) -> tuple[int, int, int]:
     return 0, -int(version.removeprefix("v")), 0
 
 
-def _stored(kind: Kind) -> Resource:
-    return Resource(
+def _stored(kind: Kind) -> ServedResource:
+    return ServedResource(
         plural=kind.plural,
         singular=kind.singular or kind.kind.lower(),
         kind=kind.kind,
@@ -89,8 +89,8 @@ def _stored(kind: Kind) -> Resource:
     )
 
 
-def _virtual(endpoint: Endpoint) -> Resource:
-    return Resource(
+def _virtual(endpoint: Endpoint) -> ServedResource:
+    return ServedResource(
         endpoint.plural,
         endpoint.kind.lower(),
         endpoint.kind,
@@ -139,7 +139,7 @@ def api_resource_list(group: str, version: str, listed: Catalogue | None = None)
     return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": entries}
 
 
-def _legacy(resource: Resource) -> Iterator[Doc]:
+def _legacy(resource: ServedResource) -> Iterator[Doc]:
     if resource.verbs:
         entry: Doc = {
             "name": resource.plural,
@@ -156,7 +156,7 @@ def _legacy(resource: Resource) -> Iterator[Doc]:
         yield entry | {"kind": sub.kind or resource.kind, "verbs": list(sub.verbs)}
 
 
-def _names(resource: Resource) -> Doc:
+def _names(resource: ServedResource) -> Doc:
     named = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
     return {key: names for key, names in named.items() if names}
 
@@ -198,7 +198,7 @@ def _aggregated_versions(listed: Catalogue, group: str, versions: list[str]) -> 
     ]
 
 
-def _aggregated_resource(resource: Resource, group: str, version: str) -> Doc:
+def _aggregated_resource(resource: ServedResource, group: str, version: str) -> Doc:
     entry: Doc = {
         "resource": resource.plural,
         "responseKind": {"group": group, "version": version, "kind": resource.kind},
@@ -211,7 +211,7 @@ def _aggregated_resource(resource: Resource, group: str, version: str) -> Doc:
     return entry
 
 
-def _aggregated_sub(sub: Subresource, resource: Resource, group: str, version: str) -> Doc:
+def _aggregated_sub(sub: Subresource, resource: ServedResource, group: str, version: str) -> Doc:
     foreign = sub.group is not None
     answer = {
         "group": sub.group if foreign else group,

@@ -42,7 +42,7 @@ CONTEXT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     """``sign`` is ``+``, ``-``, a blank for what stays, or ``@`` where lines are left out."""
 
     sign: str
@@ -53,7 +53,7 @@ class Line:
 class Preview:
     """What applying would do. ``kept`` are fields that were left out but stay, because others own them."""
 
-    lines: list[Line]
+    lines: list[DiffLine]
     kept: list[str]
 
     @property
@@ -172,9 +172,9 @@ def _kept(edited: Any, new: Any, path: str = "") -> list[str]:
     return [*left_out, *(each for found in deeper for each in found)]
 
 
-def difference(old: str, new: str) -> Iterator[Line]:
+def difference(old: str, new: str) -> Iterator[DiffLine]:
     """Lines that go and come, with a few around them."""
     for index, text in enumerate(difflib.unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm="")):
         if index < 2:  # noqa: PLR2004 - the names of files
             continue
-        yield Line("@", "") if text.startswith("@@") else Line(text[0], text[1:])
+        yield DiffLine("@", "") if text.startswith("@@") else DiffLine(text[0], text[1:])

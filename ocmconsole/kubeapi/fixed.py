@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.calls import Call
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.virtual import Collection
-    from ocmconsole.kubeapi.watch import Scope
+    from ocmconsole.kubeapi.watch import WatchScope
 
 
 def answer(call: Call, collection: Collection) -> HttpResponseBase:
@@ -44,12 +44,12 @@ def answer(call: Call, collection: Collection) -> HttpResponseBase:
     return _unchanged(call, collection)
 
 
-def _state(collection: Collection, scope: Scope) -> tuple[int, list[Doc]]:
+def _state(collection: Collection, scope: WatchScope) -> tuple[int, list[Doc]]:
     """All of them, whatever the limit: a client that pages is content with one page."""
     return changes.head(), [doc for doc in collection.objects() if scope.sees(doc)]
 
 
-def _texts(collection: Collection, scope: Scope) -> tuple[int, list[str]]:
+def _texts(collection: Collection, scope: WatchScope) -> tuple[int, list[str]]:
     revision, docs = _state(collection, scope)
     return revision, [orjson.dumps(doc).decode() for doc in docs]
 

@@ -16,9 +16,9 @@ from django.urls import path
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
 from ocmconsole.kubeapi import authz, errors, permissions
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ResourceAdmin
-from ocmconsole.kubeapi.permissions import Act
+from ocmconsole.kubeapi.permissions import PermissionAct
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ class GrantForm(forms.Form):
     permission = PermissionField(Permission.objects.none(), to_field_name="codename", empty_label=None)
     user = forms.ModelChoiceField(User.objects.order_by("username"), to_field_name="username", required=False)
     group = forms.ModelChoiceField(Group.objects.order_by("name"), to_field_name="name", required=False)
-    act = forms.ChoiceField(choices=[(act.value, act.value) for act in Act], widget=forms.HiddenInput)
+    act = forms.ChoiceField(choices=[(act.value, act.value) for act in PermissionAct], widget=forms.HiddenInput)
 
     def __init__(self, obj: Resource, data: Any = None) -> None:
-        super().__init__(data, initial={"act": Act.GRANT})
+        super().__init__(data, initial={"act": PermissionAct.GRANT})
         choice = self.fields["permission"]
         assert isinstance(choice, PermissionField)
         choice.queryset = _offered(obj)
@@ -69,7 +69,7 @@ class GrantsAdmin(ResourceAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             raise Http404(f"There is no such {self.kind.kind}, or you may not see it.")
-        if not authz.permitted(actor_of(request, Door.ADMIN), permissions.MAY_CHANGE).allowed:
+        if not authz.permitted(actor_of(request, EntryPoint.ADMIN), permissions.MAY_CHANGE).allowed:
             raise PermissionDenied
         form = GrantForm(obj, request.POST or None)
         if request.method == "POST" and form.is_valid():
@@ -86,14 +86,14 @@ class GrantsAdmin(ResourceAdmin):
         return TemplateResponse(request, "admin/object_permissions.html", context)
 
     def _change(self, request: HttpRequest, obj: Resource, wanted: dict[str, Any]) -> None:
-        act, permission, holder = Act(wanted["act"]), wanted["permission"], wanted["user"] or wanted["group"]
-        change = permissions.Change(act, permission, holder, obj)
+        act, permission, holder = PermissionAct(wanted["act"]), wanted["permission"], wanted["user"] or wanted["group"]
+        change = permissions.PermissionChange(act, permission, holder, obj)
         try:
-            made = permissions.change(actor_of(request, Door.ADMIN), [change])
+            made = permissions.change(actor_of(request, EntryPoint.ADMIN), [change])
         except errors.ApiError as error:
             messages.error(request, f"Nothing was changed: {error.message}")
             return
-        done = {Act.GRANT: "granted to", Act.REVOKE: "revoked from"}[act]
+        done = {PermissionAct.GRANT: "granted to", PermissionAct.REVOKE: "revoked from"}[act]
         told = f"Permission {change.label} {done} {change.whom}" if made else "Nothing had to be changed"
         messages.success(request, f"{told}.")
 

@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """A printer column. ``value`` is a JSONPath as in a CRD, or a function of the served document.
 
     ``type`` is string, integer, number, boolean or date (a date becomes an age, except with ``age=False``).
@@ -62,7 +62,7 @@ class Subresource:
     kind: str | None = None
 
 
-class Part(NamedTuple):
+class ChildRows(NamedTuple):
     """A list inside a document, kept as rows too: ``columns(doc)`` says which; ``parent`` is their foreign key."""
 
     model: type[Model]
@@ -89,7 +89,7 @@ class Version:
     group: str
     version: str
     schema: Schema
-    columns: tuple[Column, ...] = ()
+    columns: tuple[PrinterColumn, ...] = ()
     fields: Mapping[str, Callable[[Doc], str]] = field(default_factory=dict)
     protobuf: Message | None = None
     from_storage: Callable[[Doc], Doc] = same
@@ -136,7 +136,7 @@ class Kind:
     create_on_update: bool = False
     name_check: str = "subdomain"
     project: Callable[[Any, Doc], None] | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ChildRows, ...] = ()
     left_out_empty: tuple[str, ...] = ()
     merge_keys: Mapping[str, str] = field(default_factory=dict)
     merge: Callable[[str, Doc | None, Doc], Doc] | None = None

@@ -46,7 +46,7 @@ _QUALITY = re.compile(r"0(\.\d*)?|1(\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseForm:
     """The form of an answer; ``version`` is that of the shape's group."""
 
     media: Media = "json"
@@ -54,19 +54,19 @@ class Answer:
     version: str = "v1"
 
 
-def negotiate(accept_header: str, *, want: tuple[Shape, ...]) -> Answer:
+def negotiate(accept_header: str, *, want: tuple[Shape, ...]) -> ResponseForm:
     """The best form that the client accepts; ``want`` are the shapes that this endpoint can take."""
     for media_type, parameters in _clauses(accept_header or "*/*"):
         media = _MEDIA.get(media_type)
         if media is None:
             continue
         if "as" not in parameters:
-            return Answer(media)
+            return ResponseForm(media)
         for shape in want:
             group, versions = _SHAPES[shape]
             version = parameters.get("v", "")
             if parameters["as"] == shape and parameters.get("g") == group and version in versions:
-                return Answer(media, shape, version)
+                return ResponseForm(media, shape, version)
     raise NotAcceptable("only the following media types are accepted: application/json, application/yaml")
 
 

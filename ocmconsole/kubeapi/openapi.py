@@ -93,14 +93,14 @@ _ITEM = {
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class OpenAPIDocument:
     """A finished document; ``etag`` is its SHA-512 as the addresses in the v3 root carry it, without quotes."""
 
     body: bytes
     etag: str
 
     @classmethod
-    def of(cls, body: bytes) -> Document:
+    def of(cls, body: bytes) -> OpenAPIDocument:
         return cls(body, hashlib.sha512(body).hexdigest().upper())
 
 
@@ -127,29 +127,32 @@ class Publication:
         self._virtual = list(virtual)
 
     @cached_property
-    def v3_root(self) -> Document:
+    def v3_root(self) -> OpenAPIDocument:
         paths = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={document.etag}"}
             for path, document in sorted(self._v3.items())
         }
-        return Document.of(orjson.dumps({"paths": paths}))
+        return OpenAPIDocument.of(orjson.dumps({"paths": paths}))
 
-    def v3_group(self, path: str) -> Document | None:
+    def v3_group(self, path: str) -> OpenAPIDocument | None:
         return self._v3.get(path)
 
     @cached_property
-    def v2_json(self) -> Document:
-        return Document.of(orjson.dumps(self._v2))
+    def v2_json(self) -> OpenAPIDocument:
+        return OpenAPIDocument.of(orjson.dumps(self._v2))
 
     @cached_property
-    def v2_protobuf(self) -> Document:
-        return Document.of(gnostic.encode(self._v2))
+    def v2_protobuf(self) -> OpenAPIDocument:
+        return OpenAPIDocument.of(gnostic.encode(self._v2))
 
     @cached_property
-    def _v3(self) -> dict[str, Document]:
+    def _v3(self) -> dict[str, OpenAPIDocument]:
         versions = {(served.version.group, served.version.version) for served in self._served}
         versions |= {(extra.group, extra.version) for extra in self._virtual}
-        return {_prefix(*found).strip("/"): Document.of(orjson.dumps(self._v3_document(*found))) for found in versions}
+        return {
+            _prefix(*found).strip("/"): OpenAPIDocument.of(orjson.dumps(self._v3_document(*found)))
+            for found in versions
+        }
 
     def _v3_document(self, group: str, version: str) -> Doc:
         operations = list(self._operations(group, version))
@@ -187,20 +190,20 @@ def publication() -> Publication:
     return Publication(chain(kinds.all_served(), collected()), described())
 
 
-def v3_root() -> Document:
+def v3_root() -> OpenAPIDocument:
     return publication().v3_root
 
 
-def v3_group(path: str) -> Document | None:
+def v3_group(path: str) -> OpenAPIDocument | None:
     """``path`` is ``api/v1`` or ``apis/G/V``."""
     return publication().v3_group(path)
 
 
-def v2_json() -> Document:
+def v2_json() -> OpenAPIDocument:
     return publication().v2_json
 
 
-def v2_protobuf() -> Document:
+def v2_protobuf() -> OpenAPIDocument:
     return publication().v2_protobuf
 
 

@@ -56,7 +56,7 @@ PRIMARY = 0xFF  # the lowest byte of SQLite's extended codes
 
 
 @dataclass
-class State:
+class OutageState:
     """Causes in words, or empty. ``away``: neither reads nor writes. ``locked``: no writes. ``full``: no growth."""
 
     away: str = ""
@@ -65,7 +65,7 @@ class State:
     full_seen: float | None = None  # when the database last said that its disk is full, in seconds of ``monotonic``
 
 
-state = State()
+state = OutageState()
 
 # ``at``: until when this thread waits for PostgreSQL, in seconds of ``monotonic``; else until ``state.away`` says so.
 deadline = threading.local()

@@ -18,7 +18,7 @@ from ocmconsole.kubeapi.models import Change
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.requestinfo import ListOptions
-    from ocmconsole.kubeapi.watch import Scope
+    from ocmconsole.kubeapi.watch import WatchScope
 
 # The last element of a continue token whose list is exact.
 EXACT = "exact"
@@ -85,7 +85,7 @@ def token(key: Key, revision: int, *, exact: bool = False) -> str:
 # ---------------------------------------------------------------- as it was
 
 
-def exact_page(kind: Kind, at: Position, scope: Scope, limit: int) -> tuple[list[Doc], Doc]:
+def exact_page(kind: Kind, at: Position, scope: WatchScope, limit: int) -> tuple[list[Doc], Doc]:
     """Documents that the scope sees and the metadata of the list, as of ``at.revision``. Raises Expired."""
     assert at.revision is not None
     name = scope.options.fields.pinned("metadata.name")

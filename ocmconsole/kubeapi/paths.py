@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.openapi import Document
+    from ocmconsole.kubeapi.openapi import OpenAPIDocument
 
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_PROTOBUF_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -101,7 +101,7 @@ def _openapi_v3(request: HttpRequest, path: str) -> HttpResponse:
     return response
 
 
-def _document(request: HttpRequest, document: Document, content_type: str) -> HttpResponse:
+def _document(request: HttpRequest, document: OpenAPIDocument, content_type: str) -> HttpResponse:
     return _revalidated(request, document.body, document.etag, content_type)
 
 

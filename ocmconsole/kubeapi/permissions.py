@@ -28,7 +28,7 @@ Holder = User | Group
 MAY_CHANGE = "auth.change_permission"
 
 
-class Act(StrEnum):
+class PermissionAct(StrEnum):
     GRANT = "grant"
     REVOKE = "revoke"
 
@@ -41,10 +41,10 @@ for _word, _noun in (("user", "Account"), ("group", "Group")):
     acts.declare(f"{_word}:delete", f"{_noun} deleted", refused=f"Deleting the {_noun.lower()} refused")
 
 
-class Change(NamedTuple):
+class PermissionChange(NamedTuple):
     """One right of one holder, on one object or, without one, on all."""
 
-    act: Act
+    act: PermissionAct
     permission: Permission
     holder: Holder
     obj: Resource | None = None
@@ -58,7 +58,7 @@ class Change(NamedTuple):
         return f"{'user' if isinstance(self.holder, User) else 'group'} {shown(str(self.holder))}"
 
 
-class Place(NamedTuple):
+class AuditTarget(NamedTuple):
     """What an audit entry is about."""
 
     group: str
@@ -73,15 +73,15 @@ class Place(NamedTuple):
 
 def grant(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = None) -> bool:
     """Give ``app.codename``; False when the holder had it. Raises Forbidden, NotFound, BadRequest."""
-    return change(actor, [Change(Act.GRANT, _permission(permission), to, obj)]) == 1
+    return change(actor, [PermissionChange(PermissionAct.GRANT, _permission(permission), to, obj)]) == 1
 
 
 def revoke(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = None) -> bool:
     """Take back what was given to the holder; False when it was not. Raises as ``grant``."""
-    return change(actor, [Change(Act.REVOKE, _permission(permission), to, obj)]) == 1
+    return change(actor, [PermissionChange(PermissionAct.REVOKE, _permission(permission), to, obj)]) == 1
 
 
-def change(actor: Actor, changes: Sequence[Change]) -> int:
+def change(actor: Actor, changes: Sequence[PermissionChange]) -> int:
     """All or nothing; how many made a difference."""
 
     def act(actor: Actor) -> int:
@@ -92,17 +92,20 @@ def change(actor: Actor, changes: Sequence[Change]) -> int:
     return verbs.with_present_rights(actor, act)
 
 
-def differences(holder: Holder, wanted: Iterable[Permission]) -> list[Change]:
+def differences(holder: Holder, wanted: Iterable[Permission]) -> list[PermissionChange]:
     """What leads from the holder's rights on all objects to these."""
     before, after = set(_of(holder).all()) if holder.pk else set(), set(wanted)
     ordered = sorted(before ^ after, key=lambda permission: permission.pk)
-    return [Change(Act.GRANT if each in after else Act.REVOKE, each, holder) for each in ordered]
+    return [
+        PermissionChange(PermissionAct.GRANT if each in after else PermissionAct.REVOKE, each, holder)
+        for each in ordered
+    ]
 
 
 # ---------------------------------------------------------------- may he?
 
 
-def require(actor: Actor, wanted: Change) -> str:
+def require(actor: Actor, wanted: PermissionChange) -> str:
     """Why the actor may; a no is recorded and raised."""
     _check_object(wanted)
     if actor.is_master:
@@ -115,7 +118,7 @@ def require(actor: Actor, wanted: Change) -> str:
     return held.reason
 
 
-def _refused(actor: Actor, wanted: Change, why: str) -> errors.Forbidden:
+def _refused(actor: Actor, wanted: PermissionChange, why: str) -> errors.Forbidden:
     place = _place(wanted)
     what = f"permission {wanted.label} of {wanted.whom} on {shown(place.name) if wanted.obj else 'all objects'}"
     text = f"{what} is not for this user to {wanted.act}: {why}"
@@ -123,7 +126,7 @@ def _refused(actor: Actor, wanted: Change, why: str) -> errors.Forbidden:
     return errors.Forbidden(text, details={"kind": place.plural, "group": place.group, "name": place.name})
 
 
-def _check_object(wanted: Change) -> None:
+def _check_object(wanted: PermissionChange) -> None:
     if wanted.obj is None:
         return
     if wanted.permission.content_type.model_class() is not type(wanted.obj):
@@ -135,7 +138,7 @@ def _check_object(wanted: Change) -> None:
 # ---------------------------------------------------------------- the write
 
 
-def write(actor: Actor, wanted: Change, reason: str) -> bool:
+def write(actor: Actor, wanted: PermissionChange, reason: str) -> bool:
     """The row and its audit entry, inside the caller's transaction; False when nothing had to be done."""
     if wanted.obj is not None and not type(wanted.obj).objects.filter(pk=wanted.obj.pk).exists():
         raise _gone(wanted)
@@ -149,18 +152,18 @@ def write(actor: Actor, wanted: Change, reason: str) -> bool:
     return True
 
 
-def _link(wanted: Change) -> bool:
+def _link(wanted: PermissionChange) -> bool:
     """Every right is a row that joins permission, holder and, for one object, the object."""
     role = "user" if isinstance(wanted.holder, User) else "group"
     keys: dict[str, Any] = {role: wanted.holder, "permission": wanted.permission}
     if wanted.obj is not None:
         keys["content_object"] = wanted.obj
-    if wanted.act is Act.GRANT:
+    if wanted.act is PermissionAct.GRANT:
         return bool(_links(wanted).get_or_create(**keys)[1])
     return bool(_links(wanted).filter(**keys).delete()[0])
 
 
-def _links(wanted: Change) -> Any:
+def _links(wanted: PermissionChange) -> Any:
     if wanted.obj is None:
         return _of(wanted.holder).through._default_manager  # noqa: SLF001 - Django's documented name
     find = get_user_obj_perms_model if isinstance(wanted.holder, User) else get_group_obj_perms_model
@@ -172,18 +175,18 @@ def _of(holder: Holder) -> Any:
     return holder.user_permissions if isinstance(holder, User) else holder.permissions
 
 
-def _entry(actor: Actor, wanted: Change, reason: str) -> AuditEvent:
+def _entry(actor: Actor, wanted: PermissionChange, reason: str) -> AuditEvent:
     place = _place(wanted)
     return entry(
         actor,
         _act(wanted),
         place,
-        diff=[{"path": wanted.label, "new" if wanted.act is Act.GRANT else "old": wanted.whom}],
+        diff=[{"path": wanted.label, "new" if wanted.act is PermissionAct.GRANT else "old": wanted.whom}],
         reason=reason,
     )
 
 
-def entry(actor: Actor, act: str, place: Place, *, diff: list[dict[str, Any]], reason: str = "") -> AuditEvent:
+def entry(actor: Actor, act: str, place: AuditTarget, *, diff: list[dict[str, Any]], reason: str = "") -> AuditEvent:
     """An audit entry of something that is no resource and has no revision."""
     return audit.allowed(
         actor,
@@ -200,27 +203,27 @@ def entry(actor: Actor, act: str, place: Place, *, diff: list[dict[str, Any]], r
 # ---------------------------------------------------------------- names
 
 
-def _act(wanted: Change) -> str:
+def _act(wanted: PermissionChange) -> str:
     return f"permission:{wanted.act}"
 
 
-def place_of(holder: Holder) -> Place:
-    return Place("", "users" if isinstance(holder, User) else "groups", str(holder), str(holder.pk or ""))
+def place_of(holder: Holder) -> AuditTarget:
+    return AuditTarget("", "users" if isinstance(holder, User) else "groups", str(holder), str(holder.pk or ""))
 
 
-def _place(wanted: Change) -> Place:
+def _place(wanted: PermissionChange) -> AuditTarget:
     """A right on all objects is found with its holder, a right on one with the object."""
     if wanted.obj is None:
         return place_of(wanted.holder)
     kind = _kind(wanted.obj)
-    return Place(kind.group, kind.plural, wanted.obj.name, wanted.obj.uid)
+    return AuditTarget(kind.group, kind.plural, wanted.obj.name, wanted.obj.uid)
 
 
 def _kind(obj: Resource) -> Kind:
     return next(kind for kind in kinds.all_kinds() if kind.model is type(obj))
 
 
-def _gone(wanted: Change) -> errors.ApiError:
+def _gone(wanted: PermissionChange) -> errors.ApiError:
     place = _place(wanted)
     return errors.not_found(place.group, place.plural, place.name)
 

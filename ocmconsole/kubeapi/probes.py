@@ -51,7 +51,7 @@ class Check(NamedTuple):
     has_grace: bool
 
 
-class Answer(NamedTuple):
+class ProbeResponse(NamedTuple):
     status: int
     text: str
 
@@ -250,7 +250,7 @@ class patient:  # noqa: N801 - used as a function
 # ---------------------------------------------------------------- answering
 
 
-def answer(path: str, query: Iterable[tuple[str, str]]) -> Answer | None:
+def answer(path: str, query: Iterable[tuple[str, str]]) -> ProbeResponse | None:
     """``path`` is ``/readyz`` or ``/readyz/<check>``; None when there is no such check."""
     name, _, only = path.strip("/").partition("/")
     results = {"ping": ""}
@@ -262,11 +262,11 @@ def answer(path: str, query: Iterable[tuple[str, str]]) -> Answer | None:
         if only not in results:
             return None
         text = "" if monitor.is_excused(only) else results[only]
-        return Answer(500, f"internal server error: {text}\n") if text else Answer(200, "ok")
+        return ProbeResponse(500, f"internal server error: {text}\n") if text else ProbeResponse(200, "ok")
     return _listed(name, results, list(query))
 
 
-def _listed(name: str, results: dict[str, str], query: list[tuple[str, str]]) -> Answer:
+def _listed(name: str, results: dict[str, str], query: list[tuple[str, str]]) -> ProbeResponse:
     excluded = {value for key, value in query if key == "exclude"}
     lines, failed = [], False
     for check, text in results.items():
@@ -283,6 +283,6 @@ def _listed(name: str, results: dict[str, str], query: list[tuple[str, str]]) ->
         quoted = ",".join(f'"{each}"' for each in unknown if each.isidentifier())
         lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
     if not failed and not any(key == "verbose" for key, _ in query):
-        return Answer(200, "ok")
+        return ProbeResponse(200, "ok")
     text = "\n".join([*lines, f"{name} check {'failed' if failed else 'passed'}", ""])
-    return Answer(500 if failed else 200, text)
+    return ProbeResponse(500 if failed else 200, text)

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.times import instant
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.kinds import Part
+    from ocmconsole.kubeapi.kinds import ChildRows
     from ocmconsole.kubeapi.selectors import LabelSelector
 
 EXACT = frozenset({Operator.EQUALS, Operator.IN})
@@ -35,7 +35,7 @@ def read(kind: Kind, key: Key) -> Resource | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TextPage:
     """Wire texts in key order with the revision of the snapshot; ``last`` is set when more follow."""
 
     texts: list[str]
@@ -45,7 +45,7 @@ class Page:
 
 
 def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
-         after: Key | None = None, limit: int = 0, deleting: bool = False) -> Page:  # fmt: skip
+         after: Key | None = None, limit: int = 0, deleting: bool = False) -> TextPage:  # fmt: skip
     """Rows of a kind by namespace and name, as of one revision: a watch from there repeats and misses nothing.
 
     ``deleting`` leaves out all that are not being deleted.
@@ -58,10 +58,10 @@ def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = No
     limit = min(limit, LARGEST_PAGE)
     found, revision = _snapshot(rows, limit + 1 if limit else None)
     if not limit or len(found) <= limit:
-        return Page([row[2] for row in found], revision)
+        return TextPage([row[2] for row in found], revision)
     last = Key(*found[limit - 1][:2])
     total = rows.count() - limit if selector is None or selector.is_empty else None
-    return Page([row[2] for row in found[:limit]], revision, last, total)
+    return TextPage([row[2] for row in found[:limit]], revision, last, total)
 
 
 def _snapshot(rows: Any, count: int | None) -> tuple[list[Any], int]:
@@ -135,7 +135,7 @@ def check_wire() -> tuple[int, list[str]]:
     return checked, wrong
 
 
-def _is_kept(part: Part, row: Resource, doc: Doc) -> bool:
+def _is_kept(part: ChildRows, row: Resource, doc: Doc) -> bool:
     """Whether the child rows are what the document says, in any order."""
     wanted = part.columns(doc)
     names = list(wanted[0]) if wanted else ["pk"]

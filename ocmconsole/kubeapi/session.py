@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, parse_cookie
 
 from ocmconsole.kubeapi import changes, errors, once
-from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Actor, Door
+from ocmconsole.kubeapi.actor import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Actor, EntryPoint
 
 AGENTS = "open-cluster-management:"
 # In the environ: one id a request; Revision.rights from before the session was read, where the request may write.
@@ -23,7 +23,7 @@ REQUEST_ID = "ocmconsole.request_id"
 AS_OF = "ocmconsole.as_of"
 
 
-def actor_of(request: HttpRequest, door: Door = Door.WEB) -> Actor:
+def actor_of(request: HttpRequest, door: EntryPoint = EntryPoint.WEB) -> Actor:
     """Who is signed in."""
 
     def renew() -> Actor:
@@ -74,7 +74,7 @@ def known_as(environ: dict[str, Any]) -> str:
 
 def stranger(request: HttpRequest) -> Actor:
     """Who is not signed in, or not yet."""
-    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=Door.WEB, **seen(request))
+    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=EntryPoint.WEB, **seen(request))
 
 
 def seen(request: HttpRequest) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def stand_in(name: str, credential: str) -> Actor | None:
     """The person of that name, for what he decided beforehand: with the rights he has now. None when he is gone."""
     found = get_user_model().objects.filter(username=name, is_active=True).values_list("pk", flat=True).first()
     try:
-        return actor_of_present(found, door=Door.STANDING, credential=credential) if found is not None else None
+        return actor_of_present(found, door=EntryPoint.STANDING, credential=credential) if found is not None else None
     except errors.Unauthorized:  # deactivated in between
         return None
 

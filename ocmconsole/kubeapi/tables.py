@@ -16,15 +16,15 @@ from typing import Any
 import orjson
 
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.kinds import Column, Served
+from ocmconsole.kubeapi.kinds import PrinterColumn, Served
 
 Step = Callable[[Any], Iterator[Any]]
 Cell = Callable[[Doc, datetime], Any]
 
-_NAME = Column(
+_NAME = PrinterColumn(
     "Name", "string", ".metadata.name", "name", "Name of the object, unique among its kind in its namespace."
 )
-_AGE = Column("Age", "date", ".metadata.creationTimestamp", "", "Time since the object was created.")
+_AGE = PrinterColumn("Age", "date", ".metadata.creationTimestamp", "", "Time since the object was created.")
 
 _TOKEN = re.compile(
     r"""
@@ -75,7 +75,7 @@ def bookmark(metadata: Doc) -> Doc:
     }
 
 
-def columns_of(served: Served) -> tuple[Column, ...]:
+def columns_of(served: Served) -> tuple[PrinterColumn, ...]:
     """The name first, unless the kind places it itself; a kind without columns shows its age."""
     columns = served.version.columns or (_AGE,)
     return columns if any(column.format == "name" for column in columns) else (_NAME, *columns)
@@ -96,7 +96,7 @@ def _row_object(doc: Doc, include_object: str) -> Doc | None:
     return doc if include_object == "Object" else partial(doc)
 
 
-def _definition(column: Column) -> Doc:
+def _definition(column: PrinterColumn) -> Doc:
     return {
         "name": column.name,
         "type": column.type,
@@ -109,7 +109,7 @@ def _definition(column: Column) -> Doc:
 # Cells
 
 
-def _cell(column: Column) -> Cell:
+def _cell(column: PrinterColumn) -> Cell:
     read = column.value if callable(column.value) else _first(column.value)
     show = _SHOWN[column.type if column.age else "string"]
     return lambda doc, now: None if (value := read(doc)) is None else show(value, now)

@@ -23,7 +23,7 @@ from ocmconsole.kubeapi.store import Write
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
-    from ocmconsole.kubeapi.authz import Decision
+    from ocmconsole.kubeapi.authz import AccessDecision
     from ocmconsole.kubeapi.errors import Doc
 
 # So often a write is decided optimistically, then once more while nobody else may write. More tries than one keep
@@ -55,7 +55,7 @@ class Options:
     dry_run: bool = False
     manager: str = "ocmconsole"
     unknown: str = "ignore"
-    decision: Decision | None = None
+    decision: AccessDecision | None = None
     asked: authz.Attributes | None = None
     applies: bool = False
     alone: bool = False
@@ -84,7 +84,7 @@ def get(actor: Actor, kind: Kind, key: Key) -> Doc:
     return covered(actor, kind, key, authz.require(actor, attributes(kind, "get", key)))
 
 
-def covered(actor: Actor, kind: Kind, key: Key, decision: Decision) -> Doc:
+def covered(actor: Actor, kind: Kind, key: Key, decision: AccessDecision) -> Doc:
     """One object, as far as the decision covers it. Raises Forbidden, NotFound."""
     doc: Doc = existing(kind, key).doc
     if not decision.covers(doc):
@@ -296,7 +296,7 @@ class Batch:
 # ---------------------------------------------------------------- the life of a write
 
 
-def _rewrite(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: Decision,
+def _rewrite(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: AccessDecision,
              subresource: str, options: Options) -> Result:  # fmt: skip
     with _denial_is_recorded(actor):
         return _decided(lambda: _step(actor, verb, kind, key, propose, decision, options, subresource), options)
@@ -338,7 +338,7 @@ def _denial_is_recorded(actor: Actor) -> Iterator[None]:
         raise
 
 
-def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: Decision, options: Options,
+def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: AccessDecision, options: Options,
           subresource: str = "") -> Write:  # fmt: skip
     """Old document to checked new one (W20). Writes nothing; the caller records a denial."""
     now = timezone.now()
@@ -383,7 +383,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again)
 
 
-def _required(actor: Actor, asked: authz.Attributes) -> Decision:
+def _required(actor: Actor, asked: authz.Attributes) -> AccessDecision:
     """As ``authz.require`` for a caller that records the refusal itself."""
     decision = authz.authorize(actor, asked)
     if not decision.allowed:
@@ -431,7 +431,7 @@ def _is_in(path: str, field: str) -> bool:
     return path == field or (not is_key and path.startswith(f"{field}."))
 
 
-def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, decision: Decision,
+def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, decision: AccessDecision,
             old: Doc | None, new: Doc) -> None:  # fmt: skip
     """A right that is limited to some fields, or to objects that are being deleted, allows no other change.
 
@@ -452,7 +452,7 @@ def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, dec
 # ---------------------------------------------------------------- deletion
 
 
-def _deletion(actor: Actor, kind: Kind, key: Key, decision: Decision, options: Options) -> Write:
+def _deletion(actor: Actor, kind: Kind, key: Key, decision: AccessDecision, options: Options) -> Write:
     row = existing(kind, key)
     old = row.doc
     steps.check_delete_preconditions(kind, key, old, uid=options.uid, resource_version=options.resource_version)

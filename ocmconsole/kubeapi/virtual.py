@@ -52,7 +52,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class StaticDocument:
     """A document at a path outside resources that the machinery knows nothing of; ``read`` returns its JSON form."""
 
     path: str
@@ -62,7 +62,7 @@ class Document:
 
 _endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
 _collections: dict[tuple[str, str, str], Collection] = {}
-_documents: dict[str, Document] = {}
+_documents: dict[str, StaticDocument] = {}
 _delete_options: list[Message] = []
 
 
@@ -97,11 +97,11 @@ def collected() -> Iterator[Served]:
     return (each.served for each in _collections.values())
 
 
-def register_document(added: Document) -> None:
+def register_document(added: StaticDocument) -> None:
     _documents[added.path] = added
 
 
-def document(path: str) -> Document | None:
+def document(path: str) -> StaticDocument | None:
     return _documents.get(path)
 
 

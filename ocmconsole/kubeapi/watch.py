@@ -18,7 +18,7 @@ import orjson
 from django.utils import timezone
 
 from ocmconsole.kubeapi import changes, errors, rows, tables
-from ocmconsole.kubeapi.changes import Entry
+from ocmconsole.kubeapi.changes import ChangeEntry
 from ocmconsole.kubeapi.kinds import Kind, Served
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ END_OF_INITIAL = "k8s.io/initial-events-end"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class WatchScope:
     """What a watcher wants to see: objects that pass are his, in the form he asked for."""
 
     served: Served
@@ -43,7 +43,7 @@ class Scope:
     options: ListOptions
     shape: str = ""
     include_object: str = "Metadata"
-    # The right to read reaches only what is being deleted (authz.Decision).
+    # The right to read reaches only what is being deleted (authz.AccessDecision).
     deleting: bool = False
 
     def sees(self, doc: Doc) -> bool:
@@ -71,10 +71,10 @@ class Scope:
         return common | set(self.served.version.fields)
 
 
-State = Callable[[Scope], tuple[int, list[str]]]
+State = Callable[[WatchScope], tuple[int, list[str]]]
 
 
-def stored(scope: Scope) -> tuple[int, list[str]]:
+def stored(scope: WatchScope) -> tuple[int, list[str]]:
     """The present state of a stored kind: its revision, and the texts that may be seen."""
     name = scope.options.fields.pinned("metadata.name")
     page = rows.page(
@@ -89,7 +89,7 @@ def stored(scope: Scope) -> tuple[int, list[str]]:
 
 @dataclass(slots=True)
 class _Stream:
-    scope: Scope
+    scope: WatchScope
     topic: changes.Topic
     may_go_on: Callable[[], bool]
     state: State
@@ -102,7 +102,7 @@ class _Stream:
         return self.scope.served.kind
 
 
-async def events(scope: Scope, may_go_on: Callable[[], bool], state: State = stored) -> AsyncIterator[bytes]:
+async def events(scope: WatchScope, may_go_on: Callable[[], bool], state: State = stored) -> AsyncIterator[bytes]:
     """Lines of a watch. ``may_go_on`` is asked now and then, and before an event that follows a change of rights.
 
     A no ends the stream.
@@ -117,7 +117,7 @@ async def events(scope: Scope, may_go_on: Callable[[], bool], state: State = sto
                 yield line
 
 
-def _topic(scope: Scope) -> changes.Topic:
+def _topic(scope: WatchScope) -> changes.Topic:
     """What can be told of a change without reading its document: where it is and how it is called."""
     name = scope.options.fields.pinned("metadata.name") or ""
     return changes.Topic(scope.served.kind.resource, scope.namespace, name)
@@ -149,7 +149,7 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
         yield _bookmark(stream, {END_OF_INITIAL: "true"})
 
 
-def _just_gone(stream: _Stream, texts: list[str]) -> list[Entry]:
+def _just_gone(stream: _Stream, texts: list[str]) -> list[ChangeEntry]:
     """What ended a moment ago and has not come back, for a watch that names no version."""
     options = stream.scope.options
     if options.resource_version or options.initial_events:
@@ -163,7 +163,7 @@ def _key(doc: Doc) -> tuple[str, str]:
     return doc["metadata"].get("namespace", ""), doc["metadata"]["name"]
 
 
-def _initial(stream: _Stream, texts: list[str], gone: list[Entry]) -> list[bytes]:
+def _initial(stream: _Stream, texts: list[str], gone: list[ChangeEntry]) -> list[bytes]:
     """The present objects as ADDED, oldest change first, so that the last one's version is a place to resume."""
     docs = [("ADDED", orjson.loads(text)) for text in texts] + [("DELETED", entry.doc) for entry in gone]
     docs = sorted(
@@ -191,12 +191,12 @@ async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
                 yield line
 
 
-def _logged(resource: str, after: int) -> tuple[list[Entry], int | None]:
+def _logged(resource: str, after: int) -> tuple[list[ChangeEntry], int | None]:
     """In this order: what was cut before it was read is noticed."""
     return changes.since(resource, after), changes.cut_before(resource, after)
 
 
-async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> AsyncIterator[bytes]:
+async def _follow(stream: _Stream, listener: changes.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
     checked = marked = monotonic()
     judged = -1  # how often rights had changed when ``may_go_on`` was asked
     while (now := monotonic()) < ends:
@@ -222,14 +222,14 @@ async def _follow(stream: _Stream, listener: changes.Listener, ends: float) -> A
         yield _here(stream, listener)
 
 
-def _here(stream: _Stream, listener: changes.Listener) -> bytes:
+def _here(stream: _Stream, listener: changes.ChangeSubscriber) -> bytes:
     """A bookmark. Where nothing waits, everything that the log had for this watcher up to the tail was seen."""
     if listener.queue.empty():
         stream.position = max(stream.position, changes.tail().revision)
     return _bookmark(stream)
 
 
-def _event(stream: _Stream, entry: Entry) -> bytes | None:
+def _event(stream: _Stream, entry: ChangeEntry) -> bytes | None:
     """The change as this watcher sees it, or None (wire.md 5.5)."""
     if entry.revision <= stream.position:
         return None
@@ -245,7 +245,7 @@ def _event(stream: _Stream, entry: Entry) -> bytes | None:
     return _line(stream, "DELETED", {**old, "metadata": {**old["metadata"], "resourceVersion": str(entry.revision)}})
 
 
-def _seen(scope: Scope, entry: Entry) -> tuple[bool, bool]:
+def _seen(scope: WatchScope, entry: ChangeEntry) -> tuple[bool, bool]:
     """Whether the watcher saw the object before the change, and sees it after."""
     now = scope.sees(entry.doc)
     if entry.verb == "ADDED":
@@ -255,7 +255,7 @@ def _seen(scope: Scope, entry: Entry) -> tuple[bool, bool]:
     return (scope.sees(entry.doc_before) if entry.before else now), now
 
 
-def _shared(stream: _Stream, verb: str, entry: Entry) -> bytes:
+def _shared(stream: _Stream, verb: str, entry: ChangeEntry) -> bytes:
     """Rendered once for all watchers that want the same form; tables differ in their first row."""
     if stream.scope.shape == "Table":
         return _line(stream, verb, entry.doc)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.1
 
 
-class Connection(psycopg.Connection[Any]):
+class BoundedConnection(psycopg.Connection[Any]):
     """Raises psycopg.OperationalError from any statement that waits in vain."""
 
     def wait(self, gen: PQGen[RV], interval: float = LOOK_SECONDS, timeout: float | None = None) -> RV:
@@ -62,5 +62,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
-        connection.__class__ = Connection  # the same in memory; Django cannot be given a class to connect with
+        connection.__class__ = BoundedConnection  # the same in memory; Django cannot be given a class to connect with
         return connection

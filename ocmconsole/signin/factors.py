@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from ocmconsole.kubeapi import permissions
-from ocmconsole.kubeapi.accounts import Wish
+from ocmconsole.kubeapi.accounts import AccountChange
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.permissions import place_of
 
 
 def forget(actor: Actor, user: User) -> list[str]:
     """What was taken away, by name; the right is that to change the account. Raises Forbidden."""
-    wish = Wish(actor, "update", user)
+    wish = AccountChange(actor, "update", user)
     wish.needs("auth.change_user")
     wish.respects_superusers(user)
     wish.needs_to_impersonate(user)

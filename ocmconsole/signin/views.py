@@ -43,7 +43,7 @@ class SignIn(LoginView):  # type: ignore[misc] # allauth carries no types
         return context | {"sso": sso, "passkeys": passkeys_work(self.request)}
 
 
-class Account(IndexView):  # type: ignore[misc] # as above
+class AccountView(IndexView):  # type: ignore[misc] # as above
     """What signs in as the person, and where that happened."""
 
     template_name = "mfa/index.html"

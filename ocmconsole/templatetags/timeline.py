@@ -19,7 +19,7 @@ from ocmconsole.templatetags import charts
 
 if TYPE_CHECKING:
     from clusters.history import Cell
-    from clusters.timeline import Change
+    from clusters.timeline import TimelineChange
 
 register = template.Library()
 
@@ -98,7 +98,7 @@ def _labels(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 @register.simple_tag
-def heartbeat_marks(changes: Sequence[Change], cells: Sequence[Cell]) -> SafeString:
+def heartbeat_marks(changes: Sequence[TimelineChange], cells: Sequence[Cell]) -> SafeString:
     """Numbers above the strip, where something changed; the list beside it says what."""
     if not changes or not cells:
         return SafeString("")

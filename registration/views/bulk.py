@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from clusters.bulk import Act, Step
+    from clusters.bulk import BulkStep, ClusterAct
 
 
 @login_required
@@ -63,18 +63,18 @@ def preview(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     )  # fmt: skip
 
 
-def _with_certificate(act: Act) -> Callable[[Step], Step]:
+def _with_certificate(act: ClusterAct) -> Callable[[BulkStep], BulkStep]:
     """Fills in what the newest request of a step would get."""
     ca_ends = effects.authority_ends()
 
-    def describe(step: Step) -> Step:
+    def describe(step: BulkStep) -> BulkStep:
         waiting = step.row.found.waiting if step.row is not None and act is bulk.ACTS["accept"] else []
         return replace(step, now=effects.certificate(waiting[0], ca_ends)) if waiting else step
 
     return describe
 
 
-def _act(name: str) -> Act:
+def _act(name: str) -> ClusterAct:
     if name not in bulk.ACTS:
         raise Http404("There is no such act on many requests.")
     return bulk.ACTS[name]

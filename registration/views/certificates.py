@@ -25,7 +25,7 @@ from ocmconsole.kubeapi.links import query_of
 from ocmconsole.kubeapi.session import actor_of
 from registration import bulk, ca, foundation, issued, register
 from registration.cursors import Cursor
-from registration.issued import Lane
+from registration.issued import CertificateBucket
 from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ PAGE = 50
 REVOKED_SHOWN = 50
 LONGEST = 253
 LANES = {
-    Lane.IN_USE: "In use",
-    Lane.ENDED: "Ended",
-    Lane.WEEK: "Within 7 days",
-    Lane.MONTH: "Within 30 days",
-    Lane.REPLACED: "Replaced, still honoured",
-    Lane.REMOVED: "Of removed clusters",
-    Lane.REVOKED: "Revoked",
-    Lane.OVER: "Over",
+    CertificateBucket.IN_USE: "In use",
+    CertificateBucket.ENDED: "Ended",
+    CertificateBucket.WEEK: "Within 7 days",
+    CertificateBucket.MONTH: "Within 30 days",
+    CertificateBucket.REPLACED: "Replaced, still honoured",
+    CertificateBucket.REMOVED: "Of removed clusters",
+    CertificateBucket.REVOKED: "Revoked",
+    CertificateBucket.OVER: "Over",
 }
 
 
@@ -60,7 +60,7 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
     visible = _visible(actor)
     counts = issued.counts(visible, now)
     rows = _matching(visible, lane, query, now)
-    falls = lane in {Lane.REVOKED, Lane.OVER}
+    falls = lane in {CertificateBucket.REVOKED, CertificateBucket.OVER}
     order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
     total = counted(counts[lane], rows if query else None)
     if after := Cursor.read(request.GET.get("after", "")):
@@ -78,13 +78,13 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
                 "current": name == lane,
             }
             for name, label in LANES.items()
-            if name is not Lane.REMOVED or clusters.sees_all(actor)
+            if name is not CertificateBucket.REMOVED or clusters.sees_all(actor)
         ],
         "lane": lane,
         "query": query,
         "counted": total,
         "counts": {name.value: counts[name] for name in LANES},
-        "matching": rows.count() if lane is Lane.REMOVED else 0,
+        "matching": rows.count() if lane is CertificateBucket.REMOVED else 0,
         "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
     }
     return render(request, "registration/certificates.html", context)
@@ -126,31 +126,36 @@ def revoke_many(request: HttpRequest) -> HttpResponse:
     The names travel in the body. ``every`` means all that the filter matches at that moment.
     """
     actor, query, now = actor_of(request), _query(request.POST), timezone.now()
-    rows = _matching(_visible(actor), Lane.REMOVED, query, now).order_by("cluster", "pk")
+    rows = _matching(_visible(actor), CertificateBucket.REMOVED, query, now).order_by("cluster", "pk")
     if "every" not in request.POST:
         rows = rows.filter(pk__in=request.POST.getlist("select")[: bulkjobs.MOST])
     total, chosen = rows.count(), list(rows[: bulkjobs.MOST])
     if not chosen:
         messages.error(request, "Select certificates first: none of those that you chose is left to revoke.")
-        return redirect(f"{reverse('registration:certificates')}?lane={Lane.REMOVED}")
+        return redirect(f"{reverse('registration:certificates')}?lane={CertificateBucket.REMOVED}")
     form = RevokeManyForm(request.POST if "confirmed" in request.POST else None, len(chosen))
     if form.is_bound and form.is_valid():
         job = bulk.revoke(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
         return redirect("bulk:job", job.pk)
-    context = {"rows": chosen, "over": total - len(chosen), "form": form, "back_query": f"?lane={Lane.REMOVED}"}
+    context = {
+        "rows": chosen,
+        "over": total - len(chosen),
+        "form": form,
+        "back_query": f"?lane={CertificateBucket.REMOVED}",
+    }
     return render(request, "registration/revoke_many.html", context, status=400 if form.is_bound else 200)
 
 
-def _lane(given: QueryDict) -> Lane:
+def _lane(given: QueryDict) -> CertificateBucket:
     asked = given.get("lane", "")
-    return Lane(asked) if asked in set(Lane) else Lane.IN_USE
+    return CertificateBucket(asked) if asked in set(CertificateBucket) else CertificateBucket.IN_USE
 
 
 def _query(given: QueryDict) -> str:
     return str(given.get("q", "")).replace("\0", "").strip()[:LONGEST]
 
 
-def _matching(visible: QuerySet[Any], lane: Lane, query: str, now: datetime) -> QuerySet[Any]:
+def _matching(visible: QuerySet[Any], lane: CertificateBucket, query: str, now: datetime) -> QuerySet[Any]:
     rows = visible.filter(issued.lanes(now)[lane])
     if not query:
         return rows
@@ -192,9 +197,9 @@ def authority(request: HttpRequest) -> HttpResponse:
         "lifetime": in_words(settings.OCMCONSOLE_CERT_LIFETIME),
         "is_external": settings.OCMCONSOLE_CSR_SIGNER == "external",
         "alive": issued.honoured(counts),
-        "in_use": counts[Lane.IN_USE],
-        "replaced": counts[Lane.REPLACED],
-        "removed": counts[Lane.REMOVED],
+        "in_use": counts[CertificateBucket.IN_USE],
+        "replaced": counts[CertificateBucket.REPLACED],
+        "removed": counts[CertificateBucket.REMOVED],
         "people": alive.filter(cluster="").order_by("not_after")[:REVOKED_SHOWN],
         "revoked": revoked[:REVOKED_SHOWN],
         "revoked_count": revoked.count(),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from registration.facts import Evidence
-    from registration.staleness import Seen
+    from registration.staleness import SeenVersions
 
 
 @login_required
@@ -158,7 +158,7 @@ def _damaged(request: HttpRequest, name: str) -> HttpResponse:
     return page(request, name, status=409, refusal=f"{staleness.STALE} Look at it again.")
 
 
-def _refused(request: HttpRequest, name: str, error: errors.ApiError, seen: Seen | None = None) -> HttpResponse:
+def _refused(request: HttpRequest, name: str, error: errors.ApiError, seen: SeenVersions | None = None) -> HttpResponse:
     """The refusal beside what it was about, or that there is no such thing; nothing was changed."""
     moved = isinstance(error, errors.Conflict) and "object has been modified" in error.message
     text = staleness.told(name, seen) if moved and seen is not None else error.message

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.session import actor_of
 from registration import policy_history, policy_services
 from registration.joining_forms import PolicyForm
 from registration.models import ApprovalPolicy, ApprovalPolicyUse
-from registration.policy_history import Outcome
+from registration.policy_history import PolicyOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.actor import Actor
-    from registration.policies import Rule
+    from registration.policies import PolicyInput
 
 USES_SHOWN = 20
 
@@ -109,7 +109,7 @@ def _uses(actor: Actor, policy: ApprovalPolicy) -> list[ApprovalPolicyUse]:
 def _tried(actor: Actor, policy: ApprovalPolicy) -> dict[str, Any]:
     """What it would have done in the last days."""
     past = policy_history.dry_run(actor, policy)
-    counts = {str(outcome): sum(each.outcome is outcome for each in past) for outcome in Outcome}
+    counts = {str(outcome): sum(each.outcome is outcome for each in past) for outcome in PolicyOutcome}
     return {
         "past": past,
         "past_days": policy_history.SHOWN_SINCE.days,
@@ -173,11 +173,11 @@ def _edited(request: HttpRequest, actor: Actor, form: PolicyForm, policy: Approv
     return render(request, "registration/policy_form.html", context, status=status)
 
 
-def _unstored(rule: Rule) -> ApprovalPolicy:
+def _unstored(rule: PolicyInput) -> ApprovalPolicy:
     return ApprovalPolicy(name=rule.name, **rule.columns())
 
 
-def _kept(request: HttpRequest, actor: Actor, rule: Rule, policy: ApprovalPolicy | None) -> HttpResponse:
+def _kept(request: HttpRequest, actor: Actor, rule: PolicyInput, policy: ApprovalPolicy | None) -> HttpResponse:
     if policy is None:
         policy_services.create_policy(actor, rule)
         messages.success(request, f"The policy {rule.name} works from now on, as you.")

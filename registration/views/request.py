@@ -213,7 +213,7 @@ def _reported(found: Evidence) -> list[tuple[str, str]]:
     return [(label, value) for label, value in rows if value]
 
 
-def _commands(found: Evidence, chosen: effects.Choice) -> list[str]:
+def _commands(found: Evidence, chosen: effects.SetChoice) -> list[str]:
     """What kubectl would be told: to let it in, or to refuse it where accepting is blocked."""
     if found.waiting and found.verdict is Verdict.BLOCKED:
         return [f"kubectl certificate deny {asked.name}" for asked in found.waiting]
@@ -229,7 +229,7 @@ def _commands(found: Evidence, chosen: effects.Choice) -> list[str]:
     return [*commands, f"kubectl patch managedcluster {found.name} --type=merge -p '{patch}'"]
 
 
-def _decision(found: Evidence) -> inbox.Outcome | None:
+def _decision(found: Evidence) -> inbox.RequestOutcome | None:
     """The last word, unless something new waits, or it was said about an earlier cluster of the name."""
     decided_at, cluster = found.facts.decided_at, found.cluster
     if found.waiting or decided_at is None:

@@ -41,7 +41,7 @@ MISSING = f"You need the permission {tokens.MINT} (in RBAC: create bootstraptoke
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """A line of the list. ``others`` are uses by names that are no cluster now or that the person may not see."""
 
     token: BootstrapToken
@@ -85,7 +85,7 @@ def _narrowed(found: BootstrapTokenQuerySet, wanted: str) -> BootstrapTokenQuery
     return found.usable(timezone.now()) if wanted == "usable" else found
 
 
-def _rows(actor: Actor, found: Iterable[BootstrapToken]) -> list[Row]:
+def _rows(actor: Actor, found: Iterable[BootstrapToken]) -> list[TokenRow]:
     """With three queries however many tokens there are."""
     now, wanted = timezone.now(), list(found)
     uses = list(BootstrapTokenUse.objects.filter(token__in=wanted).order_by("since"))
@@ -97,7 +97,7 @@ def _rows(actor: Actor, found: Iterable[BootstrapToken]) -> list[Row]:
         shown = [use.cluster for use in own if use.cluster in visible]
         problems = [f"{use.cluster}: {use.wish_failure}" for use in own if use.wish_failure and use.cluster in visible]
         rows.append(
-            Row(
+            TokenRow(
                 token=token,
                 state=str(token.state(now)),
                 clusters=shown[:CLUSTERS_SHOWN],

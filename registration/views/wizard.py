@@ -29,7 +29,7 @@ from ocmconsole.kubeapi.session import actor_of
 from registration import ca, foundation, joining, memory, policy_services, queries, services
 from registration.joining_forms import AddressField, PlaceForm, ReachForm, TokenForm
 from registration.models import ApprovalPolicy
-from registration.policies import Rule
+from registration.policies import PolicyInput
 from registration.views.tokens import EXPLAINED, MISSING
 
 if TYPE_CHECKING:
@@ -198,9 +198,9 @@ def _minted(request: HttpRequest, actor: Actor, where: PlaceForm, form: TokenFor
     return _run(request, reach, made, secret, name, is_new=True)
 
 
-def _accepting(made: BootstrapToken, name: str) -> Rule:
+def _accepting(made: BootstrapToken, name: str) -> PolicyInput:
     """Once, exactly this name with exactly this token, as long as the token lives."""
-    return Rule(
+    return PolicyInput(
         name=f"{name[:56].rstrip('-')}-{made.pk}",
         expires=made.expires,
         reason=f"Asked for when {name} was added.",

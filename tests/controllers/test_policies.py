@@ -18,13 +18,13 @@ from clusters.models import ClusterFacts
 from ocmconsole.corekinds import defaults, tokens
 from ocmconsole.corekinds.models import BootstrapTokenUse
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
 from registration import ca, foundation, policy_history, policy_services, services, standing
 from registration.models import AcceptedKey, ApprovalPolicy
-from registration.policies import Rule
+from registration.policies import PolicyInput
 from tests import factories as make
 from tests import requests
 
@@ -64,7 +64,7 @@ def bearer(token: str, address: str = HERE) -> Actor:
 def policy(by: Actor, **wanted: Any) -> ApprovalPolicy:
     soon = timezone.now() + timedelta(days=7)
     terms = {"name": "web", "expires": soon, "reason": "A wave of new shops.", **wanted}
-    made = policy_services.create_policy(by, Rule(**terms))
+    made = policy_services.create_policy(by, PolicyInput(**terms))
     make.settle()
     return made
 
@@ -233,7 +233,7 @@ def test_an_accept_that_comes_after_its_last_use_is_refused_when_it_is_stored() 
     policy(ana, pattern="eu-*", max_accepts=1)
     make.cluster("eu-1")
     ApprovalPolicy.objects.update(enabled=False)
-    late = replace(ana, door=Door.STANDING, credential="policy:web")
+    late = replace(ana, door=EntryPoint.STANDING, credential="policy:web")
     with pytest.raises(errors.Conflict, match="has ended"):
         make.accept("eu-1", by=late)
     assert not is_accepted("eu-1")

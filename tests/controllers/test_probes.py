@@ -51,4 +51,4 @@ def test_a_look_without_a_loop_finds_the_database_well() -> None:
     answer = probes.answer("/readyz", [("verbose", "")])
     assert answer is not None
     assert "[+]database ok" in answer.text
-    assert outages.state == outages.State()
+    assert outages.state == outages.OutageState()

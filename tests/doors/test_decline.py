@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from clusters.bulk import Plan, Step
+from clusters.bulk import BulkPlan, BulkStep
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem
 from ocmconsole.kubeapi.session import actor_for
@@ -82,7 +82,7 @@ def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_
     assert scene.everything_but_audit() == before
     actor, act, items = actor_for(ana), bulk.ACTS["decline"], {"door-one": asdict(seen)}
     assert "blocked" in bulk.plan(actor, act, items).steps[0].obstacle
-    before_it = Plan([Step("door-one")])  # of a moment at which it was permitted
+    before_it = BulkPlan([BulkStep("door-one")])  # of a moment at which it was permitted
     (item,) = bulk.start(actor, act, before_it, items, {"reason": REASON}).items.all()
     assert (item.state, "Nothing was declined" in item.text) == (BulkItem.State.FAILED, True)
     assert scene.state_of(waiting) == "Pending"

@@ -22,7 +22,7 @@ def serve() -> Iterator[Serve]:
     """``serve(listener="console", threads=1, loop="asyncio")``; a small site of Django's, without middleware."""
     from django.test import override_settings
 
-    from ocmconsole.lanes import Lane, django_handler
+    from ocmconsole.lanes import RequestThreads, django_handler
 
     def is_known(environ: dict[str, Any]) -> bool:
         return environ.get("HTTP_AUTHORIZATION") == KNOWN
@@ -40,7 +40,7 @@ def serve() -> Iterator[Serve]:
             bound: socket.socket | None = None,
         ) -> Site:
             limits = limits or Limits(body=largest_body, stranger_body=largest_body)
-            lane = Lane(listener, django_handler(), threads=threads, judge=is_known, limits=limits)
+            lane = RequestThreads(listener, django_handler(), threads=threads, judge=is_known, limits=limits)
             stack.callback(lane.pool.shutdown)
             return stack.enter_context(listening(lane, loop=loop, bound=bound))
 

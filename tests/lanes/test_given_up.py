@@ -16,7 +16,7 @@ from ocmconsole.corekinds.kinds import CONFIG_MAP
 from ocmconsole.corekinds.models import ServiceAccount
 from ocmconsole.kubeapi import rows, store, verbs
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.lanes import Lane
+from ocmconsole.lanes import RequestThreads
 from tests.actors import ROOT, grant, person, rule
 from tests.lanes.listening import Site, listening, read_until
 from tests.lanes.test_lanes import HEAD_END, eventually, get
@@ -74,7 +74,7 @@ def stored() -> str:
 def test_what_a_client_gave_up_does_not_commit_after_its_retry(site: Site, token: str) -> None:
     """The first PUT waits for the database until its client has gone; the retry of the same client is what stays."""
     lane = site.listener.app
-    assert isinstance(lane, Lane)
+    assert isinstance(lane, RequestThreads)
     with transaction.atomic(durable=True):
         store._take(0)  # a writer that takes its time
         with site.connect() as first:
@@ -90,7 +90,7 @@ def test_what_a_client_gave_up_does_not_commit_after_its_retry(site: Site, token
 
 def test_nor_without_one(site: Site, token: str) -> None:
     lane = site.listener.app
-    assert isinstance(lane, Lane)
+    assert isinstance(lane, RequestThreads)
     with transaction.atomic(durable=True):
         store._take(0)
         with site.connect() as first:
@@ -101,6 +101,6 @@ def test_nor_without_one(site: Site, token: str) -> None:
     assert stored() == "nobody"
 
 
-def is_busy(lane: Lane) -> bool:
+def is_busy(lane: RequestThreads) -> bool:
     """A thread of the pool is in a request."""
     return lane.intake.known.total + lane.intake.strangers.total > 0

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ocmconsole import intake
 from ocmconsole.intake import HAS_WHOLE_BODY, KIB, Budget, BusyError, Holding, Intake, Limits
 from ocmconsole.kubeapi import callers
-from ocmconsole.lanes import Lane
+from ocmconsole.lanes import RequestThreads
 from tests.lanes.conftest import KNOWN, Serve
 from tests.lanes.listening import Site, read_all, read_until
 from tests.lanes.site import Feed
@@ -144,7 +144,7 @@ class TestBudget:
 
 
 def intake_of(site: Site) -> Intake:
-    assert isinstance(site.listener.app, Lane)
+    assert isinstance(site.listener.app, RequestThreads)
     return site.listener.app.intake
 
 

@@ -14,12 +14,12 @@ from django.db import connection
 from django.utils import timezone
 
 from ocmconsole.kubeapi import audit, seals, tasks
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D11")]
 
-ANA = Actor(user="ana", groups=("reviewers",), door=Door.WEB)
+ANA = Actor(user="ana", groups=("reviewers",), door=EntryPoint.WEB)
 TABLE = AuditEvent._meta.db_table
 
 

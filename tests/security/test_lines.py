@@ -134,7 +134,7 @@ def test_a_key_that_is_accepted_outside_the_line_revokes_every_certificate_of_it
 def test_they_are_revoked_in_the_transaction_of_the_override() -> None:
     """Nothing of it happens when the approval is refused, and no commit lies between the two."""
     old, key = join(), ask("second")
-    stale = services.Seen("1", {})
+    stale = services.SeenVersions("1", {})
     with pytest.raises(errors.Conflict):
         services.accept_cluster(ROOT, "edge", override=services.Override(key, WHY), seen=stale)
     assert old.may_read() == 200

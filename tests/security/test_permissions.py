@@ -19,7 +19,7 @@ from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds.kinds import CONFIG_MAP
 from ocmconsole.corekinds.models import ConfigMap
 from ocmconsole.kubeapi import accounts, authz, errors, permissions, session, verbs
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
@@ -54,7 +54,7 @@ def c1() -> ManagedCluster:
 
 
 def actor(user: User) -> Actor:
-    return session.actor_for(user, door=Door.ADMIN, credential=f"session:{user.pk}")
+    return session.actor_for(user, door=EntryPoint.ADMIN, credential=f"session:{user.pk}")
 
 
 def told(**narrowed: Any) -> list[str]:
@@ -212,10 +212,10 @@ def test_what_is_held_by_rbac_may_be_handed_on_too(ana: User, c1: ManagedCluster
 
 def test_several_changes_are_made_together_or_not_at_all(ana: User, c1: ManagedCluster) -> None:
     raj = delegate(VIEW)
-    act = permissions.Act.GRANT
+    act = permissions.PermissionAct.GRANT
     wanted = [Permission.objects.get(codename=f"{each}_managedcluster") for each in ("view", "accept")]
     with pytest.raises(errors.Forbidden):
-        permissions.change(raj, [permissions.Change(act, each, ana, c1) for each in wanted])
+        permissions.change(raj, [permissions.PermissionChange(act, each, ana, c1) for each in wanted])
     assert not ManagedClusterUserPermission.objects.filter(user=ana).exists()
     assert told(outcome="allowed") == []
 

@@ -136,7 +136,7 @@ def _part(subject: Subject, sources: list[Source], *, administers: bool) -> dict
 
 
 def _take_url(source: Source) -> str:
-    if source.door is whocan.Door.SUPERUSER:
+    if source.door is whocan.GrantSource.SUPERUSER:
         return ""
     asked = {"holder": written(source.subject), "source": access.key_of(source)}
     return f"{reverse('access:take')}?{urlencode(asked)}"

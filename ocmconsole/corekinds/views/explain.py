@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from ocmconsole.corekinds import access, explain, rights
-from ocmconsole.corekinds.forms import QuestionForm, ReasonForm
+from ocmconsole.corekinds.forms import AccessReasonForm, QuestionForm
 from ocmconsole.kubeapi import errors, kinds
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.links import explain_url
@@ -38,7 +38,7 @@ def explained(request: HttpRequest) -> HttpResponse:
 @require_POST
 def ask(request: HttpRequest) -> HttpResponse:
     """Ask those who can for what was refused."""
-    form, reason = QuestionForm(request.POST), ReasonForm(request.POST)
+    form, reason = QuestionForm(request.POST), AccessReasonForm(request.POST)
     if not form.is_valid() or not reason.is_valid():
         return _page(request, form, reason=reason, status=HTTPStatus.BAD_REQUEST)
     try:
@@ -51,7 +51,7 @@ def ask(request: HttpRequest) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, form: QuestionForm, *, reason: ReasonForm | None = None, status: int = HTTPStatus.OK
+    request: HttpRequest, form: QuestionForm, *, reason: AccessReasonForm | None = None, status: int = HTTPStatus.OK
 ) -> HttpResponse:
     actor = actor_of(request)
     context: dict[str, Any] = {
@@ -70,7 +70,7 @@ def _page(
             status = HTTPStatus.FORBIDDEN
         else:
             context |= _told(actor, subject, explain.explain(subject, form.question))
-            context["reason"] = reason or ReasonForm()
+            context["reason"] = reason or AccessReasonForm()
     if form.errors and status == HTTPStatus.OK:
         status = HTTPStatus.BAD_REQUEST
     return render(request, "access/explain.html", context, status=status)

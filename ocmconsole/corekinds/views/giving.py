@@ -13,9 +13,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from ocmconsole.corekinds import access, explain, presets, rights, whocan
-from ocmconsole.corekinds.forms import GiveForm, ReasonForm
+from ocmconsole.corekinds.forms import AccessReasonForm, GiveForm
 from ocmconsole.corekinds.models import AccessRequest
-from ocmconsole.corekinds.presets import PRESETS, Plan
+from ocmconsole.corekinds.presets import PRESETS, GrantPlan
 from ocmconsole.corekinds.views.access import MOST_SUGGESTED, found_or_404, frame, url_of, written
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
@@ -87,7 +87,7 @@ def _names(model: Any, column: str) -> list[str]:
     return list(model.objects.order_by(column).values_list(column, flat=True)[:MOST_SUGGESTED])
 
 
-def _preview(actor: Actor, plan: Plan) -> dict[str, Any]:
+def _preview(actor: Actor, plan: GrantPlan) -> dict[str, Any]:
     """What would be written, whether the actor may, and how kubectl says it or checks it afterwards."""
     documents = [
         {"apiVersion": each.kind.storage.api_version, "kind": each.kind.kind}
@@ -103,7 +103,7 @@ def _preview(actor: Actor, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _missing(plan: Plan) -> str:
+def _missing(plan: GrantPlan) -> str:
     """What does not exist: somebody to hold a permission, or something to hold it on."""
     if not plan.permissions:
         return ""
@@ -117,7 +117,7 @@ def _missing(plan: Plan) -> str:
     return ""
 
 
-def _checks(plan: Plan) -> list[str]:
+def _checks(plan: GrantPlan) -> list[str]:
     """Commands that show afterwards what was given."""
     if plan.subject.kind != "User":
         return []
@@ -203,7 +203,7 @@ def answer(request: HttpRequest, number: int) -> HttpResponse:
     """One request, with what granting it would give."""
     actor = actor_of(request)
     row = get_object_or_404(access.requests_for(actor), pk=number)
-    form, status = ReasonForm(request.POST if request.POST.get("act") == "dismiss" else None), 200
+    form, status = AccessReasonForm(request.POST if request.POST.get("act") == "dismiss" else None), 200
     if request.method == "POST":
         try:
             if _answered(request, actor, row, form):
@@ -221,7 +221,7 @@ def answer(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "access/request.html", context, status=status)
 
 
-def _answered(request: HttpRequest, actor: Actor, row: AccessRequest, form: ReasonForm) -> bool:
+def _answered(request: HttpRequest, actor: Actor, row: AccessRequest, form: AccessReasonForm) -> bool:
     """False when the reason is missing."""
     if request.POST.get("act") == "dismiss":
         if not form.is_valid():

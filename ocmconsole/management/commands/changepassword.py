@@ -9,7 +9,7 @@ from django.contrib.auth.management.commands import changepassword
 from django.contrib.auth.models import User
 
 from ocmconsole.kubeapi import permissions
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.permissions import place_of
 
 
@@ -19,6 +19,6 @@ class Command(changepassword.Command):
         before = User.objects.filter(username=username).first()
         said: str | None = super().handle(*args, **options)
         for user in User.objects.filter(username=username).exclude(password=before.password if before else ""):
-            actor = Actor.controller("command-line").through(Door.CLI)
+            actor = Actor.controller("command-line").through(EntryPoint.CLI)
             permissions.entry(actor, "user:update", place_of(user), diff=[{"path": "password"}]).save()
         return said

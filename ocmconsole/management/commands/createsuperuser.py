@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models.signals import post_save, pre_save
 
 from ocmconsole.kubeapi import accounts, permissions, verbs
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.permissions import place_of
 
 
@@ -25,7 +25,7 @@ class Command(createsuperuser.Command):
                 saving.enter_context(verbs.changing_rights())
 
             def end(instance: User, **_: Any) -> None:
-                actor = Actor.controller("command-line").through(Door.CLI)
+                actor = Actor.controller("command-line").through(EntryPoint.CLI)
                 accounts.save_named(actor, instance.username)
                 diff = [{"path": "is_superuser", "new": instance.is_superuser}]
                 permissions.entry(actor, "user:create", place_of(instance), diff=diff).save()

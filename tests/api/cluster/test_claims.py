@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from clusters import claims, queries
-from clusters.claims import Wanted
+from clusters.claims import ClaimFilter
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ReportedClaim
 from ocmconsole.kubeapi import errors, rows, verbs
@@ -160,24 +160,24 @@ def fleet(db: None) -> None:
 @pytest.mark.contract("D16", "S24")
 def test_clusters_are_found_by_a_claim_among_those_that_may_be_seen(fleet: None) -> None:
     li = Actor(user="li", groups=(AUTHENTICATED,))
-    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted(PLATFORM))) == ["c1", "c2", "c3"]
-    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted(PLATFORM, "AWS"))) == ["c1", "c2"]
-    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted(PLATFORM, "aws"))) == []
-    assert names(queries.with_claims(queries.clusters_for(li), Wanted(PLATFORM, "AWS"))) == []
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), ClaimFilter(PLATFORM))) == ["c1", "c2", "c3"]
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), ClaimFilter(PLATFORM, "AWS"))) == ["c1", "c2"]
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), ClaimFilter(PLATFORM, "aws"))) == []
+    assert names(queries.with_claims(queries.clusters_for(li), ClaimFilter(PLATFORM, "AWS"))) == []
     grant(li, rule("get", "managedclusters", groups=GROUP, names="c2 c3"))
-    assert names(queries.with_claims(queries.clusters_for(li), Wanted(PLATFORM, "AWS"))) == ["c2"]
+    assert names(queries.with_claims(queries.clusters_for(li), ClaimFilter(PLATFORM, "AWS"))) == ["c2"]
 
 
 def test_every_claim_must_be_made(fleet: None) -> None:
     everything = queries.clusters_for(make.ADMIN)
-    assert names(queries.with_claims(everything, Wanted(PLATFORM, "AWS"), Wanted("a"))) == ["c2"]
-    assert names(queries.with_claims(everything, Wanted(PLATFORM, "AWS"), Wanted(PLATFORM, "GCP"))) == []
+    assert names(queries.with_claims(everything, ClaimFilter(PLATFORM, "AWS"), ClaimFilter("a"))) == ["c2"]
+    assert names(queries.with_claims(everything, ClaimFilter(PLATFORM, "AWS"), ClaimFilter(PLATFORM, "GCP"))) == []
     assert len(queries.with_claims(everything)) == 4
 
 
 @pytest.mark.parametrize("text", ["\0", "a\0", "a=\0", "=x", "="])
 def test_what_no_cluster_can_say_is_found_nowhere(fleet: None, text: str) -> None:
-    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), Wanted.read(text))) == []
+    assert names(queries.with_claims(queries.clusters_for(make.ADMIN), ClaimFilter.read(text))) == []
 
 
 @given(
@@ -185,7 +185,7 @@ def test_what_no_cluster_can_say_is_found_nowhere(fleet: None, text: str) -> Non
     st.none() | NAMES.filter(lambda text: text.strip() == text),
 )
 def test_a_wanted_claim_is_read_as_it_is_written(name: str, value: str | None) -> None:
-    assert Wanted.read(str(Wanted(name, value))) == Wanted(name, value)
+    assert ClaimFilter.read(str(ClaimFilter(name, value))) == ClaimFilter(name, value)
 
 
 # ---------------------------------------------------------------- pages

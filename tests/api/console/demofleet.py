@@ -25,11 +25,11 @@ from ocmconsole import demo
 from ocmconsole.corekinds import access, rbac
 from ocmconsole.corekinds.rights import question
 from ocmconsole.kubeapi import workqueue
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob
 from ocmconsole.kubeapi.session import actor_for
 from registration import credentials, policy_services
-from registration.policies import Rule
+from registration.policies import PolicyInput
 from tests.api.console.dom import Node, parsed
 from tests.api.console.rows import Rows
 
@@ -48,7 +48,7 @@ TABS = {
 
 
 def acting(name: str) -> Actor:
-    return actor_for(User.objects.get(username=name), door=Door.WEB, credential=f"session:{name}")
+    return actor_for(User.objects.get(username=name), door=EntryPoint.WEB, credential=f"session:{name}")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,9 @@ def standing(home: Path) -> Iterator[Site]:
 def _finished() -> Site:
     """What nobody of the demonstration has done: a policy, a wish, something refused, an act on several."""
     now = timezone.now()
-    rule = Rule(name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=now + timedelta(days=9))
+    rule = PolicyInput(
+        name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=now + timedelta(days=9)
+    )
     policy_services.create_policy(acting("admin"), rule)
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
     access.ask(acting("li"), asked, "I look after the shops this week.")

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from ocmconsole.kubeapi import acts, audit, kinds
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.actors import signed_in
@@ -29,7 +29,9 @@ def stream(client: Client, query: str = "") -> str:
     return html[html.index('id="stream"') :]
 
 
-def note(act: str, *, user: str = "ana", door: Door = Door.WEB, at: datetime | None = None, name: str = "x") -> None:
+def note(
+    act: str, *, user: str = "ana", door: EntryPoint = EntryPoint.WEB, at: datetime | None = None, name: str = "x"
+) -> None:
     """An entry of the audit as a write of this act leaves it."""
     resource = f"{act.partition(':')[0]}s"
     audit.allowed(
@@ -68,8 +70,10 @@ def test_it_opens_with_what_people_did(admin: Client) -> None:
     make.cluster("s-1", accepted=True)
     make.settle()
     note("managedcluster:disconnect", name="by-a-person")
-    note("managedcluster:update", user="system:open-cluster-management:s-1:abc", door=Door.API, name="by-an-agent")
-    assert AuditEvent.objects.filter(door=Door.CONTROLLER).exists()
+    note(
+        "managedcluster:update", user="system:open-cluster-management:s-1:abc", door=EntryPoint.API, name="by-an-agent"
+    )
+    assert AuditEvent.objects.filter(door=EntryPoint.CONTROLLER).exists()
     first = stream(admin)
     assert "by-a-person" in first
     assert "by-an-agent" not in first
@@ -80,13 +84,20 @@ def test_it_opens_with_what_people_did(admin: Client) -> None:
 
 
 def test_a_filter_looks_through_everything(admin: Client) -> None:
-    note("managedcluster:update", user="system:open-cluster-management:s-1:abc", door=Door.API, name="s-1")
+    note("managedcluster:update", user="system:open-cluster-management:s-1:abc", door=EntryPoint.API, name="s-1")
     assert "s-1" in stream(admin, "?name=s-1")
 
 
 def test_writes_of_the_hub_are_folded_between_those_of_people(admin: Client) -> None:
     now = timezone.now()
-    doors = [Door.CONTROLLER, Door.CONTROLLER, Door.WEB, Door.CONTROLLER, Door.CONTROLLER, Door.CONTROLLER]
+    doors = [
+        EntryPoint.CONTROLLER,
+        EntryPoint.CONTROLLER,
+        EntryPoint.WEB,
+        EntryPoint.CONTROLLER,
+        EntryPoint.CONTROLLER,
+        EntryPoint.CONTROLLER,
+    ]
     for ago, door in enumerate(doors):
         note("managedcluster:update", door=door, at=now - timedelta(seconds=ago), name="z-1")
     folds = re.findall(r"<b>(\d+) writes of the hub itself", stream(admin, "?name=z-1"))

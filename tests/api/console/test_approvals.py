@@ -18,14 +18,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters.bulk import Plan, Step
+from clusters.bulk import BulkPlan, BulkStep
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import models, verbs
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_for
@@ -773,7 +773,7 @@ class TestBulk:
         assert not make.stored("web-1").hub_accepts_client
         items = {"web-1": asdict(staleness.seen_of(evidence.of("web-1")))}
         forced = bulk.start(
-            actor_for(person("ana", is_superuser=True)), bulk.ACTS["accept"], Plan([Step("web-1")]), items, {}
+            actor_for(person("ana", is_superuser=True)), bulk.ACTS["accept"], BulkPlan([BulkStep("web-1")]), items, {}
         )
         assert [item.state for item in forced.items.all()] == ["failed"]
         assert not make.stored("web-1").hub_accepts_client
@@ -783,10 +783,10 @@ class TestBulk:
         ana, token = person("ana"), bearer()
         waiting = [asks(f"web-{number}", token) for number in range(4)]
         rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
-        actor, act = actor_for(ana, door=Door.WEB), bulk.ACTS["accept"]
+        actor, act = actor_for(ana, door=EntryPoint.WEB), bulk.ACTS["accept"]
         items = {each.name: asdict(staleness.seen_of(evidence.of(each.name))) for each in waiting}
         assert bulk.plan(actor, act, items).left_out == [(bulk.GONE, 1)]
-        permitted = Plan([Step(each.name) for each in waiting])  # as it was when the page was shown
+        permitted = BulkPlan([BulkStep(each.name) for each in waiting])  # as it was when the page was shown
         results = bulk.start(actor, act, permitted, items, {}).items.order_by("pk")
         assert [result.state for result in results] == ["done", "refused", "not tried", "not tried"]
         assert [make.stored(each.name).hub_accepts_client for each in waiting] == [True, False, False, False]

@@ -19,7 +19,7 @@ from guardian.shortcuts import assign_perm
 
 from clusters import bulk
 from ocmconsole.kubeapi import bulkjobs
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.bulkjobs import State
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob, WorkItem
@@ -49,7 +49,7 @@ def fleet() -> list[str]:
 
 
 def actor(name: str = "li") -> Actor:
-    return actor_for(User.objects.get(username=name), door=Door.WEB, address="10.3.0.9", request_id="r-1")
+    return actor_for(User.objects.get(username=name), door=EntryPoint.WEB, address="10.3.0.9", request_id="r-1")
 
 
 def label(names: list[str], **told: str) -> BulkJob:
@@ -223,7 +223,7 @@ def register(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     present = bulkjobs.find("clusters.label")
     assert present is not None
     fields = {name: getattr(present, name) for name in present.__dataclass_fields__}
-    monkeypatch.setitem(bulkjobs._acts, present.name, bulkjobs.Act(**{**fields, **changes}))
+    monkeypatch.setitem(bulkjobs._acts, present.name, bulkjobs.BulkAct(**{**fields, **changes}))
 
 
 class TestPages:

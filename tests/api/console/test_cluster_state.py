@@ -76,7 +76,7 @@ def test_every_count_of_certificates_knows_the_revoked_one(joined: str, boss: Cl
     now, actor = timezone.now(), make.ADMIN
     assert word_of() is Word.REVOKED
     census = facets.census(Listing(actor, Filters({"certificate": ("revoked",)}), now))
-    assert (census.matching, dict(census.lanes())) == (1, {credentials.Lane.REVOKED: 1})
+    assert (census.matching, dict(census.lanes())) == (1, {credentials.ExpiryBucket.REVOKED: 1})
     (family,) = metrics.clusters_by_state()
     assert {sample.labels["state"]: sample.value for sample in family.samples if sample.value} == {
         "credential-revoked": 1
@@ -248,7 +248,11 @@ def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Cli
     now = timezone.now()
     rows = issued.of_clusters()
     found = issued.counts(rows, now)
-    parts = [lane for lane in issued.Lane if lane not in {issued.Lane.WEEK, issued.Lane.MONTH}]
+    parts = [
+        lane
+        for lane in issued.CertificateBucket
+        if lane not in {issued.CertificateBucket.WEEK, issued.CertificateBucket.MONTH}
+    ]
     assert {lane.name: found[lane] for lane in parts} == {
         "IN_USE": 1,
         "ENDED": 0,
@@ -277,12 +281,19 @@ def test_certificates_of_removed_clusters_are_revoked_together(joined: str, boss
     chosen = [row.pk for row in preview.context["rows"]]
     sent = {"confirmed": "1", "select": chosen, "reason": "decommissioned site", "count": "22"}
     refused = boss.post("/certificates/-/revoke/", sent)
-    assert (refused.status_code, issued.counts(issued.of_clusters(), timezone.now())[issued.Lane.REMOVED]) == (400, 23)
+    assert (
+        refused.status_code,
+        issued.counts(issued.of_clusters(), timezone.now())[issued.CertificateBucket.REMOVED],
+    ) == (400, 23)
     done = boss.post("/certificates/-/revoke/", {**sent, "count": "23"}, follow=True)
     make.settle()
     assert done.status_code == 200
     left = issued.counts(issued.of_clusters(), timezone.now())
-    assert (left[issued.Lane.REMOVED], left[issued.Lane.REVOKED], left[issued.Lane.IN_USE]) == (0, 23, 1)
+    assert (
+        left[issued.CertificateBucket.REMOVED],
+        left[issued.CertificateBucket.REVOKED],
+        left[issued.CertificateBucket.IN_USE],
+    ) == (0, 23, 1)
     row = IssuedCertificate.objects.filter(revoked_at__isnull=False).first()
     assert row is not None
     assert (row.revoked_by, row.revocation_reason) == ("boss", "decommissioned site")

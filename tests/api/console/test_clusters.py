@@ -20,7 +20,7 @@ from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from clusters import bulk, facets, listing, maintenance, queries, services, words
-from clusters.credentials import Lane
+from clusters.credentials import ExpiryBucket
 from clusters.filters import ATTENTION, Filters
 from clusters.kinds import MANAGED_CLUSTER, order_of
 from clusters.models import ManagedCluster, SavedView
@@ -86,16 +86,16 @@ def walk(query: str) -> list[list[str]]:
         pages.append(names_of(page))
         if page.next is None:
             break
-        page = found.page(order, listing.Place.read(str(page.next), order, back=False))
+        page = found.page(order, listing.PageCursor.read(str(page.next), order, back=False))
     for expected in reversed(pages[:-1]):
         assert page.previous is not None
-        page = found.page(order, listing.Place.read(str(page.previous), order, back=True))
+        page = found.page(order, listing.PageCursor.read(str(page.previous), order, back=True))
         assert names_of(page) == expected
     assert page.previous is None
     return pages
 
 
-def names_of(page: listing.Page) -> list[str]:
+def names_of(page: listing.ClusterPage) -> list[str]:
     return [each.row.name for each in page.rows]
 
 
@@ -575,7 +575,9 @@ class TestMany:
 
 def test_facets_lift_only_their_own_filter() -> None:
     """The arithmetic by itself: what is narrowed is lifted by none."""
-    group = facets.Group(Word.LATE, "web", "v1", Lane.SOON, is_in_sets=True, is_narrowed=False, size=3, chosen=())
+    group = facets.FacetGroup(
+        Word.LATE, "web", "v1", ExpiryBucket.SOON, is_in_sets=True, is_narrowed=False, size=3, chosen=()
+    )
     counts = facets.Census(Filters({"status": ("silent",)}), [group, group._replace(is_narrowed=True, size=2)], ())
     assert counts.words() == [(Word.SILENT, 0), (Word.LATE, 2)]
     assert (counts.total, counts.matching, counts.lanes()) == (5, 0, [])

@@ -192,8 +192,8 @@ CLUSTERS = "managedclusters.cluster.open-cluster-management.io"
 SETS = "managedclustersets.cluster.open-cluster-management.io"
 
 
-def sight(name: str) -> live.Sight:
-    return live.Sight.of(actor_for(User.objects.get(username=name)))
+def sight(name: str) -> live.NoticeVisibility:
+    return live.NoticeVisibility.of(actor_for(User.objects.get(username=name)))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_cluster_that_one_is_shown_later_is_heard_of(raj: Client) -> None:
     ],
 )
 def test_a_page_hears_of_what_it_shows(scope: str, covered: bool) -> None:
-    assert live.Scope.read(scope).covers(notice(CLUSTERS, "web-1")) is covered
+    assert live.LiveScope.read(scope).covers(notice(CLUSTERS, "web-1")) is covered
 
 
 def test_a_heartbeat_is_no_notice(fleet: None) -> None:

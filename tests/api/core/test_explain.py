@@ -14,7 +14,7 @@ from clusters.admission import ACCEPT
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds import explain, kinds, rights, tokens, whocan
 from ocmconsole.corekinds.rbac import Subject
-from ocmconsole.corekinds.whocan import Door
+from ocmconsole.corekinds.whocan import GrantSource
 from ocmconsole.kubeapi import errors, permissions, session, verbs, virtual
 from ocmconsole.kubeapi.actor import Actor
 from tests import factories as make
@@ -107,7 +107,7 @@ def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
     told = explain.explain(actor, question)
     assert told.allowed == reviewed(actor, question)
     assert bool(told.sources) == told.allowed
-    assert all(source.door is not Door.RULE for source in told.sources)
+    assert all(source.door is not GrantSource.RULE for source in told.sources)
     assert all(near.lacks for near in told.near)
     assert not (told.allowed and told.near)
 

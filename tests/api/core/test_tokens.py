@@ -13,12 +13,12 @@ from django.utils import timezone
 from ocmconsole.corekinds import kinds, tokens
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import authentication, errors, permissions, verbs
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
 from tests.actors import ROOT, grant, namespace, person, rule
 
 pytestmark = pytest.mark.django_db
-ANA = person("ana").through(Door.CLI)
+ANA = person("ana").through(EntryPoint.CLI)
 
 
 def mint(**wishes: Any) -> tuple[str, str]:

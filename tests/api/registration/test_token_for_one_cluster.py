@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from clusters.kinds import GROUP, MANAGED_CLUSTER
 from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi import authentication, errors, verbs
-from ocmconsole.kubeapi.actor import Actor, Door
+from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import identity
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def bearer(cluster: str = "") -> Actor:
-    token = tokens.issue_bootstrap_token(person("ana").through(Door.CLI), ttl=timedelta(hours=1), cluster=cluster)
+    token = tokens.issue_bootstrap_token(person("ana").through(EntryPoint.CLI), ttl=timedelta(hours=1), cluster=cluster)
     actor = authentication.actor_of_token(token)
     grant(
         actor,

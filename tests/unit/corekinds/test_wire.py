@@ -15,7 +15,7 @@ from clustersets import wire as clustersets
 from ocmconsole.corekinds import wire
 from ocmconsole.kubeapi import tables
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.kinds import Column, Kind, Served, Version
+from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Served, Version
 from ocmconsole.kubeapi.schema import Schema
 from registration import wire as registration
 
@@ -40,7 +40,7 @@ EVENT: Doc = {
 }
 
 
-def cells(columns: tuple[Column, ...], doc: Doc) -> dict[str, Any]:
+def cells(columns: tuple[PrinterColumn, ...], doc: Doc) -> dict[str, Any]:
     """What kubectl prints, by column."""
     version = Version(group="", version="v1", schema=Schema({}, name="x"), columns=columns)
     kind = Kind(kind="X", plural="xs", namespaced=False, versions=(version,), model=None)  # type: ignore[arg-type] # nothing is stored
@@ -175,13 +175,15 @@ def test_plain_text_of_a_wrong_type_stays_where_it_is(texts: Any) -> None:
         (clustersets.MANAGED_CLUSTER_SET_COLUMNS, {}, {"Name": "n", "Empty": None, "Age": "5m"}),
     ],
 )  # fmt: skip
-def test_kinds_print_their_columns_in_order(columns: tuple[Column, ...], doc: Doc, shown: dict[str, Any]) -> None:
+def test_kinds_print_their_columns_in_order(
+    columns: tuple[PrinterColumn, ...], doc: Doc, shown: dict[str, Any]
+) -> None:
     assert list(cells(columns, doc).items()) == list(shown.items())
 
 
 @pytest.mark.contract("W130")
 @pytest.mark.parametrize("columns", [wire.ROLE_BINDING_COLUMNS, wire.CLUSTER_ROLE_BINDING_COLUMNS])
-def test_a_binding_prints_its_role_and_its_subjects(columns: tuple[Column, ...]) -> None:
+def test_a_binding_prints_its_role_and_its_subjects(columns: tuple[PrinterColumn, ...]) -> None:
     subjects = [
         {"kind": "User", "name": "ana"},
         {"kind": "ServiceAccount", "name": "sa", "namespace": "ns"},

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ocmconsole.corekinds import protos
 from ocmconsole.kubeapi import negotiation
 from ocmconsole.kubeapi.errors import ApiError, BadRequest, NotAcceptable, RequestTooLarge, UnsupportedMediaType
-from ocmconsole.kubeapi.negotiation import Answer, Shape, negotiate, patch_kind, read_body, read_patch
+from ocmconsole.kubeapi.negotiation import ResponseForm, Shape, negotiate, patch_kind, read_body, read_patch
 from tests.unit.kubeapi.protobuf_encoder import encode
 
 SHAPES: tuple[Shape, ...] = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -39,40 +39,40 @@ def protobuf_table(api_version: str, kind: str) -> Any:
 @pytest.mark.parametrize(
     ("header", "answer"),
     [
-        ("", Answer()),
-        ("*/*", Answer()),
-        ("application/*", Answer()),
-        ("application/json", Answer()),
-        ("application/json;charset=utf-8", Answer()),
-        ("Application/JSON", Answer()),
-        ("application/json, */*", Answer()),
-        ("application/vnd.kubernetes.protobuf,application/json", Answer()),
-        (BROWSER, Answer()),
-        (KUBECTL_GET, Answer("json", "Table")),
-        ("application/json;as=Table;v=v1beta1;g=meta.k8s.io", Answer("json", "Table", "v1beta1")),
-        ("application/yaml;as=Table;v=v1;g=meta.k8s.io", Answer("yaml", "Table")),
-        (META, Answer("json", "PartialObjectMetadataList")),
-        ("application/json ; as = Table ; v=v1; g=meta.k8s.io", Answer("json", "Table")),
-        ("application/json;as=Unknown;v=v1;g=meta.k8s.io,application/json", Answer()),
-        ("application/json;as=Table;v=v1;g=other.example.com,application/yaml", Answer("yaml")),
-        (DISCOVERY, Answer()),
-        ("application/yaml", Answer("yaml")),
-        ("application/json;q=0.1,application/yaml;q=0.9", Answer("yaml")),
-        ("application/json;q=0,application/yaml", Answer("yaml")),
-        ("application/json;q=lots", Answer()),
-        ("application/xml;q=1,application/json;q=0.1", Answer()),
-        (",,;;, application/json;,", Answer()),
+        ("", ResponseForm()),
+        ("*/*", ResponseForm()),
+        ("application/*", ResponseForm()),
+        ("application/json", ResponseForm()),
+        ("application/json;charset=utf-8", ResponseForm()),
+        ("Application/JSON", ResponseForm()),
+        ("application/json, */*", ResponseForm()),
+        ("application/vnd.kubernetes.protobuf,application/json", ResponseForm()),
+        (BROWSER, ResponseForm()),
+        (KUBECTL_GET, ResponseForm("json", "Table")),
+        ("application/json;as=Table;v=v1beta1;g=meta.k8s.io", ResponseForm("json", "Table", "v1beta1")),
+        ("application/yaml;as=Table;v=v1;g=meta.k8s.io", ResponseForm("yaml", "Table")),
+        (META, ResponseForm("json", "PartialObjectMetadataList")),
+        ("application/json ; as = Table ; v=v1; g=meta.k8s.io", ResponseForm("json", "Table")),
+        ("application/json;as=Unknown;v=v1;g=meta.k8s.io,application/json", ResponseForm()),
+        ("application/json;as=Table;v=v1;g=other.example.com,application/yaml", ResponseForm("yaml")),
+        (DISCOVERY, ResponseForm()),
+        ("application/yaml", ResponseForm("yaml")),
+        ("application/json;q=0.1,application/yaml;q=0.9", ResponseForm("yaml")),
+        ("application/json;q=0,application/yaml", ResponseForm("yaml")),
+        ("application/json;q=lots", ResponseForm()),
+        ("application/xml;q=1,application/json;q=0.1", ResponseForm()),
+        (",,;;, application/json;,", ResponseForm()),
     ],
 )
-def test_the_best_form_that_fits_is_chosen(header: str, answer: Answer) -> None:
+def test_the_best_form_that_fits_is_chosen(header: str, answer: ResponseForm) -> None:
     assert negotiate(header, want=SHAPES) == answer
 
 
 @pytest.mark.contract("W6", "W164")
 def test_discovery_is_aggregated_in_version_2_only() -> None:
-    assert negotiate(DISCOVERY, want=("APIGroupDiscoveryList",)) == Answer("json", "APIGroupDiscoveryList", "v2")
+    assert negotiate(DISCOVERY, want=("APIGroupDiscoveryList",)) == ResponseForm("json", "APIGroupDiscoveryList", "v2")
     only_beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
-    assert negotiate(only_beta + ",application/json", want=("APIGroupDiscoveryList",)) == Answer()
+    assert negotiate(only_beta + ",application/json", want=("APIGroupDiscoveryList",)) == ResponseForm()
     with pytest.raises(NotAcceptable):
         negotiate(only_beta, want=("APIGroupDiscoveryList",))
 

@@ -17,7 +17,7 @@ from ocmconsole.kubeapi import errors, outages
 @pytest.fixture(autouse=True)
 def _state() -> Iterator[None]:
     yield
-    outages.state = outages.State()
+    outages.state = outages.OutageState()
 
 
 def of(driver: Exception) -> errors.ApiError:

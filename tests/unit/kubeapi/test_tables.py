@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.kubeapi import tables
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.kinds import Column, Kind, Served, Version
+from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Served, Version
 from ocmconsole.kubeapi.schema import Schema
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -25,12 +25,12 @@ JSON = st.recursive(
 )
 
 
-def served(*columns: Column) -> Served:
+def served(*columns: PrinterColumn) -> Served:
     version = Version("example.io", "v1", Schema({}, name="io.example.v1.Widget"), columns=columns)
     return Served(Kind("Widget", "widgets", namespaced=False, versions=(version,), model=cast("Any", None)), version)
 
 
-def table(*columns: Column, docs: list[Doc], include_object: str = "Metadata", with_columns: bool = True) -> Doc:
+def table(*columns: PrinterColumn, docs: list[Doc], include_object: str = "Metadata", with_columns: bool = True) -> Doc:
     return tables.table(
         served(*columns),
         docs,
@@ -41,7 +41,7 @@ def table(*columns: Column, docs: list[Doc], include_object: str = "Metadata", w
     )
 
 
-def cells(doc: Doc, *columns: Column) -> list[Any]:
+def cells(doc: Doc, *columns: PrinterColumn) -> list[Any]:
     found: list[Any] = table(*columns, docs=[doc])["rows"][0]["cells"][1:]
     return found
 
@@ -58,11 +58,11 @@ CLUSTER: Doc = {
 @pytest.mark.contract("W9")
 def test_a_table_has_the_observed_shape() -> None:
     columns = (
-        Column("Hub Accepted", "boolean", ".spec.accepts"),
-        Column("URLs", "string", ".spec.configs[*].url"),
-        Column("Joined", "string", '.status.conditions[?(@.type=="Joined")].status'),
-        Column("Denied", "string", '.status.conditions[?(@.type=="Denied")].status'),
-        Column("Age", "date", ".metadata.creationTimestamp", priority=1),
+        PrinterColumn("Hub Accepted", "boolean", ".spec.accepts"),
+        PrinterColumn("URLs", "string", ".spec.configs[*].url"),
+        PrinterColumn("Joined", "string", '.status.conditions[?(@.type=="Joined")].status'),
+        PrinterColumn("Denied", "string", '.status.conditions[?(@.type=="Denied")].status'),
+        PrinterColumn("Age", "date", ".metadata.creationTimestamp", priority=1),
     )
     found = table(*columns, docs=[CLUSTER])
     assert [
@@ -93,8 +93,8 @@ def test_a_kind_without_columns_shows_name_and_age() -> None:
 
 def test_a_kind_that_places_its_name_itself_has_it_there() -> None:
     found = table(
-        Column("Last Seen", "string", ".x"),
-        Column("Name", "string", ".metadata.name", "name", priority=1),
+        PrinterColumn("Last Seen", "string", ".x"),
+        PrinterColumn("Name", "string", ".metadata.name", "name", priority=1),
         docs=[CLUSTER],
     )
     assert found["rows"][0]["cells"] == [None, "c1"]
@@ -144,16 +144,16 @@ def test_a_bookmark_is_a_table_whose_row_carries_the_metadata() -> None:
     ],
 )
 def test_cells_are_the_printed_value_or_blank(kind: str, path: str, expected: Any) -> None:
-    assert cells(CLUSTER, Column("X", kind, path)) == [expected]
+    assert cells(CLUSTER, PrinterColumn("X", kind, path)) == [expected]
 
 
 def test_a_column_can_be_a_function() -> None:
     doc = {"metadata": {"name": "s"}, "data": {"a": "", "b": ""}}
-    assert cells(doc, Column("Data", "integer", lambda secret: len(secret["data"]))) == [2]
+    assert cells(doc, PrinterColumn("Data", "integer", lambda secret: len(secret["data"]))) == [2]
 
 
 def test_a_date_column_can_show_the_time_itself() -> None:
-    column = Column("Created At", "date", ".metadata.creationTimestamp", age=False)
+    column = PrinterColumn("Created At", "date", ".metadata.creationTimestamp", age=False)
     assert cells(CLUSTER, column) == ["2026-11-21T10:33:00Z"]
 
 
@@ -167,7 +167,9 @@ def test_a_path_that_cannot_be_read_is_refused_at_once(path: str) -> None:
 def test_any_document_fills_a_row(spec: Any) -> None:
     doc = {"metadata": {"name": "w"}, "a": spec}
     paths = [".a", ".a.b", ".a[*].b", ".a[0]", '.a[?(@.b=="x")].c', ".a.*"]
-    columns = [Column("X", kind, path) for path in paths for kind in ("string", "integer", "number", "boolean", "date")]
+    columns = [
+        PrinterColumn("X", kind, path) for path in paths for kind in ("string", "integer", "number", "boolean", "date")
+    ]
     json.dumps(cells(doc, *columns), allow_nan=False)
 
 

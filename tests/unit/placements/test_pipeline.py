@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placements.fleet import AddOnScore, Cluster, Fleet
-from placements.pipeline import Outcome, schedule
+from placements.pipeline import PlacementResult, schedule
 
 Doc = dict[str, Any]
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -46,17 +46,17 @@ def decide(
     decided: Mapping[str, int] | None = None,
     steady: Sequence[str] | None = None,
     now: datetime = NOW,
-) -> Outcome:
+) -> PlacementResult:
     fleet = Fleet(sets if sets is not None else {"all": clusters}, scores or {}, decided or {})
     doc = {"metadata": {"name": "p1", "namespace": "ns1"}, "spec": spec}
     return schedule(doc, fleet, bound=bound, present=present, steady=steady, now=now)
 
 
-def names(outcome: Outcome) -> list[str]:
+def names(outcome: PlacementResult) -> list[str]:
     return [each.name for each in outcome.chosen]
 
 
-def satisfied(outcome: Outcome) -> tuple[str, str]:
+def satisfied(outcome: PlacementResult) -> tuple[str, str]:
     return outcome.conditions[0].status, outcome.conditions[0].reason
 
 
