@@ -1,4 +1,4 @@
-"""Registers ManagedClusterAddOn, ClusterManagementAddOn and ManifestWork (ocm.md 1.10, T9).
+"""Registers ManagedClusterAddOn, ClusterManagementAddOn and ManifestWork (T9).
 
 The hub keeps them for the agents and controllers that give them meaning. It acts on them in two places only:
 ``addons`` follows their health, ``removal`` deletes them with their cluster.

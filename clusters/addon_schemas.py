@@ -1,4 +1,4 @@
-"""Structural schemas of ManagedClusterAddOn and ClusterManagementAddOn, both versions of both (ocm.md 1.10).
+"""Structural schemas of ManagedClusterAddOn and ClusterManagementAddOn, both versions of both (T9).
 
 v1alpha1 is stored. The versions share most parts; ``addon_wire`` converts what they say differently.
 """

@@ -1,4 +1,4 @@
-"""Printer columns of add-ons (ocm.md 1.1), and how v1beta1 says what is stored as v1alpha1 (T9). Pure.
+"""Printer columns of add-ons, and how v1beta1 says what is stored as v1alpha1 (T9). Pure.
 
 Conversions get and give documents that fit the schema of their version, and never change what they get. What v1beta1
 cannot say is taken from the stored document (D1), so a write through it loses nothing.

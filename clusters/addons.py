@@ -1,4 +1,4 @@
-"""Reconcilers of add-ons: their health on the cluster's labels, and the cluster's silence on the add-ons (ocm.md 3.10).
+"""Reconcilers of add-ons: their health on the cluster's labels, and the cluster's silence on the add-ons (H40, H41).
 
 What an add-on does, and how it is, is for its own agents and controllers to say.
 """

@@ -1,4 +1,4 @@
-"""Rules of ManagedCluster: taint times, shape, who may let a cluster in or make it go (ocm.md 2.1, 2.2). And of Lease.
+"""Rules of ManagedCluster: taint times, shape, who may let a cluster in or make it go (A1 to A5). And of Lease.
 
 Membership of sets has its rules in ``clustersets``. Defaults run before the schema has been checked, so they touch only
 what has the right form and leave the rest for the schema to refuse.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
-# What OCM itself says of a cluster; an agent reports these first and always (1.6, G34).
+# What OCM itself says of a cluster; an agent reports these first and always (G34).
 RESERVED = {
     "id.k8s.io": "Cluster ID",
     "kubeversion.open-cluster-management.io": "Kubernetes version",

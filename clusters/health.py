@@ -1,4 +1,4 @@
-"""Reconcilers of health: silence, clocks and the taints that follow (ocm.md 3.3 to 3.5).
+"""Reconcilers of health: silence, clocks and the taints that follow (H15 to H21).
 
 A heartbeat causes no work. ``tasks.sweep_leases`` finds with one query what the passing of time has changed and asks
 the reconcilers here to look; they look for themselves and may come late or twice.

@@ -42,7 +42,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ConditionType(StrEnum):
-    """Conditions of a cluster that the hub reads or writes (ocm.md 1.3)."""
+    """Conditions of a cluster that the hub reads or writes."""
 
     ACCEPTED = "HubAcceptedManagedCluster"
     JOINED = "ManagedClusterJoined"

@@ -1,4 +1,4 @@
-"""Maintenance: our taint, why it is there, by whom and until when (console 4.5). What it is, how it starts and ends.
+"""Maintenance: our taint, why it is there, by whom and until when. What it is, how it starts and ends.
 
 Invariant: a cluster is in maintenance while it has the taint. Notes about it are annotations; they name the person who
 really set it and never outlive it, whatever door was used. Read by ``queries`` and pages, written by ``services``.

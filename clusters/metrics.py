@@ -1,4 +1,4 @@
-"""Clusters by their state, for Prometheus: the words of ``status`` as labels (console 4.3)."""
+"""Clusters by their state, for Prometheus: the words of ``status`` as labels (K43)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deleted cluster leaves behind in its namespace is deleted first, kind by kind (ocm.md 3.7).
+"""What a deleted cluster leaves behind in its namespace is deleted first, kind by kind (H27 to H32).
 
 A finalizer holds the cluster until nothing is left; the condition Deleting says what it waits for. The namespace itself
 stays, with all that is not in the configured list (H11).

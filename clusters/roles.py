@@ -1,4 +1,4 @@
-"""The objects that give a cluster's agents their rights on the hub, as documents (ocm.md 3.2). Pure.
+"""The objects that give a cluster's agents their rights on the hub, as documents (H4, H7, H13, H14). Pure.
 
 ``controllers`` keeps what is stored equal to these; nothing else writes them.
 """

@@ -1,4 +1,4 @@
-"""Structural schemas of ManagedCluster v1, ClusterClaim v1alpha1 (ocm.md 1.2, 1.6) and Lease v1 (W29)."""
+"""Structural schemas of ManagedCluster v1, ClusterClaim v1alpha1 and Lease v1 (W29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status vocabulary: what state a cluster is in, since when, why, and what to do next (console.md 4.3).
+"""The status vocabulary: what state a cluster is in, since when, why, and what to do next.
 
 One pure function over facts and a time; no database, no clock. Pages, columns and metrics all use its words.
 """

@@ -1,4 +1,4 @@
-"""Printer columns of ManagedCluster, ClusterClaim (ocm.md 1.1) and Lease (wire.md 2.5)."""
+"""Printer columns of ManagedCluster, ClusterClaim and Lease."""
 
 from __future__ import annotations
 

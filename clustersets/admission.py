@@ -1,4 +1,4 @@
-"""The rules of cluster sets: the default set, who may move clusters between sets, and who may bind sets (ocm.md 2).
+"""Admission of cluster sets: the default set (A2), moving clusters between sets (A6), binding sets (A8, A9).
 
 Those on ManagedCluster run after the rules of the app of clusters: first failure is reported (A7c).
 """

@@ -1,4 +1,4 @@
-"""Reconcilers of cluster sets: the two that always exist, counts, bindings and managed namespaces (ocm.md 3.6, 3.8)."""
+"""Reconcilers of cluster sets: the two that always exist, counts, bindings and managed namespaces (H22 to H26, H33)."""
 
 from __future__ import annotations
 

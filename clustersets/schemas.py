@@ -1,4 +1,4 @@
-"""Structural schemas of ManagedClusterSet and ManagedClusterSetBinding in each served version (ocm.md 1.4, 1.5; D1).
+"""Structural schemas of ManagedClusterSet and ManagedClusterSetBinding in each served version (D1, T6, T7).
 
 Fields that two versions share have one name and one shape in both: conversions and managedFields rely on it.
 """

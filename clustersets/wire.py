@@ -1,4 +1,4 @@
-"""How the versions of cluster sets and bindings look: printer columns and conversions (ocm.md 1.1, T7). Pure.
+"""How the versions of cluster sets and bindings look: printer columns and conversions (D1, T7). Pure.
 
 D1: what an older version cannot express is neither shown by it nor changed through it.
 """

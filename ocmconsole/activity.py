@@ -1,4 +1,4 @@
-"""Activity: what happened on the hub, Events and audit as one stream, as far as the person may see (console 4.1, D16).
+"""Activity: Events and audit as one stream, limited to the clusters that the user may see (D16).
 
 Whoever holds ``kubeapi.view_auditevent`` reads it all. Others read what was done to clusters, sets and certificate
 requests that they see, and what they did themselves.

@@ -1,4 +1,4 @@
-"""What needs a person (console 4.2, 4.9): the overview's first row, the bell and its page. Each has a way to act.
+"""What needs a person: the overview's first row, the bell and its page. Each has a way to act.
 
 An item that somebody has put away stays away until it changes: its ``state`` is remembered for the person.
 """

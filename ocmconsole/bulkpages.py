@@ -1,4 +1,4 @@
-"""Bulk jobs: how far an act on many objects has come, stop, what became of each, and the way back (console 4.12).
+"""Bulk jobs: how far an act on many objects has come, stop, what became of each, and the way back.
 
 A person sees his own only: the results tell what he saw and did.
 """

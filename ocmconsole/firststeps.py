@@ -1,4 +1,4 @@
-"""What a new hub still lacks, for its admins: shown on the overview while there is no cluster (console 4.9).
+"""What a new hub still lacks, for its admins: shown on the overview while there is no cluster.
 
 Each step is computed from the state of the hub, except the copy of its data, of which the hub cannot know. A step that
 an admin has put away stays away for that account.

@@ -1,4 +1,4 @@
-"""The page about the hub itself (console 4.1): what it is made of, whether all of it works, and what waits.
+"""The page about the hub itself: what it is made of, whether all of it works, and what waits.
 
 For admins. The same checks as ``manage.py doctor``.
 """

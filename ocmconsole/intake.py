@@ -20,7 +20,7 @@ Environ = dict[str, Any]
 
 KIB = 1024
 MIB = 1024 * KIB
-LARGEST_BODY = 3 * MIB  # wire.md 2.1
+LARGEST_BODY = 3 * MIB  # bytes; the limit of a kube-apiserver, beyond which it answers 413 (W174)
 LARGEST_DISCARD = 16 * MIB  # of a refused body: many clients read an answer only after they have sent everything
 DISCARD_SECONDS = 2.0
 MOST_DISCARDING = 16  # refused bodies that are read and thrown away at one time; the others' connections end at once

@@ -69,7 +69,7 @@ WHOLE_FILE = 1024 * 1024
 RETRY_SECONDS = 1  # how long a client should wait that came while the budget of bodies was used up
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 THREADS_FOR_READS = 2  # of each listener: writes that wait for each other, or for a lock, leave these free
-SMALLEST_GZIP = 128 * 1024  # as the reference does (wire.md 2.4)
+SMALLEST_GZIP = 128 * 1024  # bytes; a kube-apiserver compresses from this size on
 BUSY = errors.TooManyRequests(
     "the server has received too many requests and has asked us to try again later", retry_after=RETRY_SECONDS
 )

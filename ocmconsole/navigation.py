@@ -1,4 +1,4 @@
-"""The console's pages as its navigation shows them (console 4.1): groups, and who sees which."""
+"""The console's pages as its navigation shows them: groups, and who sees which."""
 
 from __future__ import annotations
 

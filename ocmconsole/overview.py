@@ -1,4 +1,4 @@
-"""The first page (console 4.9): what needs a person, what changed in a day, and how the fleet is.
+"""The first page: what needs a person, what changed in a day, and how the fleet is.
 
 Everything is counted among the clusters that the person may see, in one statement; what is known of the fleet as a
 whole only (heartbeats by the minute) is shown to who sees it whole.

@@ -131,7 +131,7 @@ def url(name: str, default: str) -> str:
 
 
 def gates(name: str) -> dict[str, bool]:
-    """Feature gates as upstream writes them: ``DefaultClusterSet=true,ResourceCleanup=false`` (ocm.md 3.12)."""
+    """Feature gates as upstream writes them: ``DefaultClusterSet=true,ResourceCleanup=false`` (H45)."""
     found = dict(UPSTREAM_GATES)
     for part in listed(name):
         gate, _, value = part.partition("=")

@@ -1,4 +1,4 @@
-"""Search over everything a person may see and do (console 4.11): the palette asks, and without scripts it is a page."""
+"""Search over everything a person may see and do: the palette asks, and without scripts it is a page."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Python's ``ssl`` ends the handshake with every certificate that it cannot verify, so an expired one got no answer at
 all. A real API server takes any certificate whose key the client proves, and answers 401 to one that it does not trust
-(wire.md 6.1). pyOpenSSL can do that; asyncio and uvloop drive it here as they drive ``ssl``, through ``wrap_bio``.
+(W119). pyOpenSSL can do that; asyncio and uvloop drive it here as they drive ``ssl``, through ``wrap_bio``.
 
 Invariants: a certificate that ``TLSObject.certificate`` returns belongs to a key that the client proved to hold in this
 handshake, and to nothing more: ``registration.credentials`` verifies issuer, dates, usage and revocation at each

@@ -346,7 +346,7 @@ def _version(text: str) -> tuple[int, int, int, str]:
 
 
 def _precedence(text: str) -> tuple[Any, ...]:
-    """Section 11 of the specification: a pre-release comes before its release; numbers before texts."""
+    """Semantic Versioning 2.0.0, section 11: a pre-release comes before its release; numbers before texts."""
     major, minor, patch, before = _version(text)
     parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in before.split("."))
     return (major, minor, patch, 0 if before else 1, parts if before else ())

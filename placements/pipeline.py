@@ -1,7 +1,7 @@
 """``schedule``: a Placement, a fleet and the time in; who is chosen, who is not and why, and what to write out. Pure.
 
 The same function serves the scheduler, explanations, previews and the playground, so that none of them can say
-something else than what is done. The order of the steps is upstream's (ocm.md section 5): sets, predicates, taints,
+something else than what is done. The order of the steps is upstream's (P3 to P29): sets, predicates, taints,
 scores, number, groups.
 """
 

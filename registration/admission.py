@@ -1,4 +1,4 @@
-"""The rules of certificate requests: who asks, what may be asked, who may decide (W23, W24; wire.md 3.4)."""
+"""The rules of certificate requests: who asks, what may be asked, who may decide (W23, W24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What accepting a request would do, in order, computed from what is there now (console.md 4.0, 4.4).
+"""What accepting a request would do, in order, computed from what is there now.
 
 Reads only and decides nothing: a rule may still refuse. Nothing is listed that is not known. Called by the page of a
 request and by the preview of a bulk decision.

@@ -1,4 +1,4 @@
-"""What the hub knows about a request to join, and what it makes of it: Safe, Check or Blocked (console.md 4.4).
+"""What the hub knows about a request to join, and what it makes of it: Safe, Check or Blocked.
 
 Invariant: what could not be computed counts as Check, never as Safe, and one name that breaks does not break a list.
 The number of queries does not grow with the names. Called by pages, bulk decisions and their audit.

@@ -1,6 +1,6 @@
 """What evidence about a request is made of: facts in three kinds, never mixed, and the verdict that they add up to.
 
-Checked by the hub, recorded by the hub, reported by the agent (console.md 4.4). Plain values: ``gathering`` reads,
+Checked by the hub, recorded by the hub, reported by the agent. Plain values: ``gathering`` reads,
 ``weighing`` judges, ``evidence`` puts them together.
 """
 

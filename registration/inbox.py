@@ -1,4 +1,4 @@
-"""The inbox: what waits for a person, what was decided, what gave way (console.md 4.4). Reads only, for pages.
+"""The inbox: what waits for a person, what was decided, what gave way. Reads only, for pages.
 
 Invariant: nobody reads of a name that he may not see (D16), and the number of queries does not grow with the rows.
 """

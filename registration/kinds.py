@@ -1,4 +1,4 @@
-"""Registers CertificateSigningRequest, and says what of it each endpoint may write (W23; wire.md 3.4)."""
+"""Registers CertificateSigningRequest, and says what of it each endpoint may write (W23)."""
 
 from __future__ import annotations
 

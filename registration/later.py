@@ -1,4 +1,4 @@
-"""Requests that a person has put off: hidden for him alone, until a time or until they change (console.md 4.4).
+"""Snoozed requests: hidden for one user alone, until a time or until they change.
 
 Nothing about the request changes, nobody else notices, and it counts for everybody else.
 """

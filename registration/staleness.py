@@ -1,4 +1,4 @@
-"""What changed between the page that a person read and the moment at which he decided (console.md 4.4).
+"""What changed between the page that a user read and the moment of the decision.
 
 A page carries resourceVersions; what they were is in the log of changes, which keeps at least its last ten minutes.
 What the hub itself does to a new cluster in its first second, its finalizer and its taint, is no change to a person.

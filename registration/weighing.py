@@ -1,7 +1,7 @@
 """What the hub makes of a request to join: each fact it can check itself, and what it means when it does not hold.
 
 *Safe* is only what holds in everything and is in nothing unusual; *Check* is unusual and may be right; *Blocked* is an
-identity that contradicts itself or what is remembered (console.md 4.4, K7, K11, D9, D10, D18). Pure: what it judges
+identity that contradicts itself or what is remembered (K7, K11, D9, D10, D18). Pure: what it judges
 was read by ``gathering``.
 """
 

@@ -1,4 +1,4 @@
-"""Printer columns of CertificateSigningRequest (wire.md 2.5): functions of the served document."""
+"""Printer columns of CertificateSigningRequest: functions of the served document."""
 
 from __future__ import annotations
 

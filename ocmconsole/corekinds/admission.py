@@ -1,4 +1,4 @@
-"""Rules of namespaces, secrets, config maps and events (wire.md 3.2, 3.5; W27, W28). RBAC's are in ``escalation``."""
+"""Rules of namespaces, secrets, config maps and events (W27, W28). RBAC's are in ``escalation``."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 -
 
 @admission.defaults(kinds.SECRET)
 def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W21, wire.md 6.3: the older way to a service account's token, for clients that still ask for it."""
+    """W21: the older way to a service account's token, for clients that still ask for it."""
     if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
         return
     metadata = new["metadata"]

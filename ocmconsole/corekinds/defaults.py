@@ -1,4 +1,4 @@
-"""What every hub has from its first start: namespaces, the roles that Kubernetes ships, a ClusterManager (6.5, H1, D8).
+"""What every hub has from its first start: namespaces, the roles that Kubernetes ships, a ClusterManager (H1, D8).
 
 ``ensure`` runs at each start and is idempotent. A role or binding keeps what people added to it, gets back what they
 took away, and is left alone when its autoupdate annotation says so, as in Kubernetes.

@@ -1,4 +1,4 @@
-"""Rules of roles and bindings: well-formed, and nobody hands out more than he holds (W22, wire.md 6.5)."""
+"""Rules of roles and bindings: well-formed, and nobody grants more than they hold (W22, W155)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage collection by owner references (W18, W180, W181; wire.md 3.5, 3.6).
+"""Garbage collection by owner references (W18, W180, W181).
 
 Dependents whose last owner is gone are deleted. An owner deleted with Orphan or Foreground is held by a finalizer until
 its dependents are released or gone. An owner of a kind that the hub does not serve counts as present.

@@ -130,7 +130,7 @@ def issue_token(
     audiences: Sequence[str] = (AUDIENCE,),
     bound: tuple[str, str, str] | None = None,
 ) -> tuple[str, Claims]:
-    """A token in the shape of wire.md 6.3, and what it says."""
+    """A ServiceAccount token as Kubernetes issues it (JWT), and its claims."""
     issued = now.replace(microsecond=0)
     claims = Claims(namespace, name, uid, str(uuid.uuid4()), tuple(audiences), issued, issued + lifetime, bound)
     private: Doc = {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}}
@@ -264,7 +264,7 @@ def split(token: str) -> tuple[str, str] | None:
 
 
 def bootstrap_secret_matches(secret_doc: Doc, token_id: str, secret: str, now: datetime) -> tuple[str, ...] | None:
-    """The groups that a Secret gives to the bearer of a token, None when it gives nothing (wire.md 6.1, K4).
+    """The groups that a Secret gives to the bearer of a token, None when it gives nothing (W166, K4: it may end).
 
     What cannot be read counts against the bearer: an expiration that is no time has passed, a group outside
     ``system:bootstrappers:`` spoils the whole Secret.

@@ -50,7 +50,7 @@ def _version(
 
 
 def _merge_namespace(subresource: str, old: Doc | None, new: Doc) -> Doc:
-    """Status and finalizers have endpoints of their own (wire.md 3.4)."""
+    """Status and finalizers have endpoints of their own: ``/status`` and ``/finalize``."""
     if old is None:
         return {name: part for name, part in new.items() if name != "status"}
     owned = {"": None, "status": "status", "finalize": "spec"}[subresource]
@@ -140,7 +140,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _event_fields(reference: str, reporter: str) -> dict[str, Callable[[Doc], str]]:
-    """Field selectors (wire.md 3.10). ``involvedObject.*`` works in both forms."""
+    """Field selectors. ``involvedObject.*`` works in both forms."""
     about = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     prefixes = dict.fromkeys(("involvedObject", reference))
     found = {f"{prefix}.{name}": partial(_field, path=(reference, name)) for prefix in prefixes for name in about}
@@ -259,7 +259,7 @@ SERVICE_ACCOUNT = kinds.register(
 
 # ---------------------------------------------------------------- services
 
-# Always none: kubectl cluster-info asks for them, and lists them as a table (wire.md 0, decision 12).
+# Always none: kubectl cluster-info asks for them, and lists them as a table (W149).
 _SERVICE_VERSION = Version(
     group="",
     version="v1",

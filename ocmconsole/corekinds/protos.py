@@ -1,4 +1,4 @@
-"""Field tables of the built-in kinds that typed clients send as protobuf (W1, wire.md Appendix A).
+"""Field tables of the built-in kinds that typed clients send as protobuf (W1).
 
 Numbers and names are those of the published proto2 definitions; types that no client sends (lists, Status) are left
 out. The ``kinds`` of this app, of ``clusters`` and of ``registration`` hang them on their versions, ``reviews`` on its
@@ -65,7 +65,7 @@ _LABEL_SELECTOR = Message(
 )
 _PRECONDITIONS = Message("Preconditions", {1: Field("uid", pointer=True), 2: Field("resourceVersion", pointer=True)})
 
-# Its envelope names the group and version of whatever is deleted (wire.md 2.2).
+# Its envelope names the group and version of whatever is deleted (W170).
 DELETE_OPTIONS = Message(
     "DeleteOptions",
     {

@@ -1,4 +1,4 @@
-"""RBAC in memory: roles and bindings by subject, kept fresh from the change log (W13, W22, wire.md 6.5).
+"""RBAC in memory: roles and bindings by subject, kept fresh from the change log (W13, W22).
 
 Invariants: a decision reads dictionaries only; a yes and a no are as of the beginning of the request that asks, or of
 the page (``once``). Whether something has changed is said by one number, ``Revision.rights``, read with the credential

@@ -1,6 +1,6 @@
 """Questions that are asked as objects and stored nowhere: may I, may he, who am I, whose token, a token please.
 
-Each ``answer(actor, namespace, name, doc)`` returns the filled document (wire.md 6.3, 6.6). Registered here with the
+Each ``answer(actor, namespace, name, doc)`` returns the filled document (W26, W126). Registered here with the
 machinery's ``virtual`` endpoints.
 """
 

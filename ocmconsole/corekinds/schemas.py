@@ -36,7 +36,7 @@ _NULL_IS_NO_BYTES: Doc = {**_NULL_IS_EMPTY, "format": "byte"}
 
 
 def condition_list(*, list_map: bool) -> Doc:
-    """Conditions as every OCM kind has them (ocm.md T2). ``list_map``: at most one of each type."""
+    """Conditions in the form of metav1.Condition (T2). ``list_map``: at most one of each type."""
     condition = structure(
         "One aspect of the current state.",
         {
@@ -61,7 +61,7 @@ def condition_list(*, list_map: bool) -> Doc:
 
 
 def label_selector(description: str = "Selects objects by their labels; all parts must match.") -> Doc:
-    """metav1.LabelSelector. Operators are not checked here, as upstream (ocm.md T3)."""
+    """metav1.LabelSelector. Operators are not checked here, as upstream (T3)."""
     requirement = structure(
         "A condition on one label.",
         {

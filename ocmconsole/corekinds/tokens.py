@@ -1,4 +1,4 @@
-"""Bearer tokens against the database: who holds one, and making and revoking them (W21, W26, wire.md 6.1, 6.3).
+"""Bearer tokens against the database: who holds one, and making and revoking them (W21, W26).
 
 How tokens are built and signed is ``identity``'s; here is what must still exist for one to be believed. No token, and
 no part of one that could be used, is stored, logged or audited. The readers are registered with the machinery.

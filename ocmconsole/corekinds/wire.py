@@ -1,7 +1,7 @@
 """Core kinds between the wire and the store: two forms of an Event, a Secret's plain text, and printer columns.
 
 Pure functions of documents. They run on input that no schema has checked yet, so what has a wrong type is left for the
-schema to refuse. ``kinds`` hangs them on the versions; columns follow wire.md 2.5.
+schema to refuse. ``kinds`` hangs them on the versions; columns are those of a kube-apiserver.
 """
 
 from __future__ import annotations

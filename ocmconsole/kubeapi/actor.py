@@ -32,7 +32,7 @@ class Actor:
     """A user name with groups (W21), the door used, and what the door saw.
 
     ``credential`` identifies the credential, never its secret: ``cert:<sha256>``, ``bootstrap:<id>``, ``jwt:<jti>``,
-    ``session:<user pk>``. ``impersonator`` is the real user behind an impersonated one (wire.md 6.4).
+    ``session:<user pk>``. ``impersonator`` is the real user behind an impersonated one.
     ``as_of`` is ``Revision.rights`` from before the credential was examined, None where none was; ``renew`` examines it
     again and returns the actor of now, or raises Unauthorized or Forbidden. ``until`` is when the credential expires
     (seconds since the epoch), where that changes no right: a session.

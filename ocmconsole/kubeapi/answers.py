@@ -1,4 +1,4 @@
-"""Writes answers: an object, a list, a stream, or a refusal as a Status, in the form asked for (wire.md 2.4, 3.7)."""
+"""Writes answers: an object, a list, a stream, or a refusal as a Status, in the form asked for (W19, W172)."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def add_warning(response: HttpResponseBase, text: str) -> None:
 
 
 def finished(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Indented for those who read it themselves (wire.md 2.4)."""
+    """Indented for people: asked for by ``pretty``, or by the user agents of browsers, curl and Wget."""
     if not isinstance(response, HttpResponse) or request.method not in {"GET", "HEAD"}:
         return response
     if _is_for_people(request) and response["Content-Type"] == MEDIA_TYPES["json"] and response.content:

@@ -1,4 +1,4 @@
-"""Who owns which field: server-side apply, and ``metadata.managedFields`` after every other write (wire.md 4.5).
+"""Who owns which field: server-side apply, and ``metadata.managedFields`` after every other write (W141).
 
 Invariant: a field is listed only for managers that set it to the value it has; sharing is possible between appliers
 only when they agree. Main writes never list ``status``, status writes nothing else. Pure functions on documents;

@@ -1,4 +1,4 @@
-"""Who sends this request: client certificate, then bearer token, then nobody; then impersonation (wire.md 6.1, 6.4).
+"""Who sends this request: client certificate, then bearer token, then nobody; then impersonation (W21, W148).
 
 A bad credential is 401 and never becomes anonymous. How certificates and tokens are read is registered by the apps that
 own them, so the machinery holds no cryptography.

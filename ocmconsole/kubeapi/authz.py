@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What is asked: a verb on a resource, or on a non-resource path (wire.md 3.1, 6.5)."""
+    """What is asked: a verb on a resource, or on a non-resource path."""
 
     verb: str
     group: str = ""

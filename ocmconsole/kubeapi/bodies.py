@@ -29,7 +29,7 @@ def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
 
 
 def _check_metadata(call: Call, doc: Doc) -> None:
-    """Metadata is read before anything else: wrong types there are unreadable, not invalid (wire.md 3.2)."""
+    """Metadata is read before anything else: wrong types there are unreadable, not invalid (400 and not 422)."""
     for cause in schema.metadata_types(doc):
         name, version = call.served.kind.kind, call.served.version.version
         raise errors.BadRequest(f'{name} in version "{version}" cannot be handled as a {name}: {cause.message}')
@@ -94,7 +94,7 @@ def patch_body(call: Call, how: negotiation.PatchKind, options: verbs.Options) -
 
 
 def check_type(call: Call, doc: Doc) -> None:
-    """Kind and apiVersion must be what the path serves; built-in kinds may leave them out (wire.md 2.1)."""
+    """Kind and apiVersion must be what the path serves; built-in kinds may leave them out."""
     kind, version = call.served.kind, call.served.version
     given, api_version = doc.get("kind"), doc.get("apiVersion")
     if not kind.custom:
@@ -160,7 +160,7 @@ def check_applied(call: Call, body: Any) -> None:
 
 
 def delete_options(call: Call) -> verbs.Options:
-    """From the query and the body, whose apiVersion is the client's own business (wire.md 2.2, 3.5)."""
+    """From the query and the body, whose apiVersion is the client's own business (W170)."""
     query = call.request.query_params
     raw = call.request._request.body  # noqa: SLF001 - as in _body
     body: Doc = {}

@@ -1,4 +1,4 @@
-"""Acts on many objects: each is a write and a decision of its own, and what became of each is kept (console 4.12).
+"""Acts on many objects: each is a write and a decision of its own, and what became of each is kept.
 
 Few are done while the person waits, many in the background: as the person, with the rights that he has when it is
 done. Invariant: an item that was acknowledged is done once, or told why not; over which a worker died, the audit knows
@@ -50,7 +50,7 @@ Arguments = Mapping[str, Any]
 class BulkAct:
     """``perform(actor, name, arguments)`` does one and says what it did, or raises ApiError.
 
-    ``permit`` raises Forbidden, and the first that does ends the job (console 4.4). ``done`` completes "3 of 5 clusters
+    ``permit`` raises Forbidden, and the first that does ends the job. ``done`` completes "3 of 5 clusters
     …" and may name arguments: ``moved {where}``. ``page`` and ``back`` are routes of one object and of their list.
     ``undo`` gives the items of the job that takes one back, ``undone`` its arguments.
     """

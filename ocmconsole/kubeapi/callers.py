@@ -72,7 +72,7 @@ def metering() -> Iterator[list[float]]:
 
 
 class HeldBackError(errors.TooManyRequests):
-    """429 with ``Retry-After``, in the words that clients know (wire.md 3.7); the cause names the limit."""
+    """429 with ``Retry-After``, in the words that clients know (W161); the cause names the limit."""
 
     def __init__(self, limit: str, text: str, retry_after: int, message: str = "") -> None:
         super().__init__(

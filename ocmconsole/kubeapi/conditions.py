@@ -1,4 +1,4 @@
-"""Conditions of a status as plain lists (ocm.md T2, 1.3).
+"""Conditions of a status as plain lists (T2).
 
 Invariant: ``lastTransitionTime`` moves only when ``status`` does, and a condition keeps its place in the list. Callers
 are the reconcilers and every page that words a status; nothing here changes its arguments.

@@ -1,4 +1,4 @@
-"""The definitions that OpenAPI documents share, in the v3 form and as v2 can say it (wire.md 1.5 and 1.6).
+"""The definitions that OpenAPI documents share, in the v3 form and as v2 can say it (W8).
 
 Made from the schemas that validate; built-in kinds also say how their lists merge. Called by ``openapi``.
 """
@@ -45,7 +45,7 @@ def stored_schema(served: Served) -> Doc:
 
 
 def _mark_merge(schema: Doc, path: str, key: str) -> None:
-    """How the list at a path merges (wire.md 4.3); the metadata definition says so itself."""
+    """How the list at a path merges in a strategic patch (W179); the metadata definition says so itself."""
     node: Doc | None = schema
     for name in path.strip(".").split("."):
         inner = (node or {}).get("items", node or {})

@@ -1,4 +1,4 @@
-"""Discovery: what the hub serves, told in the two languages clients ask in (wire.md 1.1 to 1.4).
+"""Discovery: what the hub serves, as legacy and as aggregated documents (W6, W164).
 
 The legacy and the aggregated documents are written from the same ``Catalogue``, so they cannot disagree (W164).
 Endpoints that store nothing (access reviews, the empty list of services) are no kinds; ``virtual`` knows them.
@@ -18,7 +18,7 @@ from ocmconsole.kubeapi.kinds import Kind, Served, Subresource
 from ocmconsole.kubeapi.virtual import Endpoint, collected, described, documents
 
 MINOR = "32"
-# The reference lists the verbs of custom resources in this order (wire.md 1.7).
+# The reference lists the verbs of custom resources in this order.
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _OTHER_PATHS = ("/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
@@ -122,7 +122,7 @@ def api_group(group: str, listed: Catalogue | None = None) -> Doc | None:
 
 
 def _group(name: str, versions: list[str]) -> Doc:
-    # Python's client compares preferredVersion with the entries of versions as a whole (wire.md 1.2).
+    # Python's client compares preferredVersion with the entries of versions as a whole.
     listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": listed, "preferredVersion": dict(listed[0])}
 
@@ -225,7 +225,7 @@ def _aggregated_sub(sub: Subresource, resource: ServedResource, group: str, vers
 
 
 def version() -> Doc:
-    """``GET /version``. The minor keeps clients inside their skew window and picks kubectl 1.32 (wire.md 1.4)."""
+    """``GET /version``. The minor keeps clients inside their skew window and picks kubectl 1.32 (W118, W189)."""
     return {
         "major": "1",
         "minor": MINOR,

@@ -1,4 +1,4 @@
-"""An object as a person edits it: YAML in, server-side apply out, and what that would change (console 4.5).
+"""An object as a person edits it: YAML in, server-side apply out, and what that would change.
 
 Invariant: only what the person really changed is applied, so that the console becomes the owner of nothing that
 somebody else keeps; what he leaves out goes only when the console owned it. Callers are pages; none offers Secrets.

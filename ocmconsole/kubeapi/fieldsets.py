@@ -1,4 +1,4 @@
-"""Sets of fields as trees, in the very form of FieldsV1, and how a schema splits a document into fields (wire.md 4.5).
+"""Sets of fields as trees, in the very form of FieldsV1, and how a schema splits a document into fields (W141).
 
 A node maps elements to nodes: ``f:name`` a key of an object, ``k:{"type":"X"}`` an element of a map list, ``v:"a"`` one
 of a set, ``.`` the node itself. A node without children is in the set; with children it is only when it holds ``.``.

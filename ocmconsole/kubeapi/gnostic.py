@@ -1,4 +1,4 @@
-"""OpenAPI v2 as protobuf, the only form in which kubectl reads it (wire.md 1.6, appendix B).
+"""OpenAPI v2 as protobuf, the only form in which kubectl reads it (W8, W185).
 
 Writes the subset of gnostic's ``openapi.v2.Document`` that clients look at; the input is the same document as JSON.
 Extensions are YAML texts there, and JSON is YAML. Called by ``openapi``.

@@ -109,7 +109,7 @@ class Kind:
     ``custom``: behaves as a CustomResourceDefinition (generation, strict resourceVersion, no strategic patches).
     ``unconditional_update``: a PUT without resourceVersion is allowed (W14).
     ``create_on_update``: a PUT of a missing object creates it.
-    ``name_check``: ``subdomain``, ``label`` or ``segment`` (wire.md 3.2).
+    ``name_check``: ``subdomain``, ``label`` or ``segment`` (of a path: RBAC kinds).
     ``project(row, doc)`` copies what rules and pages query from the document into columns, ``parts`` into child rows.
     ``left_out_empty``: top-level maps and lists that are not stored when they hold nothing (Go's omitempty).
     ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values.

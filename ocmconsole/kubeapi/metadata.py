@@ -1,4 +1,4 @@
-"""Object metadata: its schema, and the rules that every kind shares (wire.md 3.2).
+"""Object metadata: its schema, and the rules that every kind shares (W14, W17, W18).
 
 The texts are those of the reference API server. Types are the schema's business; what has a wrong type is skipped
 here, so the rules never fail on odd input. Called by ``verbs`` through ``schema``.

@@ -141,7 +141,7 @@ class Change(models.Model):
     name = NameField(max_length=253)
     time = models.DateTimeField(db_index=True)
     wire = models.TextField()
-    # The document before, kept only when labels or selectable fields moved (wire.md 5.5).
+    # The document before, kept only when labels or selectable fields moved: watches with a selector need it (W12).
     before = models.TextField(blank=True, default="")
     size = models.PositiveIntegerField(default=0)  # bytes of both documents
 
@@ -186,7 +186,7 @@ class HeldBack(models.Model):
 
 
 class Owner(models.Model):
-    """Index of owner references: who depends on which uid (wire.md 3.6). A longer uid is nobody's and not indexed."""
+    """Index of owner references: who depends on which uid (W18). A longer uid is nobody's and not indexed."""
 
     LONGEST_UID = 64
 
@@ -329,7 +329,7 @@ class BulkSelection(models.Model):
 
 
 class BulkJob(models.Model):
-    """An act on many objects that a person asked for, with what his request told of him (console 4.12)."""
+    """An act on many objects: the user who started it, their address and credential, and the items."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""Forms of names and labels, with the texts in which the reference API server refuses them (wire.md 3.2).
+"""Forms of names and labels, with the texts in which the reference API server refuses them.
 
 Each function yields what is wrong and nothing when the text is fine. Called by ``metadata``, and by rules that give a
 name to something themselves.

@@ -1,4 +1,4 @@
-"""Content negotiation (wire.md section 2): which form an answer takes, and what a request body says.
+"""Content negotiation (W1, W4, W9, W172): which form an answer takes, and what a request body says.
 
 Plain functions on header texts and bytes, so that the views and tests share them. Called by
 ``views`` and ``paths``; anything wrong is a 400, 406, 413 or 415 with the text that clients know.
@@ -100,7 +100,7 @@ def read_body(
     _check_size(raw)
     media_type = _media_type(content_type)
     if media_type == "application/vnd.kubernetes.protobuf" and protobuf is not None:
-        return decode(raw, protobuf), []  # wire.md 2.3: protobuf knows neither duplicate nor unknown fields
+        return decode(raw, protobuf), []  # protobuf knows neither duplicate nor unknown fields
     try:
         if media_type in {"", "application/json"}:
             doc, duplicates = documents.read_json(raw, find_duplicates=find_duplicates)

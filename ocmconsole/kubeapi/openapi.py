@@ -1,4 +1,4 @@
-"""OpenAPI: what kubectl reads before it creates, applies or explains anything (wire.md 1.5 and 1.6, W8).
+"""OpenAPI: what kubectl reads before it creates, applies or explains anything (W8).
 
 Every document comes from the schemas that also validate, is made once when first asked for and kept as bytes with its
 hash. Custom kinds never offer strategic merge; built-in kinds do, and then say how each list merges, because kubectl

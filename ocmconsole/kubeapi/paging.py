@@ -1,6 +1,6 @@
-"""Continue tokens: where the next page of a list begins, and of which revision its first page was (wire.md 3.9).
+"""Continue tokens: where the next page of a list begins, and of which revision its first page was (W10, W150).
 
-And reads that name a revision: one that the hub has not reached (wire.md 3.7), or exactly an earlier one.
+And reads that name a revision: one that the hub has not reached (W175), or exactly an earlier one.
 """
 
 from __future__ import annotations

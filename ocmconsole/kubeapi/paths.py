@@ -1,4 +1,4 @@
-"""Documents outside resources: discovery, OpenAPI, version and health (wire.md section 1). All GET, all authorised."""
+"""Documents outside resources: discovery, OpenAPI, version and health (W6, W8). All GET, all authorised."""
 
 from __future__ import annotations
 

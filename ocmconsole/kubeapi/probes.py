@@ -4,7 +4,7 @@ One thread of a serving process looks once a second at what the hub stands on an
 ``outages.state``. Answers only read: on the event loop (``lanes``), or in the API view where there is no loop. Apps
 register what only they can judge. Causes are fixed sentences: anybody may read them, and a driver's text may name hosts
 and files.
-Formats are those of a Kubernetes API server (wire.md 1.1).
+Formats are those of a Kubernetes API server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Protobuf request bodies (W1, W2, wire.md 2.3): typed Go clients send nothing else for built-in kinds.
+"""Protobuf request bodies (W1, W2): typed Go clients send nothing else for built-in kinds.
 
 A kind is a table of numbered fields; this module knows the encoding and no kind. Whatever the bytes are, the outcome is
 a document or a 400. Nesting is bounded by the tables, which are finite trees; JSON inside a body has its own bound.

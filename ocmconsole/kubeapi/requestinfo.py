@@ -1,4 +1,4 @@
-"""Reads a request line as Kubernetes does: which verb on which resource, and with which options (wire.md 3.1, 3.8)."""
+"""Reads a request line as Kubernetes does: which verb on which resource, and with which options."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _pinned(method: str, query: QueryDict) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Query of a list or watch (wire.md 3.9, 5.2, 5.3)."""
+    """Query of a list or watch (W10, W11, W176)."""
 
     labels: LabelSelector
     fields: FieldSelector
@@ -191,7 +191,7 @@ def _list_causes(options: ListOptions) -> list[Cause]:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Query of a write (wire.md 3.8)."""
+    """Query of a write: ``dryRun``, ``fieldManager``, ``fieldValidation``, ``force``."""
 
     dry_run: bool
     manager: str
@@ -226,7 +226,7 @@ def write_options(query: QueryDict, *, options: str, user_agent: str, applies: b
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How a DELETE is meant (wire.md 3.5). None is what was not given."""
+    """How a DELETE is meant: DeleteOptions (W18). None is what was not given."""
 
     dry_run: bool = False
     propagation: str | None = None

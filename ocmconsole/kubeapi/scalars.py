@@ -78,7 +78,7 @@ def _wrong_format(field: str, value: str, form: str) -> Cause:
 
 
 def is_time(text: str) -> bool:
-    """RFC 3339, any number of decimals (W29 and wire.md 3.2: also for MicroTime), at a place that UTC has too."""
+    """RFC 3339, any number of decimals (also for MicroTime, W29), at a place that UTC has too."""
     if not _TIME.fullmatch(text):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Label selectors and field selectors: parsing, checking, matching (wire.md 3.10; W10, T3, T6).
+"""Label selectors and field selectors: parsing, checking, matching (W10, T3, T6).
 
 Invariant: a selector object is valid and immutable, so that matching cannot fail. Callers are the list and watch verbs
 (text from the query), rules and reconcilers (LabelSelector documents), and the store, which reads ``requirements`` and

@@ -99,7 +99,8 @@ def actor_for(user: Any, **how: Any) -> Actor:
     """User name, Django groups as groups; a superuser carries ``system:masters`` here, where no certificate is asked.
 
     ``how`` are the other fields of Actor. Without ``as_of`` the account was read just now, and may be read again.
-    A Django group cannot claim a name of the system's own, nor that of a cluster's agents (ocm.md 8.1, 3).
+    A Django group cannot claim a name of the system's own, nor that of a cluster's agents:
+    it would give the rights that their certificates give.
     """
     if how.get("as_of") is None and not once.is_remembering():
         how["as_of"] = changes.rights()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # W17
 LONGEST_PREFIX = 58
-# Owned by the server; a client's value is ignored (W14, wire.md 3.2).
+# Owned by the server; a client's value is ignored (W14).
 SERVER_OWNED = (
     "uid",
     "resourceVersion",
@@ -97,7 +97,7 @@ def _move(part: str, source: Doc, target: Doc) -> None:
 
 
 def without_doubles(doc: Doc, *, patched: bool) -> Doc:
-    """Equal owner references are merged, with a warning (wire.md 3.2)."""
+    """Equal owner references are merged, with a warning, as a kube-apiserver does."""
     merged, warning = metadata.merge_owners(doc, patched=patched)
     if warning:
         admission.warn(warning)
@@ -105,7 +105,7 @@ def without_doubles(doc: Doc, *, patched: bool) -> Doc:
 
 
 def for_missing(kind: Kind, key: Key, proposed: Doc) -> Doc:
-    """What a PUT or an apply creates where nothing is (wire.md 3.3).
+    """What a PUT or an apply creates where nothing is (W178: Leases, Events and RBAC kinds).
 
     Its resourceVersion says nothing, as in the reference. Raises Conflict for a uid: it can only be another object's.
     """

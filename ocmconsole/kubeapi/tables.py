@@ -1,4 +1,4 @@
-"""Tables: the rows and columns that kubectl prints (wire.md 2.5, W9).
+"""Tables: the rows and columns that kubectl prints (W9).
 
 Cells are final text; ages are computed here. Columns of custom kinds are JSONPaths as in a CRD, compiled once per
 text; built-in kinds give functions. Missing values are blank cells, never errors. Called by ``views`` and ``watch``.
@@ -65,7 +65,7 @@ def table(
 
 
 def bookmark(metadata: Doc) -> Doc:
-    """A bookmark in a watch of tables: one row without cells whose object carries the metadata (wire.md 5.3)."""
+    """A bookmark in a watch of tables: one row without cells whose object carries the metadata (W177)."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -162,7 +162,7 @@ _SHOWN: dict[str, Callable[[Any, datetime], Any]] = {
 
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
-# Below this many seconds: the unit shown, and the smaller one shown beside it when it is not zero (wire.md 2.5).
+# Below this many seconds: the unit shown, and the smaller one shown beside it when it is not zero, as kubectl's ages.
 _AGES = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),

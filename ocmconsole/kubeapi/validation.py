@@ -1,6 +1,6 @@
 """Checks of a structural schema, compiled once into closures.
 
-The texts are those of the reference API server for custom resources (A11, wire.md 3.7), down to their oddities; a
+The texts are those of the reference API server for custom resources (A11), down to their oddities; a
 check never raises. A keyword without a check here cannot be written in a schema. Called by ``schema`` only.
 """
 

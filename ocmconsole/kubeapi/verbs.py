@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OPTIMISTIC_TRIES = 2
 NAME_TRIES = 5  # for generated names, as upstream
 ONLY_DELETING = "only objects that are being deleted are permitted"
-# By propagation policy, the finalizer that the garbage collector takes off again (wire.md 3.5).
+# By propagation policy, the finalizer that the garbage collector takes off again (W180).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 # For writers of people, rights and tokens, which are no resources.
@@ -44,7 +44,7 @@ Edit = Callable[["Doc"], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a write is meant (wire.md 3.8). ``unknown`` is what strict decoding found: ``ignore``, ``warn``, ``strict``.
+    """How a write is meant. ``unknown`` is what strict decoding found: ``ignore``, ``warn``, ``strict``.
 
     ``decision`` is the answer when the door has asked already, and ``asked`` its question. ``applies``: server-side
     apply keeps its own fields. ``alone``: decided while nobody else may write, for what must not be done twice.
@@ -179,7 +179,7 @@ def patch(
 
 
 def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Options = DEFAULT) -> Result:
-    """Server-side apply: as patch, and creates what is missing (wire.md 4.5)."""
+    """Server-side apply: as patch, and creates what is missing (W141)."""
     decision = options.decision or authz.require(actor, attributes(kind, "patch", key, version=options.version))
     options = replace(options, applies=True)
     if rows.read(kind, key) is None:

@@ -1,6 +1,6 @@
 """The API door: one DRF view that turns an HTTP request into a verb and its result into HTTP.
 
-Order of checks (wire.md 3.1): authenticate, impersonate, authorise, find the kind, options, negotiate, decode, verb.
+Order of checks (W20): authenticate, impersonate, authorise, find the kind, options, negotiate, decode, verb.
 It decides nothing itself; every rule is behind the verbs.
 """
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.requestinfo import RequestInfo
 
-# Set by the lane that stopped reading (wire.md 2.1).
+# Set by the lane that stopped reading a body that is too long (W174).
 TOO_LARGE = "ocmconsole.body_too_large"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -128,7 +128,7 @@ def _has_name(call: Call) -> bool:
 
 
 def _unsupported(call: Call) -> errors.BadRequest | errors.MethodNotAllowed:
-    """Custom kinds look for a name before they look at the method, built-in kinds have no such route (wire.md 3.3)."""
+    """Custom kinds look for a name before they look at the method, built-in kinds have no such route: 404 or 405."""
     kind = call.served.kind
     subject = errors.qualified(call.served.version.group, kind.plural)
     is_nameless = call.info.verb in {"update", "patch"} and not call.info.name

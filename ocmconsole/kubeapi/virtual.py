@@ -111,7 +111,7 @@ def documents() -> list[str]:
 
 
 def register_delete_options(message: Message) -> None:
-    """The protobuf table of DeleteOptions, which every typed DELETE may carry (wire.md 2.2)."""
+    """The protobuf table of DeleteOptions, which every typed DELETE may carry (W170)."""
     _delete_options.append(message)
 
 

@@ -1,4 +1,4 @@
-"""Watch streams: from a revision to an endless line of events, without a thread (W11, W12; wire.md section 5).
+"""Watch streams: from a revision to an endless line of events, without a thread (W11, W12).
 
 Invariant: no event is lost, repeated or out of order. The stream subscribes first, then sends the present state if it
 was asked for, replays the log up to what it saw, and follows; a revision it has passed is never sent again.
@@ -64,7 +64,7 @@ class WatchScope:
         return values | {label: value(served) for label, value in self.served.version.fields.items()}
 
     def labels(self) -> set[str]:
-        """Field labels that this kind supports (wire.md 3.10)."""
+        """Field labels that this kind supports (W10, W152)."""
         common = {"metadata.name"} | (
             {"metadata.namespace"} if self.served.kind.namespaced or not self.served.kind.custom else set()
         )
@@ -230,7 +230,7 @@ def _here(stream: _Stream, listener: changes.ChangeSubscriber) -> bytes:
 
 
 def _event(stream: _Stream, entry: ChangeEntry) -> bytes | None:
-    """The change as this watcher sees it, or None (wire.md 5.5)."""
+    """The change as this watcher sees it, or None (W12, W139: leaving the selection is DELETED, entering it ADDED)."""
     if entry.revision <= stream.position:
         return None
     stream.position = entry.revision

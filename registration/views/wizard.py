@@ -1,4 +1,4 @@
-"""Adding a cluster in four plain pages: name and place, token, run, watch (console 4.8).
+"""Adding a cluster in four plain pages: name and place, token, run, watch.
 
 What was entered travels in the address, which holds no secret; the secret is on the page that minted it, which sends it
 back when the person changes how the cluster reaches the hub. The server keeps only its hash.

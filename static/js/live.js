@@ -1,4 +1,4 @@
-// Live pages (console 4.12). The server says that something changed; the page asks for itself anew and every element with
+// Live pages. The server says that something changed; the page asks for itself anew and every element with
 // an id and data-live is morphed in place, so that focus, selection and scroll stay. Before a child with an id is added,
 // its region gets the event live:before-add, which may be cancelled; after all, the document gets live:refreshed.
 import { Idiomorph } from "../vendor/idiomorph.js";

@@ -1,4 +1,4 @@
-// The search palette (console 4.11): Ctrl+K or a click on the field opens it; arrows choose, Enter goes there.
+// The search palette: Ctrl+K or a click on the field opens it; arrows choose, Enter goes there.
 const WAIT = 120;
 const MOST_RECENT = 5;
 const field = document.querySelector("#search");

@@ -1,4 +1,4 @@
-"""WCAG 2.2 A and AA (console 4.13): axe on every page in its states, themes and sizes; focus, reflow, spacing, targets.
+"""WCAG 2.2 A and AA: axe on every page in its states, themes and sizes; focus, reflow, spacing, targets.
 
 One hub with a demonstration fleet serves the whole tour, and everybody signs in once. The table of pages is in tour.py;
 a test holds it against Django's routes, so that a new page cannot be forgotten.

@@ -12,7 +12,7 @@ from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
 from tests.fleet import Fleet
 
 STALE = "The request changed while you were reading it; nothing was done."
-SOON = 2_000  # milliseconds in which another browser must know (console 4.12)
+SOON = 2_000  # milliseconds in which another browser must know
 
 
 def accepts(fleet: Fleet, name: str) -> bool:

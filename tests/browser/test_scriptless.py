@@ -1,4 +1,4 @@
-"""Journeys that other modules make with scripts, without any: plain links and forms do all of it (console 4.0)."""
+"""Journeys that other modules make with scripts, without any: plain links and forms do all of it."""
 
 from __future__ import annotations
 

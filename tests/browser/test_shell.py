@@ -12,7 +12,7 @@ from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
 from tests.browser.test_accessibility import violations
 from tests.fleet import Fleet
 
-SOON = 2_000  # milliseconds in which an open page must know (console 4.12)
+SOON = 2_000  # milliseconds in which an open page must know
 LONGEST_WAIT = 60_000  # milliseconds: the longer a hub is away, the more rarely it is tried
 
 

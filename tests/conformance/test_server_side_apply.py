@@ -1,4 +1,4 @@
-"""Server-side apply: who manages which field, and what happens when two want it (wire.md 4.5)."""
+"""Server-side apply: who manages which field, and what happens when two want it (W141)."""
 
 from __future__ import annotations
 

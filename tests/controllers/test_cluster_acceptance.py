@@ -1,4 +1,4 @@
-"""What a cluster gets when it is let in, and loses when it is sent away (ocm.md 3.1, 3.2)."""
+"""What a cluster gets when it is let in, and loses when it is sent away (H4 to H14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add-ons and their cluster: labels that say how they are, and silence that covers all of them (ocm.md 3.10)."""
+"""Add-ons and their cluster: labels that say how they are, and silence that covers all of them (H40, H41)."""
 
 from __future__ import annotations
 

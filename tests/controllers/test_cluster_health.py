@@ -1,4 +1,4 @@
-"""Silence, clocks and taints (ocm.md 3.3 to 3.5)."""
+"""Silence, clocks and taints (H15 to H21)."""
 
 from __future__ import annotations
 

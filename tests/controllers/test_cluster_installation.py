@@ -1,4 +1,4 @@
-"""What exists on a fresh hub for clusters that are to come (ocm.md 3.0), and what of upstream's hub does not."""
+"""What exists on a fresh hub for clusters that are to come (H1 to H3), and what of upstream's hub does not."""
 
 from __future__ import annotations
 

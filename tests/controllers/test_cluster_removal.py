@@ -1,4 +1,4 @@
-"""Deleting a cluster: what is in its namespace goes first, add-ons before works (ocm.md 3.7)."""
+"""Deleting a cluster: what is in its namespace goes first, add-ons before works (H27 to H32)."""
 
 from __future__ import annotations
 

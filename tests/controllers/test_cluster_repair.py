@@ -1,4 +1,4 @@
-"""What acceptance gave is put back when somebody edits or deletes it; what was taken away stays away (ocm.md 3.1)."""
+"""What acceptance gave is put back when somebody edits or deletes it; what was taken away stays away (H4 to H12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster sets: the standing two, counts, bindings and managed namespaces (ocm.md 3.6, 3.8)."""
+"""Cluster sets: the standing two, counts, bindings and managed namespaces (H22 to H26, H33)."""
 
 from __future__ import annotations
 

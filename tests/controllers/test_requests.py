@@ -1,4 +1,4 @@
-"""Certificate requests: what is approved without a person, what is signed, what is forgotten (ocm.md 3.9, W23 to W25)."""
+"""Certificate requests: what is approved without a person, what is signed, what is forgotten: H34 to H38, W23 to W25."""
 
 from __future__ import annotations
 

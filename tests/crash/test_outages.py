@@ -27,7 +27,7 @@ from tests.hub import Hub
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 SPACES = "/api/v1/namespaces"
-SEEN_SECONDS = 5.0  # issue 11, B10
+SEEN_SECONDS = 5.0  # in which an outage of the database must be noticed
 LEAST_WAIT = 60.0  # for what must happen, on a machine that is busy with something else
 
 

@@ -130,7 +130,7 @@ def test_the_table_is_long_enough_and_says_everything_once() -> None:
 
 
 CLUSTER = re.escape(VALIDATING)
-# The texts of ocm.md 2.1 to 2.4, under decisions.md, with anything in the place of names.
+# The texts of the rules of admission (A0 to A12, under D1 to D6), with anything in the place of names.
 TEXTS = {
     "A1": rf'{re.escape(MUTATING)}It is not allowed to set TimeAdded of Taint "\w+"\.',
     "A1, several": rf'{re.escape(MUTATING)}It is not allowed to set TimeAdded of Taint "\w+,\w+"\.',

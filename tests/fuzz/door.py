@@ -114,7 +114,7 @@ def _scope(case: Case, headers: list[tuple[str, str]], credential: Credential) -
 def _flaws(case: Case, answer: Answer) -> list[str]:
     if answer.code not in case.codes:
         return [f"the answer must be one of {sorted(case.codes)}"]
-    is_plain = answer.code == 406 and case.path.startswith("/openapi")  # wire.md 1: an empty body
+    is_plain = answer.code == 406 and case.path.startswith("/openapi")  # with an empty body, as the reference
     return [] if answer.code < 400 or is_plain else _status_flaws(answer)
 
 

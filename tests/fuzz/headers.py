@@ -1,4 +1,4 @@
-"""Headers: forms of answers, credentials, impersonation, and what proxies and browsers add (W2, W21; wire.md 2, 6.4)."""
+"""Headers: forms of answers, credentials, impersonation, and what proxies and browsers add (W2, W21)."""
 
 from __future__ import annotations
 

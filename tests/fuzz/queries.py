@@ -1,4 +1,4 @@
-"""Selectors and options of lists, watches and collection deletes (W10, W11; wire.md 3.9, 3.10)."""
+"""Selectors and options of lists, watches and collection deletes (W10, W11)."""
 
 from __future__ import annotations
 

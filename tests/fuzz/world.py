@@ -140,7 +140,7 @@ class Site:
 
     @property
     def nameless(self) -> frozenset[int]:
-        """What a PUT or PATCH of the collection gets: custom kinds look for a name first (wire.md 3.3)."""
+        """What a PUT or PATCH of the collection gets: custom kinds look for a name first."""
         return frozenset({400 if self.served.kind.custom else 405})
 
     @property

@@ -206,7 +206,7 @@ class TestHalfClosed:
 
 
 class TestCompression:
-    """wire.md 2.4: large answers of the API to clients that accept it."""
+    """Large answers of the API to clients that accept it."""
 
     def large(self, site: Site, *headers: str) -> tuple[bytes, bytes]:
         """Head and body of an answer that is just large enough."""

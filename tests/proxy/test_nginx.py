@@ -1,4 +1,4 @@
-"""docs/nginx.conf before the hub: who a client is, and that streams flow (W21, W30, wire.md 6.2)."""
+"""docs/nginx.conf before the hub: who a client is, and that streams flow (W21, W30)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_impersonating_a_group_needs_the_right_on_that_group() -> None:
 
 @pytest.mark.parametrize("name", ["system:masters", "open-cluster-management:c1", "system:open-cluster-management:c1"])
 def test_a_django_group_is_never_a_group_of_the_system_or_of_agents(name: str) -> None:
-    """ocm.md 8.1, item 3."""
+    """The group of a cluster's agents without ``system:`` is as powerful as that of their certificates."""
     from django.contrib.auth.models import Group, User
 
     ana = User.objects.create_user("ana")

@@ -1,4 +1,4 @@
-"""Must-show 5: every address of the console, asked by four people; what one may not see is on none of his pages.
+"""Every address of the console, requested by four people; what one may not see is on none of their pages.
 
 The walk takes the addresses from the URL configuration itself, so a page that is added is walked too.
 """

@@ -1,6 +1,6 @@
 """The change log as the hub's database has it, noted before it is compacted, and what a watcher should make of it.
 
-An oracle of its own: it knows what a selector means in the words of the test and follows wire.md 5.5, nothing else.
+An oracle of its own: it knows what a selector means in the words of the test and follows W12 and W139, nothing else.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class History:
         return {uid: int(doc["metadata"]["resourceVersion"]) for uid, doc in there.items() if matches(doc)}
 
     def expected(self, resource: str, matches: Matches, after: int, upto: int) -> list[Event]:
-        """wire.md 5.5: enters, stays, leaves."""
+        """W139: enters, stays, leaves."""
         state: dict[str, Doc] = {}
         found: list[Event] = []
         for verb, revision, doc in self._changes[resource]:

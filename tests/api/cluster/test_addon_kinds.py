@@ -1,4 +1,4 @@
-"""Add-ons and works behave as the contract of kinds says, in each version that is served (ocm.md 1.10, T9)."""
+"""Add-ons and works behave as the contract of kinds says, in each version that is served (T9)."""
 
 from __future__ import annotations
 

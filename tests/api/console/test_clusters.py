@@ -249,7 +249,7 @@ class TestOrder:
 
 
 class TestSight:
-    """D16, and must-show 5: names, counts, facets and files tell nothing of what one may not see."""
+    """D16: names, counts, facets and files tell nothing of what one may not see."""
 
     @pytest.mark.contract("D16")
     @pytest.mark.usefixtures("fleet")

@@ -1,4 +1,4 @@
-"""Figures and sentences of the overview and of what needs a person, computed again from the rows (console 4.9)."""
+"""Figures and sentences of the overview and of what needs a person, computed again from the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Must-show 3: every page, as five people, says what the rows say (console 4.3 to 4.9).
+"""Every page, as five people, says what the rows say.
 
 One demonstration hub is made for the whole module: its pages are walked, then figures and sentences are read from them
 and computed again from the rows, by code that shares nothing with that of the pages.

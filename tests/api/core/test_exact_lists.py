@@ -1,4 +1,4 @@
-"""Lists of exactly an earlier state: whatever was written since, the list is what it was then, or 410 (wire.md 3.9)."""
+"""Lists of exactly an earlier state: whatever was written since, the list is what it was then, or 410 (W10)."""
 
 from __future__ import annotations
 

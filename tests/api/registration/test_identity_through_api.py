@@ -1,4 +1,4 @@
-"""The same promise through the API, with the certificate that the hub has given: nobody gets another's name (must show 4)."""
+"""The same promise through the API, with the certificate that the hub has given: nobody gets another's name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Documents and paths of every kind, as data: what the checks that hold for all kinds are run with.
 
-`SAMPLES` is the list. A sample says how the kind differs from others in what wire.md allows to differ.
+`SAMPLES` is the list. A sample says how the kind differs from others in what Kubernetes lets differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Protobuf bodies as Go's typed clients write them, by field number (wire.md appendix A); knows nothing of any table.
+"""Protobuf bodies as Go's typed clients write them, by field number; knows nothing of any table.
 
 A message is made of (number, value): text, bytes, whole numbers, truth, or bytes of another message. Fields may repeat.
 """

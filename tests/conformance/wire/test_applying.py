@@ -1,4 +1,4 @@
-"""Server-side apply: ownership of fields, conflicts, and their texts (wire.md 4.5)."""
+"""Server-side apply: ownership of fields, conflicts, and their texts (W141)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who somebody is: certificates, tokens, nobody, and whom one may pass for (wire.md 6.1 to 6.4)."""
+"""Who somebody is: certificates, tokens, nobody, and whom one may pass for (W21, W30, W148)."""
 
 from __future__ import annotations
 

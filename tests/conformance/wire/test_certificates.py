@@ -1,4 +1,4 @@
-"""Certificate requests: what may be asked, decided and signed (wire.md 3.4; W23 to W25)."""
+"""Certificate requests: what may be asked, decided and signed (W23 to W25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create, read, replace: what holds for every kind, and where wire.md 3.3 lets kinds differ."""
+"""Create, read, replace: what holds for every kind, and where kinds differ (W14, W178)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_not_found(admin: Api, ns: str, name: str, sample: 
 @pytest.mark.contract("W14", "W178")
 @every_kind
 def test_put_without_a_version_is_for_some_kinds(admin: Api, ns: str, name: str, made: Made, sample: Sample) -> None:
-    """wire.md writes the missing version as 0, ocm.md as 0x0; Kubernetes has had both."""
+    """The missing version is written as 0 or 0x0; Kubernetes has had both."""
     doc = made(sample)
     del doc["metadata"]["resourceVersion"]
     doc["metadata"]["labels"] = {**doc["metadata"].get("labels", {}), "example.com/put": "yes"}

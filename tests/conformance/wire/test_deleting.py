@@ -1,4 +1,4 @@
-"""Deletion, finalizers, collections, owners (wire.md 3.5 and 3.6)."""
+"""Deletion, finalizers, collections, owners (W18, W180, W181)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discovery, version, health (wire.md 1.1 to 1.4, 1.7)."""
+"""Discovery, version, health (W6, W164)."""
 
 from __future__ import annotations
 

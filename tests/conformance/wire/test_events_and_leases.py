@@ -1,4 +1,4 @@
-"""Events in their two forms, and heartbeats (W28, W29; wire.md appendix A)."""
+"""Events in their two forms, and heartbeats (W28, W29)."""
 
 from __future__ import annotations
 

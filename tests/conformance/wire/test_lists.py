@@ -1,4 +1,4 @@
-"""Lists: selectors, pages, versions (wire.md 3.9 and 3.10)."""
+"""Lists: selectors, pages, versions (W10, W150 to W152)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata: what the server owns, and what form the rest has (wire.md 3.2)."""
+"""Metadata: what the server owns, and what form the rest has (W14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespaces: what comes with one, and how one goes (wire.md 3.2, 3.5; W27)."""
+"""Namespaces: what comes with one, and how one goes (W27)."""
 
 from __future__ import annotations
 

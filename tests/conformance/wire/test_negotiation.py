@@ -1,4 +1,4 @@
-"""Media types in and out, sizes, headers, methods (wire.md 2.1, 2.4)."""
+"""Media types in and out, sizes, headers, methods."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_method_that_is_not_there_is_refused(admin: Api, method: str, path: str)
 
 @pytest.mark.contract("W183")
 def test_head_is_a_get_without_a_body_or_no_method(admin: Api, cluster: Any, name: str) -> None:
-    """wire.md 3.1 has it, a kube-apiserver does not (appendix C)."""
+    """HEAD is answered by this hub and refused by a kube-apiserver (docs/guide/differences.md)."""
     answer = admin.ask("HEAD", f"{CLUSTERS}/{name}")
     assert answer.status_code in {200, 405}
     assert answer.content == b""

@@ -1,4 +1,4 @@
-"""What kubectl reads before it creates, applies and explains (wire.md 1.5 and 1.6)."""
+"""What kubectl reads before it creates, applies and explains (W8, W145, W185)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merge patches, JSON patches, strategic patches (wire.md 4.1 to 4.4)."""
+"""Merge patches, JSON patches, strategic patches (W4, W135, W179)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_version_in_a_patch_is_a_lock(admin: Api, ns: str, name: str, made: Made
 @pytest.mark.contract("W15")
 @pytest.mark.parametrize("sample", [CONFIG_MAP, WORK], ids=str)
 def test_uid_in_a_patch_must_be_right(admin: Api, ns: str, name: str, made: Made, sample: Sample) -> None:
-    """ocm.md calls it a conflict (409); what was observed, and wire.md says, is an immutable field."""
+    """A kube-apiserver does not call it a conflict (409), but an immutable field (422)."""
     made(sample)
     said = refused(
         admin.patch(sample.path(ns, name), "merge", {"metadata": {"uid": "zz"}}),
@@ -198,7 +198,7 @@ def test_operation_that_fails_changes_nothing(admin: Api, ns: str, name: str, op
     ids=str,
 )
 def test_member_that_is_not_there_is_null(admin: Api, ns: str, name: str, operations: list[Doc], expected: Doc) -> None:
-    """wire.md 4.2: only `remove` needs it. A null in a map of texts is stored as the empty text."""
+    """Only `remove` needs it. A null in a map of texts is stored as the empty text."""
     admin.create(CONFIG_MAP.path(ns), {"metadata": {"name": name}, "data": START})
     assert worked(admin.patch(CONFIG_MAP.path(ns, name), "json", operations))["data"] == expected
 
@@ -278,7 +278,7 @@ def test_lists_of_objects_merge_by_their_key(admin: Api, ns: str, name: str) -> 
 
 @pytest.mark.contract("W179")
 def test_pull_secrets_are_replaced(admin: Api, ns: str, name: str) -> None:
-    """wire.md 4.3: unlike the other list of the same kind."""
+    """Unlike the other list of the same kind."""
     admin.create(SERVICE_ACCOUNT.path(ns), {"metadata": {"name": name}, "imagePullSecrets": [{"name": "a"}]})
     patched = worked(admin.patch(SERVICE_ACCOUNT.path(ns, name), "strategic", {"imagePullSecrets": [{"name": "b"}]}))
     assert patched["imagePullSecrets"] == [{"name": "b"}]

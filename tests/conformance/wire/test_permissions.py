@@ -1,4 +1,4 @@
-"""What somebody may: roles and bindings, selectors, reviews, and handing out rights (wire.md 6.5 and 6.6)."""
+"""What somebody may: roles and bindings, selectors, reviews, and handing out rights (W22, W126, W155)."""
 
 from __future__ import annotations
 

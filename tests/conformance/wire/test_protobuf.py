@@ -1,4 +1,4 @@
-"""Bodies of typed clients, kind by kind (wire.md 2.3 and appendix A)."""
+"""Bodies of typed clients, kind by kind (W1)."""
 
 from __future__ import annotations
 

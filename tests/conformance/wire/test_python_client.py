@@ -1,4 +1,4 @@
-"""Python's `kubernetes` client against the server (wire.md 8)."""
+"""Python's `kubernetes` client against the server (W157)."""
 
 from __future__ import annotations
 

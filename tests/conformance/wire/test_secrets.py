@@ -1,4 +1,4 @@
-"""Secrets of known types, and those that hold the token of a service account (wire.md 6.3)."""
+"""Secrets of known types, and those that hold the token of a service account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of an object is written beside it (wire.md 3.4)."""
+"""The status of an object is written beside it (W16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables, which are final text: kubectl prints their cells as they are (wire.md 2.5)."""
+"""Tables, which are final text: kubectl prints their cells as they are (W9, W130)."""
 
 from __future__ import annotations
 

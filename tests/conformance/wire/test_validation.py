@@ -1,4 +1,4 @@
-"""Unknown, duplicate and wrong fields, and the warnings about them (wire.md 3.7 and 3.8)."""
+"""Unknown, duplicate and wrong fields, and the warnings about them (W8, W143)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: framing, where they start, bookmarks, initial events, selectors (wire.md 5)."""
+"""Watches: framing, where they start, bookmarks, initial events, selectors (W11, W12)."""
 
 from __future__ import annotations
 

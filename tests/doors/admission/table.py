@@ -1,4 +1,4 @@
-"""The table of admission: every rule of ocm.md 2.1 to 2.4, under decisions.md, as rows."""
+"""The table of admission: every rule of docs/contract.md's section on it, under the hub's decisions, as rows."""
 
 from __future__ import annotations
 

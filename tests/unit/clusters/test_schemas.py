@@ -1,4 +1,4 @@
-"""ManagedCluster and Lease: what the schema lets pass, what it fills in and what it refuses (ocm.md 1.2)."""
+"""ManagedCluster and Lease: what the schema lets pass, what it fills in and what it refuses."""
 
 from __future__ import annotations
 

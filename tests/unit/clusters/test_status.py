@@ -1,4 +1,4 @@
-"""The status vocabulary as a table: facts in, word and sentence out (console.md 4.3)."""
+"""The status vocabulary as a table: facts in, word and sentence out."""
 
 from __future__ import annotations
 

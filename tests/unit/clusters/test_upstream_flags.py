@@ -1,4 +1,4 @@
-"""Upstream's feature gates and flags: which the hub knows, and what it says about those it has not built (ocm.md 3.12)."""
+"""Upstream's feature gates and flags: which the hub knows, and what it says about those it has not built (H45)."""
 
 from __future__ import annotations
 

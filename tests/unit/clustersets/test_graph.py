@@ -1,4 +1,4 @@
-"""The map of sets: nodes in three columns, edges by fractions, at most forty nodes (console 4.6)."""
+"""The map of sets: nodes in three columns, edges by fractions, at most forty nodes."""
 
 from __future__ import annotations
 

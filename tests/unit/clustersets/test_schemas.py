@@ -1,4 +1,4 @@
-"""ManagedClusterSet and its binding: defaults and refusals (ocm.md 1.4, 1.5)."""
+"""ManagedClusterSet and its binding: defaults and refusals."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def decoded(body: bytes, message: Message) -> Doc:
 
 @pytest.mark.contract("W1")
 def test_the_question_of_kubectl_auth_can_i_is_read() -> None:
-    # The sample of wire.md Appendix A, sent by kubectl 1.32.
+    # A body that kubectl 1.32 sent.
     raw = (
         bytes.fromhex("0a10 0a00 1200 1a00 2200 2a00 3200 3800 4200".replace(" ", ""))
         + b"\x12\x11\x12\x0f\x0a\x08/healthz\x12\x03get"
@@ -111,7 +111,7 @@ def test_delete_options_are_read_whatever_group_their_envelope_names() -> None:
     }
 
 
-# The traps of wire.md 2.3
+# What typed Go clients write that JSON leaves out
 
 
 @pytest.mark.contract("W108")

@@ -1,4 +1,4 @@
-"""The scheduler's pipeline: the vectors of section 5.8, each P rule, and what holds for any fleet."""
+"""The scheduler's pipeline: a table of situations and results, each P rule, and what holds for any fleet."""
 
 from __future__ import annotations
 

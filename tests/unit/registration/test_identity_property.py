@@ -1,4 +1,4 @@
-"""No certificate for one name is ever issued to the holder of another, however near the name is (issue: must show 4).
+"""No certificate for one name is ever issued to the holder of another, however near the name is.
 
 Pure parts first: what a subject says. Then the whole way, create, approve without a person, sign, read the certificate,
 with the identity of an agent and with the bootstrap credential of a listed user.
