@@ -50,7 +50,7 @@ def _cluster_of_addon(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Ke
 _moved = controllers.changed(is_deleting, _addon_available)
 
 
-# ---------------------------------------------------------------- labels on the cluster, H40
+# ---------------------------------------------------------------- labels on the cluster
 
 
 @controllers.reconciler(
@@ -59,7 +59,12 @@ _moved = controllers.changed(is_deleting, _addon_available)
     also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
 )
 def reconcile_features(key: Key) -> None:
-    """H40: a cluster's labels say which add-ons it has and how they are, once it has said how it is itself."""
+    """H40: each add-on is a label of its cluster: available, unhealthy or unreachable.
+
+    1. A cluster that is gone, being deleted or without an Available condition is left as it is.
+    2. The labels of present add-ons are computed; one whose name is too long for a label is left out (D12).
+    3. The cluster's feature labels are replaced by them; other labels stay.
+    """
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None or not cluster.available:
         return
@@ -78,7 +83,7 @@ def _present(cluster: str) -> list[ManagedClusterAddOn]:
 
 
 def _can_be_label(addon: ManagedClusterAddOn) -> bool:
-    """D12: a name that is too long for a label hides no other add-on."""
+    """D12: an add-on whose name is too long for a label is left out and disturbs no other."""
     return not any(names.key_flaws(f"{FEATURE}{addon.name}"))
 
 
@@ -86,7 +91,7 @@ def _feature(addon: ManagedClusterAddOn) -> tuple[str, str]:
     return f"{FEATURE}{addon.name}", WORDS.get(_addon_available(addon.doc), UNREACHABLE)
 
 
-# ---------------------------------------------------------------- silence, H41
+# ---------------------------------------------------------------- silence
 
 
 @controllers.reconciler(
@@ -95,7 +100,11 @@ def _feature(addon: ManagedClusterAddOn) -> tuple[str, str]:
     also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
 )
 def reconcile_addon_health(key: Key) -> None:
-    """H41: nobody knows how the add-ons of a silent cluster are."""
+    """H41: while a cluster is Unknown, Available of its add-ons is Unknown too, with the same reason and message.
+
+    1. A cluster whose Available is not Unknown is left as it is.
+    2. Its condition is copied into the status of each add-on in its namespace.
+    """
     cluster = ManagedCluster.objects.at(key).first()
     said = _cluster_available(cluster.doc) if cluster is not None else None
     if said is None or said["status"] != "Unknown":

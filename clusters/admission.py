@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 ACCEPT = "clusters.accept_managedcluster"
-# D18: namespaces in which no agent may get rights, and a name whose group every agent is in.
+# D18: accepting is refused for these names: namespaces of the system, and a name whose group every agent is in.
 GUARDED_NAMES = re.compile(r"default|kube-.*|open-cluster-management.*|managed-clusters")
 ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 LEASE_LIMITS = (
@@ -44,7 +44,7 @@ Stored = dict[tuple[str, str], dict[str, Any]]  # taints by key and effect
 
 
 def _accept_spellings(name: str) -> list[Attributes]:
-    """D2: what upstream asks today, and what its documents have said."""
+    """D2: the right to accept is granted by the RBAC rule that upstream checks today, or by those of its documents."""
     return [
         Attributes("update", REGISTER, "managedclusters", "accept", name=name),
         *(
@@ -66,7 +66,7 @@ rights.register(
 
 @admission.defaults(MANAGED_CLUSTER)
 def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W5: what upstream's mutating webhook leaves behind; the schema's defaults fill the spec that it needs."""
+    """W5: a missing ``hubAcceptsClient`` becomes false, as upstream's mutating webhook leaves it behind."""
     spec = new.setdefault("spec", {})
     if isinstance(spec, dict):
         spec.setdefault("hubAcceptsClient", False)
@@ -74,7 +74,10 @@ def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
 
 @admission.defaults(MANAGED_CLUSTER)
 def accepted_clusters_are_held(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """H27: accepted and held for the clean-up of its namespace in one write, so that no deletion comes in between."""
+    """H27: a cluster gets the finalizer ``resource-cleanup`` in the write that accepts it.
+
+    A later write would leave a moment in which a deletion skips the clean-up of its namespace.
+    """
     spec, metadata = new.get("spec"), new["metadata"]
     if not isinstance(spec, dict) or not settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]:
         return
@@ -87,7 +90,10 @@ def accepted_clusters_are_held(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.defaults(MANAGED_CLUSTER)
 def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A1: only the hub says when a taint was added."""
+    """A1: only the hub sets ``timeAdded`` of taints. Raises BadRequest when the client sent another time.
+
+    A new or changed taint gets the present time, an unchanged one keeps the stored time.
+    """
     now = times.timestamp(timezone.now())
     before = _by_key(_taints(old) if old is not None else [])
     refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
@@ -134,7 +140,7 @@ def _stamp(taint: Doc, before: Stored, now: str, *, is_new: bool) -> bool:
 
 
 def _counterpart(taint: Doc, before: Stored) -> Doc | None:
-    """K3: the stored taint of that key and effect, else of that key."""
+    """K3: a taint is compared with the stored one of its key and effect, else of its key (upstream: of its key)."""
     key, effect = taint["key"], taint.get("effect")
     return (before.get((key, effect)) if isinstance(effect, str) else None) or before.get((key, ""))
 
@@ -156,7 +162,10 @@ def _time(value: Any) -> datetime | None:
 
 @admission.checks(MANAGED_CLUSTER, subresource="status")
 def claims_are_so_many(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """D23: claims are rows of their own, which each change of one writes again; pages and filters read them all."""
+    """D23: a status holds at most ``OCMCONSOLE_LIMIT_CLAIMS`` claims. Raises OverSizeError.
+
+    Claims are rows of their own, all written again when one changes, and read by pages and filters.
+    """
     claims, before = (((doc or {}).get("status") or {}).get("clusterClaims") or [] for doc in (new, old))
     most = settings.OCMCONSOLE_LIMIT_CLAIMS
     if most and len(claims) > most and not actor.is_controller and claims != before and len(claims) >= len(before):
@@ -167,7 +176,10 @@ def claims_are_so_many(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(MANAGED_CLUSTER)
 def cluster_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A3. K1: the name is looked at in every new cluster; an old one with a bad name must stay removable."""
+    """A3: a name is a DNS label of at most 63 characters, URLs of client configs are https. Raises BadRequest.
+
+    K1: the name is checked at every creation and at no update: a stored cluster with a bad name must stay removable.
+    """
     problems = [
         f"url {shown(config['url'])} is invalid in client configs"
         for config in spec_of(new).get("managedClusterClientConfigs") or ()
@@ -180,12 +192,12 @@ def cluster_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 
 def _name_flaws(name: str) -> list[str]:
-    """A7d: this webhook counts characters where the API server counts bytes; a name has no others."""
+    """A7d: messages about a malformed name are Kubernetes', with "characters" for "bytes"."""
     return [re.sub(r"bytes$", "characters", flaw) for flaw in names.label_flaws(name)]
 
 
 def _is_https(url: str) -> bool:
-    """What Go's url.Parse takes, with scheme https; an empty host passes (A3)."""
+    """A3: a URL is valid that Go's url.Parse accepts, with scheme https; an empty host passes."""
     if any(not char.isprintable() or char.isspace() for char in url.partition("?")[0]):
         return False
     try:
@@ -198,7 +210,7 @@ def _is_https(url: str) -> bool:
 
 @admission.checks(MANAGED_CLUSTER)
 def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """K4: a bootstrap token that was minted for one cluster opens the door for no other."""
+    """K4: a bootstrap token that was made for one cluster creates no other. Raises Forbidden."""
     name = new["metadata"]["name"]
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and bound != name:
@@ -211,7 +223,10 @@ def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(MANAGED_CLUSTER)
 def removal_is_for_those_who_may_delete(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """H27, W18: owners and the hub's finalizers decide when a cluster goes, so they are not for whoever may update."""
+    """H27, W18: changing owners or removing the hub's finalizers needs ``delete``. Raises Forbidden.
+
+    Both decide when a cluster goes. Writes of the hub itself pass.
+    """
     touched = [part for part, differs in _holds(old, new) if differs]
     if not touched or actor.is_controller:
         return
@@ -231,7 +246,7 @@ def _holds(old: Doc | None, new: Doc) -> Iterator[tuple[str, bool]]:
 
 
 def is_accepting(old: Doc | None, new: Doc) -> bool:
-    """A4: created as accepted, or turned so."""
+    """A4: whether a write accepts a cluster: creates it accepted, or sets ``hubAcceptsClient`` to true."""
     return _accepts(new) and not (old is not None and _accepts(old))
 
 
@@ -245,7 +260,7 @@ def _accepts(doc: Doc) -> bool:
 
 @admission.checks(MANAGED_CLUSTER)
 def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A4a: what is granted there would go with it."""
+    """A4a: no cluster is accepted while the namespace of its name is Terminating. Raises Forbidden."""
     name = new["metadata"]["name"]
     if is_accepting(old, new) and Namespace.objects.filter(name=name, deleted_at__isnull=False).exists():
         raise _accept_forbidden(name, f'cluster namespace "{name}" is terminating')
@@ -253,7 +268,7 @@ def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  #
 
 @admission.checks(MANAGED_CLUSTER)
 def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """A4b; D3: sending away needs the same right as letting in."""
+    """A4b: accepting needs the right to accept that cluster. D3: un-accepting needs the same. Raises Forbidden."""
     guarded = is_accepting(old, new) or (settings.OCMCONSOLE_GUARD_DISCONNECT and is_disconnecting(old, new))
     if not guarded or actor.is_controller:
         return
@@ -265,7 +280,10 @@ def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(MANAGED_CLUSTER)
 def guarded_names_stay_out(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """D18: accepting gives the agent rights in the namespace of that name, and a role named after it."""
+    """D18: no cluster is accepted under a guarded name, or one whose role is shared by all clusters. Raises Invalid.
+
+    Accepting gives the agent rights in the namespace of that name, and creates a role named after it.
+    """
     name = new["metadata"]["name"]
     if not is_accepting(old, new):
         return
@@ -289,7 +307,7 @@ def _accept_forbidden(name: str, why: str) -> errors.Forbidden:
 
 @admission.names_act(MANAGED_CLUSTER)
 def acceptance_act(old: Doc | None, new: Doc | None) -> str | None:
-    """D11: letting in and sending away are found in the audit by name."""
+    """D11: the audit names acceptance and disconnection; None for any other write."""
     if new is None:
         return None
     if is_accepting(old, new):
@@ -299,7 +317,7 @@ def acceptance_act(old: Doc | None, new: Doc | None) -> str | None:
 
 @admission.records(CLUSTER_ROLE)
 def withheld_renewal_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
-    """D5: whoever takes the renew rule out of a cluster's role means it; putting it back ends that."""
+    """D5: removing the ``renew`` rule from a cluster's role is recorded and lasts until a write restores the rule."""
     cluster = roles.cluster_of(new["metadata"]["name"]) if new is not None else ""
     if new is None or not cluster or actor.is_controller:
         return []
@@ -318,7 +336,7 @@ def withheld_renewal_is_remembered(actor: Actor, old: Doc | None, new: Doc | Non
 
 @admission.checks(LEASE)
 def lease_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W29: a period lasts, and nothing is handed over less than never."""
+    """W29: a Lease's duration is positive and its transitions are not negative. Raises Invalid."""
     spec = spec_of(new)
     causes = [
         errors.invalid(f"spec.{field}", shown(spec[field]), text)

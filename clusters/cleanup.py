@@ -56,7 +56,7 @@ def works_being_deleted(cluster: str) -> QuerySet[ManifestWork]:
 
 @rbac.suspends
 def grants_no_works_any_more(binding: Doc) -> bool:
-    """D20: a binding for works that is being deleted."""
+    """D20: a work RoleBinding that is being deleted grants nothing by RBAC; ``cleans_up`` grants what is left."""
     metadata = binding.get("metadata") or {}
     return (
         settings.OCMCONSOLE_CLEANUP_RIGHTS is not None
@@ -68,7 +68,10 @@ def grants_no_works_any_more(binding: Doc) -> bool:
 
 @authz.authorizer
 def cleans_up(actor: Actor, asked: Attributes) -> AccessDecision | None:
-    """D20: works that are being deleted, for the agent of a cluster that was sent away or deleted."""
+    """D20: the agent of an un-accepted or deleted cluster may read works that are being deleted, and finish them.
+
+    Limited to finalizers and status, and to ``OCMCONSOLE_CLEANUP_RIGHTS``. None is no grant.
+    """
     cluster = asked.namespace
     if (asked.group, asked.resource) != (WORK_GROUP, MANIFEST_WORK.plural) or not cluster:
         return None

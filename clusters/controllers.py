@@ -76,9 +76,17 @@ def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
     },
 )
 def reconcile_acceptance(key: Key) -> timedelta | None:
-    """H4 to H8, H10, H31: exactly the rights that its acceptance, refusal or deletion asks for."""
+    """H4 to H8, H10, H31: an agent has the rights that its cluster's acceptance, un-acceptance or deletion calls for.
+
+    1. Accepted: namespace, finalizer, ClusterRole and bindings; then condition HubAcceptedManagedCluster True.
+    2. Not accepted: the ClusterRole is reduced, the RoleBindings are deleted, the condition is False. For a cluster
+       that was never accepted nothing is written.
+    3. Deleted or gone: rights are deleted; the finalizer goes once no work remains.
+
+    Returns when to look again while works remain. Raises Conflict when a step failed, so that the queue tries again.
+    """
     if key.name in roles.TAKEN_NAMES:
-        return None  # never accepted (D18): what is called so belongs to all clusters
+        return None  # never accepted (D18): roles of these names are shared by all clusters
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None:
         return _remove(key.name, present=cluster is not None)
@@ -88,7 +96,7 @@ def reconcile_acceptance(key: Key) -> timedelta | None:
     return None
 
 
-# ---------------------------------------------------------------- accepted, H4, H5, H8
+# ---------------------------------------------------------------- accepted
 
 
 def _admit(cluster: ManagedCluster) -> None:
@@ -107,7 +115,7 @@ Step = Callable[[], None]
 
 
 def _steps(name: str) -> Iterable[Step]:
-    """H4: namespace, finalizer, rights."""
+    """H4: what an accepted cluster gets, in this order: namespace, finalizer, ClusterRole, bindings."""
     labels = settings.OCMCONSOLE_RESOURCE_LABELS
     role = roles.cluster_role(name, roles.accepted_rules(name, may_renew=not _renewal_withheld(name)), labels)
     return (
@@ -137,7 +145,7 @@ def _renewal_withheld(name: str) -> bool:
 
 
 def _freshen_lease(cluster: ManagedCluster) -> None:
-    """K15: a lease from before the acceptance says nothing about the agent that comes now."""
+    """K15: acceptance renews a lease that an earlier cluster of the name left, or it would be Unknown at once."""
     key = Key(cluster.name, LEASE_NAME)
     is_accepted = ManagedCluster.objects.filter(pk=cluster.pk, accepted="True").exists()  # by now, perhaps by another
     if is_accepted or not Lease.objects.at(key).exists():
@@ -146,11 +154,11 @@ def _freshen_lease(cluster: ManagedCluster) -> None:
     verbs.edit(CONTROLLER, LEASE, key, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))
 
 
-# ---------------------------------------------------------------- sent away, H6, H7, K8, K8b
+# ---------------------------------------------------------------- un-accepted
 
 
 def _expel(cluster: ManagedCluster) -> timedelta | None:
-    """Whatever rights there are go at once, whether or not the condition ever became True."""
+    """H7, K8, K8b: rights go at once, whether or not works remain or the condition ever became True."""
     name = cluster.name
     role = Key("", roles.role_name(name))
     had_rights = verbs.find(CLUSTER_ROLE, role) is not None
@@ -164,7 +172,7 @@ def _expel(cluster: ManagedCluster) -> timedelta | None:
 
 
 def _withdraw_bindings(name: str) -> timedelta | None:
-    """The binding for works lingers until the agent has undone them, or the time for that is over (D20)."""
+    """Delete the RoleBindings. The one for works stays until no work remains or D20's time is over: look again then."""
     hand.delete(ROLE_BINDING, Key(name, roles.registration_binding_name(name)))
     work = Key(name, roles.work_binding_name(name))
     hand.delete(ROLE_BINDING, work)
@@ -186,11 +194,11 @@ def _has_works(name: str) -> bool:
     return ManifestWork.objects.filter(namespace=name).exists()
 
 
-# ---------------------------------------------------------------- deleted, H10, H31
+# ---------------------------------------------------------------- deleted
 
 
 def _remove(name: str, *, present: bool) -> timedelta | None:
-    """Rights go first, the binding for works last; the same when the cluster is gone without a trace."""
+    """H10, H31: rights go first, the binding for works last; likewise for a cluster that is gone already."""
     hand.delete(CLUSTER_ROLE, Key("", roles.role_name(name)))
     hand.delete(CLUSTER_ROLE_BINDING, Key("", roles.role_name(name)))
     again = _withdraw_bindings(name)
@@ -201,7 +209,7 @@ def _remove(name: str, *, present: bool) -> timedelta | None:
     return again
 
 
-# ---------------------------------------------------------------- roles that all clusters share, H13
+# ---------------------------------------------------------------- roles that all clusters share
 
 
 def _shared(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
@@ -214,7 +222,7 @@ def _shared_role(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=_shared, also={CLUSTER_ROLE: _shared_role})
 def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set of them
-    """H13: there as long as there is a cluster."""
+    """H13: the shared ClusterRoles ``:registration`` and ``:work`` exist as long as there is a cluster."""
     wanted = ManagedCluster.objects.exists()
     for role in roles.shared_roles(settings.OCMCONSOLE_RESOURCE_LABELS):
         if wanted:

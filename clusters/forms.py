@@ -152,7 +152,7 @@ class RemoveForm(TypedNameForm):
 
 
 class RemoveManyForm(forms.Form):
-    """D19: whether certificates are revoked too is asked, ticked."""
+    """D19: deleting a cluster revokes its certificates too unless the box is unticked."""
 
     revoke = forms.BooleanField(
         required=False,

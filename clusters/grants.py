@@ -43,7 +43,7 @@ class Grants:
     limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def decide(self, actor: Actor, asked: Attributes) -> AccessDecision | None:
-        """D2, D16: an authorizer; None is no grant."""
+        """D2, D16: authorizer: Django permissions grant the rights that they spell, and seeing. None is no grant."""
         if asked.resource != self.kind.plural or asked.group != self.kind.group or asked.subresource:
             return None
         fitting = {codename for codename, verbs in self.verbs.items() if asked.verb in verbs}

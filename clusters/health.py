@@ -110,7 +110,7 @@ if settings.OCMCONSOLE_CONTROLLERS != "inline":
     probes.register("clock", clock_trouble, has_grace=True)
 
 
-# ---------------------------------------------------------------- silence, H15, H16
+# ---------------------------------------------------------------- silence
 
 
 def _lost_renewal(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
@@ -132,7 +132,15 @@ def _new_namespace(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     also={LEASE: _lost_renewal, NAMESPACE: _new_namespace},
 )
 def reconcile_lease_health(key: Key) -> timedelta | None:
-    """H15, H16: Available becomes Unknown when the lease is five of its periods old; the agent takes it back (H17)."""
+    """H15, H16: Available becomes Unknown five lease durations after the last renewal; only the agent ends that (H17).
+
+    1. A cluster that was never accepted has no lease and is skipped.
+    2. A missing lease is created; while the cluster is being deleted it counts as silent instead.
+    3. Before the grace period is over nothing is written.
+    4. Then Available becomes Unknown, the renewal is recorded as silent (K46), and a Warning Event is written.
+
+    Returns when to look again.
+    """
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None:
         Silence.objects.filter(cluster=key.name).delete()
@@ -151,7 +159,7 @@ def reconcile_lease_health(key: Key) -> timedelta | None:
 
 
 def _create_lease(cluster: ManagedCluster) -> timedelta | None:
-    """H15. Without its namespace it has to wait for the acceptance to be repaired."""
+    """H15: create the cluster's lease. Returns when to look again while its namespace is missing or terminating."""
     lease = {
         "apiVersion": LEASE.storage.api_version,
         "kind": LEASE.kind,
@@ -166,7 +174,11 @@ def _create_lease(cluster: ManagedCluster) -> timedelta | None:
 
 
 def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelta:
-    """Until silence is certain; K46: a sign of life after it was called silent counts for as long as a heartbeat."""
+    """Until the grace period of the last renewal is over; zero or less when it is.
+
+    K46: for a renewal that was recorded as silent, the period starts again at that record, so that an agent that
+    reports without renewing does not make Available flap.
+    """
     heard = lease.renew_time or 0
     silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
     if silence is not None:
@@ -195,7 +207,7 @@ def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) ->
 
 
 def _warn(cluster: ManagedCluster, now: datetime) -> None:
-    """3.11, H44: the event is in the cluster's namespace though the object is in none. Losing it loses no state."""
+    """H44: an Event about a cluster is in the cluster's namespace. A failure is logged only: no state depends on it."""
     stamp = times.timestamp(now)
     regarding = {
         "apiVersion": MANAGED_CLUSTER.storage.api_version,
@@ -227,12 +239,17 @@ def _warn(cluster: ManagedCluster, now: datetime) -> None:
         log.warning("no event about %s: %s", cluster.name, error.message)
 
 
-# ---------------------------------------------------------------- clocks, H18 to H20
+# ---------------------------------------------------------------- clocks
 
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_lease_seconds, _skips_clock, _clock))
 def reconcile_clock(key: Key) -> None:
-    """H18 to H20: the verdict on the last heartbeat; K47: by the time when it was written, not when it is read."""
+    """H18 to H20: ClockSynced is True while the agent's clock differs by less than five lease durations.
+
+    1. A cluster that was never accepted, or has sent no heartbeat, is skipped.
+    2. The difference is that at the time when the renewal was written (K47), not when it is looked at.
+    3. The condition is written when it flips; the annotation that skips the check counts as synchronous (H19).
+    """
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or not cluster.accepted:
         return
@@ -245,7 +262,7 @@ def reconcile_clock(key: Key) -> None:
         hand.report(cluster.name, verdict)
 
 
-# ---------------------------------------------------------------- taints, H21
+# ---------------------------------------------------------------- taints
 
 
 def _taints(doc: Doc) -> list[Doc]:
@@ -254,7 +271,10 @@ def _taints(doc: Doc) -> list[Doc]:
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, _taints))
 def reconcile_taints(key: Key) -> None:
-    """H21: a cluster that is not known to be well says so to placements. Also one that was never accepted (K41)."""
+    """H21: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False, else none.
+
+    Also for a cluster that was never accepted (K41). Taints of others stay, in their order.
+    """
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None:
         return

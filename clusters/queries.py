@@ -100,7 +100,7 @@ def sees_all(actor: Actor) -> bool:
 
 
 def may_see(actor: Actor, name: str) -> bool:
-    """D16; of a name that is no cluster yet, who may get it by that name or get them all."""
+    """D16: a user sees clusters with ``get`` or the Django permission; a name without a cluster, with ``get`` alone."""
     if ManagedCluster.objects.filter(name=name).exists():
         return clusters_for(actor).filter(name=name).exists()
     return authz.authorize(actor, Attributes("get", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed

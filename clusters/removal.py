@@ -41,7 +41,16 @@ def _is_held(doc: Doc) -> bool:
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held))
 def reconcile_resource_cleanup(key: Key) -> timedelta | None:
-    """H27 to H32: held until its namespace is cleared; cleared too when it is gone already."""
+    """H27 to H32: a cluster's namespace is cleared of add-ons and works before the cluster goes.
+
+    1. A live cluster gets the finalizer ``resource-cleanup`` (gate ResourceCleanup).
+    2. A cluster being deleted: the first kind of which objects remain is deleted, lowest priority first; condition
+       Deleting reports it; look again.
+    3. With nothing left, the finalizer is removed.
+    4. A cluster that is gone: the same deletion without conditions (H30).
+
+    Returns when to look again.
+    """
     cluster = ManagedCluster.objects.at(key).first()
     enabled = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
     if cluster is None:
@@ -65,7 +74,7 @@ def _is_cluster_namespace(name: str) -> bool:
 
 
 def _clean(name: str, cluster: ManagedCluster | None) -> timedelta | None:
-    """H28: one kind after the other, in the configured order."""
+    """H28: kinds are deleted one after the other, in the configured order. None when nothing is left."""
     for kind in cleaned_kinds():
         left = list(kind.model.objects.filter(namespace=name))
         if left:
@@ -132,5 +141,5 @@ def _cluster_it_left(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key
 
 @controllers.reconciler(MANAGED_CLUSTER_ADDON, keys=_cluster_it_left, also={MANIFEST_WORK: _cluster_it_left})
 def reconcile_departure(key: Key) -> None:
-    """H10, H28: when an add-on or a work has gone, who waits for the last one need not wait for his next look."""
+    """H10, H28: when an add-on or a work is gone, the reconcilers that wait for the last one run at once."""
     workqueue.hurry(("acceptance", "resource_cleanup"), key)

@@ -109,7 +109,7 @@ def to_delete(actor: Actor, name: str) -> RightCheck:
 
 
 def to_accept(actor: Actor, row: ManagedCluster) -> RightCheck:
-    """To let in and to send away (D3)."""
+    """The right to accept and, by D3, to un-accept."""
     if authz.permitted(actor, ACCEPT, obj=row, name=row.name).allowed:
         return RightCheck(allowed=True)
     text = f"Letting {row.name} in or sending it away takes clusters.accept_managedcluster."

@@ -65,7 +65,7 @@ def accepted_rules(cluster: str, *, may_renew: bool = True) -> list[Doc]:
 
 
 def denied_rules(cluster: str) -> list[Doc]:
-    """Enough to learn that it was denied (H7)."""
+    """H7: the agent of an un-accepted cluster may read its own cluster, and so learn of it."""
     return [_rule([GROUP], "managedclusters", "get", "list", "watch", names=[cluster])]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def detach_cluster(actor: Actor, name: str, *, reason: str) -> list[str]:
-    """K29: give up what a deleted cluster waits for, because its agent will not come back to finish.
+    """K29: remove the finalizers of what a deleted cluster waits for, when its agent will not come back to finish.
 
     Whatever its add-ons and works still hold is abandoned; nothing is undone on the cluster. Returns what was given up.
     Raises Conflict while the cluster is not being deleted, Forbidden without the right to patch what is in the way.
@@ -52,7 +52,7 @@ def _let_go(doc: Doc) -> None:
 
 
 def remove_cluster(actor: Actor, name: str, *, revoke: bool = False) -> bool:
-    """W18: mark it for removal; the hub clears up after it (H10, H27). True when it is gone at once.
+    """Delete a cluster: while finalizers hold it is marked (W18), and the hub clears up (H10, H27). True: gone at once.
 
     ``revoke`` ends its line of keys in the same transaction: every certificate that gives its rights is revoked (D19).
     Raises Forbidden, NotFound.
@@ -110,7 +110,7 @@ def _standing(name: str, present: list[Doc], key: str, effect: str) -> Doc:
 
 
 def _refuse_hub_taint(name: str, key: str) -> None:
-    """H21: a person's edit would be undone within a second."""
+    """Raises Conflict for a taint that the hub sets and removes by itself (H21): an edit would be undone at once."""
     if taints.is_kept_by_hub(key):
         raise _conflict(name, f"the taint {key} is kept by the hub")
 

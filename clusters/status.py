@@ -13,11 +13,11 @@ from typing import Self
 from ocmconsole.durations import span
 
 LATE_LEASES = 2
-GRACE_LEASES = 5  # H16
+GRACE_LEASES = 5  # lease durations without a renewal, after which a cluster is Unknown (H16)
 
 
 def grace(lease_seconds: int) -> timedelta:
-    """H16: after so long without a heartbeat a cluster is silent."""
+    """H16: a cluster is silent five lease durations after the last renewal."""
     return timedelta(seconds=GRACE_LEASES * lease_seconds)
 
 

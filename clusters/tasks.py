@@ -1,4 +1,4 @@
-"""What the passing of time asks for: one query that finds the clusters whose verdict has changed."""
+"""Beat tasks: find expired leases and flipped clock checks by one query each, and sample heartbeats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERDICTS = ("lease_health", "clock")
 
 
 def sweep_leases() -> None:
-    """H16, H18: find clusters that fell silent or whose clock verdict flipped, and say so.
+    """H16, H18: find clusters whose grace period is over or whose clock check flipped, and run their reconcilers.
 
     The verdicts are given here, so that they do not wait behind other work; other workers may help.
     """
@@ -41,16 +41,16 @@ def sweep_leases() -> None:
 
 
 def note_heartbeats() -> None:
-    """D17: each minute in which the hub served, how well each cluster is heard; no other time counts."""
+    """D17: each minute in which the hub served, record how recently each cluster renewed its lease."""
     now = timezone.now()
     heartbeats.look(now, uptime.serving_since(now))
     heartbeats.forget(now)
 
 
 def fallen_silent(now: datetime, gaps: list[uptime.Gap]) -> list[str]:
-    """H16, D17: a full grace has passed since the renewal, without the gaps in which the hub did not serve.
+    """Names of clusters that were not renewed for a grace period (H16), not counting time without service (D17).
 
-    No lease counts too. What already waits in the queue is left to its own time (K46).
+    A missing lease counts as never renewed. Keys that wait in the queue are left to their own time (K46).
     """
     watched = _watched("renew_time").exclude(available="Unknown").exclude(_queued("lease_health"))
     watched = watched.annotate(heard=Coalesce(F("last"), _number(0)))
@@ -67,7 +67,7 @@ def _number(value: int) -> Value:
 
 
 def clock_flipped() -> list[str]:
-    """H18, H19: the last heartbeat says something else than the condition."""
+    """Names of clusters whose last heartbeat contradicts ClockSynced (H18; H19: clusters that skip the check)."""
     beaten = _watched("skew").filter(last__isnull=False).exclude(_queued("clock"))
     beaten = beaten.annotate(off=Abs(F("last")), limit=F("lease_duration_seconds") * (GRACE_LEASES * SECOND))
     good = Q(ignores_clock=True) | Q(off__lt=F("limit"))

@@ -25,7 +25,7 @@ CLOCK = {"True": Turn.CLOCK_SYNCED, "False": Turn.CLOCK_OFF}
 
 @admission.records(MANAGED_CLUSTER)
 def turns_are_recorded(actor: Actor, old: Doc | None, new: Doc | None) -> list[Transition]:  # noqa: ARG001 - a record's signature
-    """H7, H16, H17: fell silent, came back, was let in, sent away or deleted.
+    """Transitions of a cluster: silent (H16), back (H17), accepted, un-accepted (H7), deleted.
 
     A cluster that never joined has not been heard, so it neither falls silent nor comes back; the first good report of
     an agent is no recovery.

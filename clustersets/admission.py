@@ -33,12 +33,12 @@ MOVE = "clustersets.move_managedclusterset"
 # Of a cluster: what kubectl label needs, and the only field that it may change.
 MOVING = frozenset({"get", "update", "patch"})
 SET_LABEL = frozenset({f"metadata.labels.{CLUSTERSET_LABEL}"})
-# What the oldest of OCM's documents calls the label (D6).
+# The key of the set label in the oldest of OCM's documents (D6: copied to the current key).
 OLD_CLUSTERSET_LABEL = "open-cluster-management.io/clusterset"
 
 
 def _spelled(subresource: str) -> Spelling:
-    """D2: singular and plural."""
+    """D2: RBAC grants joining, binding and moving by the plural and by the singular resource."""
 
     def spelling(name: str) -> list[Attributes]:
         resources = ("managedclustersets", "managedclusterset")
@@ -62,7 +62,7 @@ for _word, _permission, _phrase in (
 
 @authz.authorizer
 def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | None:
-    """A6, D2: the right to move the clusters of an exclusive set reaches their set label, and nothing else of them.
+    """A6, D2: the right to move clusters of an exclusive set allows changes of their set label, and of nothing else.
 
     Which sets a cluster may leave and enter is decided by ``moving_needs_join``.
     """
@@ -98,7 +98,7 @@ def _set(name: str) -> ManagedClusterSet | None:
 
 @admission.defaults(MANAGED_CLUSTER)
 def old_label_is_copied(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """D6: before the default set is given."""
+    """D6: a changed value of the oldest set label is copied to the current key, unless that was changed too."""
     labels = new["metadata"].get("labels")
     value = labels.get(OLD_CLUSTERSET_LABEL) if isinstance(labels, dict) else None
     if not value or not isinstance(value, str) or value == _label(old, OLD_CLUSTERSET_LABEL):
@@ -112,7 +112,7 @@ def old_label_is_copied(actor: Actor, old: Doc | None, new: Doc) -> None:  # noq
 
 @admission.defaults(MANAGED_CLUSTER)
 def default_set_is_given(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A2: a cluster is always in a set while the gate is open."""
+    """A2: a cluster without a set label gets that of the set ``default`` (gate DefaultClusterSet)."""
     if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
         return
     labels = new["metadata"].get("labels")
@@ -124,7 +124,10 @@ def default_set_is_given(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 
 @admission.checks(MANAGED_CLUSTER)
 def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """A6: on the set that the cluster leaves, then on the one that it enters. K6: the hub's own hand is free."""
+    """A6: changing the set label needs ``join`` on the old set and on the new one. Raises Forbidden.
+
+    K6: the hub's own writes pass.
+    """
     before, after = _label(old, CLUSTERSET_LABEL), label_of(new, CLUSTERSET_LABEL)
     if before == after or actor.is_controller:
         return
@@ -136,7 +139,10 @@ def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(MANAGED_CLUSTER)
 def bound_namespace_stays_no_cluster_namespace(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """D18: whoever works with placements there must not share the namespace with an agent."""
+    """D18: no cluster is accepted whose namespace would be one that holds a ManagedClusterSetBinding. Raises Invalid.
+
+    Users who work with placements there must not share the namespace with an agent.
+    """
     name = new["metadata"]["name"]
     if is_accepting(old, new) and ManagedClusterSetBinding.objects.filter(namespace=name).exists():
         why = f'namespace "{name}" holds a ManagedClusterSetBinding and cannot become a cluster namespace'
@@ -152,7 +158,7 @@ def _label(doc: Doc | None, label: str) -> str:
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
 def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """A8: a namespace has one binding for a set, and finds it by name."""
+    """A8: a binding has the name of its set. Raises BadRequest."""
     if new["metadata"]["name"] != spec_of(new).get("clusterSet"):
         text = "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet"
         raise webhooks.bad_request(BINDING_WEBHOOK, text)
@@ -160,7 +166,7 @@ def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  #
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
 def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """A9, with the group that is meant (K2)."""
+    """A9: creating a binding needs ``bind`` on the set. Raises Forbidden, with the right API group (K2)."""
     if old is not None or actor.is_controller:
         return
     name = new["metadata"]["name"]
@@ -171,7 +177,10 @@ def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
 def cluster_namespace_is_not_bound(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """D4. Only a cluster that was let in has a namespace: one that merely asks must not block anybody's."""
+    """D4: no set is bound into the namespace of an accepted cluster. Raises Invalid, or warns where that is allowed.
+
+    A cluster that was never accepted has no namespace and blocks none.
+    """
     if old is not None:
         return
     namespace = new["metadata"]["namespace"]

@@ -55,7 +55,7 @@ def _report(kind: Kind, key: Key, condition: Condition) -> None:
         return
 
 
-# ---------------------------------------------------------------- default and global, H23
+# ---------------------------------------------------------------- default and global
 
 
 def _standing(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
@@ -76,7 +76,12 @@ def stands(name: str, present: Doc | None) -> bool:
 
 @reconciler(MANAGED_CLUSTER_SET, keys=_standing)
 def reconcile_standing_set(key: Key) -> None:
-    """H23, H24: there, and selecting what its name says, unless its owner has switched that off. All else is free."""
+    """H23, H24: the sets ``default`` and ``global`` exist and have their selectors.
+
+    1. With the gate off, or the annotation ``autoupdate: "false"``, nothing is written.
+    2. A missing set is created.
+    3. Another selector is replaced; all other fields are left to users.
+    """
     wanted = SELECTORS[key.name]
     present = verbs.find(MANAGED_CLUSTER_SET, key)
     if stands(key.name, present):
@@ -100,7 +105,7 @@ def _select(doc: Doc, wanted: Doc) -> None:
     doc.setdefault("spec", {})["clusterSelector"] = dict(wanted)
 
 
-# ---------------------------------------------------------------- counts, H22
+# ---------------------------------------------------------------- counts
 
 
 def _selector(doc: Doc) -> object:
@@ -123,7 +128,10 @@ def _affected_sets(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET, keys=changed(_selector, _set_conditions), also={MANAGED_CLUSTER: _affected_sets})
 def reconcile_set_members(key: Key) -> None:
-    """H22, T8: all clusters count, accepted or not, staying or leaving (K35)."""
+    """H22, T8: condition ClusterSetEmpty counts a set's members.
+
+    All clusters count, accepted or not, being deleted or not (K35). A set that is being deleted is skipped.
+    """
     row = ManagedClusterSet.objects.at(key).first()
     if row is None or row.deleted_at is not None:
         return
@@ -135,14 +143,14 @@ def reconcile_set_members(key: Key) -> None:
 
 
 def emptiness(count: int, problem: str = "") -> Condition:
-    """T8; upstream knows no singular. K24, D12: a set that cannot be read says why."""
+    """T8: condition ClusterSetEmpty in upstream's words. K24, D12: a set that cannot be read is empty and says why."""
     if count:
         return Condition("ClusterSetEmpty", "False", "ClustersSelected", f"{count} ManagedClusters selected")
     why = f": {problem[:LONGEST_PROBLEM]}" if problem else ""
     return Condition("ClusterSetEmpty", "True", "NoClusterMatched", f"No ManagedCluster selected{why}")
 
 
-# ---------------------------------------------------------------- bindings, H25
+# ---------------------------------------------------------------- bindings
 
 
 def _bindings_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
@@ -155,7 +163,7 @@ def _bindings_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET_BINDING, keys=changed(_set_conditions), also={MANAGED_CLUSTER_SET: _bindings_of})
 def reconcile_binding(key: Key) -> None:
-    """H25: Bound says whether the set is there. H26: that is all; a binding gives nobody a right."""
+    """H25: condition Bound of a binding is True while its set exists. H26: a binding grants no rights."""
     row = ManagedClusterSetBinding.objects.at(key).first()
     if row is None:
         return
@@ -163,7 +171,7 @@ def reconcile_binding(key: Key) -> None:
     _report(MANAGED_CLUSTER_SET_BINDING, key, BOUND if exists else NOT_BOUND)
 
 
-# ---------------------------------------------------------------- managed namespaces, H33
+# ---------------------------------------------------------------- managed namespaces
 
 
 def _managed_namespaces(doc: Doc) -> list[Doc]:
@@ -194,7 +202,10 @@ def _members(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # no
 
 @reconciler(MANAGED_CLUSTER, keys=changed(_labels, _managed_namespaces), also={MANAGED_CLUSTER_SET: _members})
 def reconcile_managed_namespaces(key: Key) -> None:
-    """H33: by set, then by name. What agents have said about an entry stays while the entry does (K23)."""
+    """H33: ``status.managedNamespaces`` lists what the cluster's sets ask for, sorted by set and name.
+
+    Conditions that agents wrote into an entry stay with it (K23).
+    """
     row = ManagedCluster.objects.at(key).first()
     if row is None:
         return

@@ -24,7 +24,7 @@ def _project_set(row: ManagedClusterSet, doc: Doc) -> None:
 
 
 def _project_binding(row: ManagedClusterSetBinding, doc: Doc) -> None:
-    row.cluster_set = doc["metadata"]["name"]  # A8: they are the same, and a name is never too long
+    row.cluster_set = doc["metadata"]["name"]  # A8: a binding has the name of its set, and a name is never too long
 
 
 def _version(version: str, kind: str, root: Doc, **more: Any) -> Version:
@@ -41,7 +41,7 @@ def _older(
     stored: Callable[[Doc, Doc | None], Doc] = same_over,
     columns: tuple[PrinterColumn, ...] = (),
 ) -> Version:
-    """D1: served, with a warning in the words that Kubernetes has for deprecated versions."""
+    """D1: older versions are served with a ``Warning`` header, in Kubernetes' words for deprecated versions."""
     api_version = f"{GROUP}/{version}"
     return _version(
         version,

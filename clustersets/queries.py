@@ -52,7 +52,10 @@ def sets_of(present: Mapping[str, str]) -> list[str]:
 
 @sight
 def by_set(actor: Actor) -> Q:
-    """D16: whoever holds the Django permission to see a set sees its members, unless he says himself who they are."""
+    """D16: clusters that the actor sees as members of sets, by the Django permission to see these sets.
+
+    Not through a label selector that the actor may write, who could choose any cluster by it.
+    """
     granted = ManagedClusterSet.objects.filter(SETS.holding(actor, "view_managedclusterset"))
     shown = (membership.of(row.doc) for row in granted)
     return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), labels.NOTHING)
@@ -60,7 +63,7 @@ def by_set(actor: Actor) -> Q:
 
 @whocan.reaches("see", MANAGED_CLUSTER.resource)
 def through_sets(name: str) -> Iterator[tuple[str, Resource, str]]:
-    """D16, for who asks who sees a cluster: through which sets, leaving out what each says of himself."""
+    """D16: (permission, set, words) of each set that contains a cluster; who may write its selector is not looked at."""
     cluster = ManagedCluster.objects.filter(name=name).first()
     names = sets_of(cluster.labels) if cluster else ()
     for row in ManagedClusterSet.objects.filter(name__in=names).order_by("name"):

@@ -38,7 +38,7 @@ def set_document(name: str, requirements: Sequence[Doc] | None = None) -> Doc:
 
 
 def standing_reason(name: str) -> str:
-    """H23, H24: why a set cannot be removed; empty where it can."""
+    """Why a set cannot be deleted: the hub keeps ``default`` and ``global`` (H23, H24). Empty where it can."""
     if name not in {DEFAULT_SET, GLOBAL_SET} or not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
         return ""
     return f"The hub itself keeps the set {name}: it would be made again at once."
@@ -52,9 +52,9 @@ def delete_set(actor: Actor, name: str) -> None:
 
 
 def move_cluster(actor: Actor, cluster: str, to: str, *, seen: str) -> None:
-    """Put a cluster into another exclusive set by its label (T6, A6); ``seen`` is the set that the person saw it in.
+    """Put a cluster into another exclusive set by its label (T6); ``seen`` is the set that the user saw it in.
 
-    Raises Forbidden without join on both sets or patch on the cluster, Conflict when it has been moved meanwhile.
+    Raises Forbidden without ``join`` on both sets (A6) or ``patch`` on the cluster, Conflict when somebody moved it.
     """
 
     def relabel(doc: Doc) -> None:
@@ -68,7 +68,10 @@ def move_cluster(actor: Actor, cluster: str, to: str, *, seen: str) -> None:
 
 
 def bind_set(actor: Actor, name: str, namespace: str) -> None:
-    """Let placements of a namespace choose from a set. Raises Forbidden (A9), Invalid (D4), AlreadyExists, NotFound."""
+    """Bind a set into a namespace, so that its placements may choose from it.
+
+    Raises Forbidden without ``bind`` on the set (A9), Invalid for a cluster namespace (D4), AlreadyExists, NotFound.
+    """
     kind = MANAGED_CLUSTER_SET_BINDING
     doc = _document(kind.kind, kind.storage.api_version, name) | {"spec": {"clusterSet": name}}
     verbs.create(actor, kind, doc, namespace=namespace)

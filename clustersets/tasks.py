@@ -1,4 +1,4 @@
-"""The clock of cluster sets: the two standing ones are looked at every ten seconds (H23)."""
+"""Beat task: find out every ten seconds whether the sets ``default`` and ``global`` are missing or changed (H23)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ocmconsole.kubeapi.kinds import Key
 
 
 def keep_sets() -> None:
-    """H23, H24: neither absence nor an edit while the gate was off is a change that could be watched."""
+    """H23, H24: queue the sets ``default`` and ``global`` where they are missing or select something else.
+
+    A set that is missing from the start, or was edited while the gate was off, causes no change that could be followed.
+    """
     present = {row.name: row.doc for row in ManagedClusterSet.objects.filter(name__in=SELECTORS)}
     if astray := [name for name in SELECTORS if not stands(name, present.get(name))]:
         workqueue.put({("standing_set", Key("", name)) for name in astray}, timezone.now())

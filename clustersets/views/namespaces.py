@@ -152,7 +152,7 @@ def bind(request: HttpRequest) -> HttpResponse:
 
 
 def _about(error: errors.ApiError) -> str:
-    """The field that a refusal is about: A9 speaks of the set, all else of the namespace."""
+    """The field that a refusal is about: the set where the right to bind is missing (A9), else the namespace."""
     return "set" if isinstance(error, errors.Forbidden) and "cluster set" in error.message else "namespace"
 
 
