@@ -63,7 +63,7 @@ def by_set(actor: Actor) -> Q:
 
 @whocan.reaches("see", MANAGED_CLUSTER.resource)
 def through_sets(name: str) -> Iterator[tuple[str, Resource, str]]:
-    """D16: (permission, set, words) of each set that contains a cluster; who may write its selector is not looked at."""
+    """D16: (permission, set, words) of each set that contains a cluster; who may write its selector is not checked."""
     cluster = ManagedCluster.objects.filter(name=name).first()
     names = sets_of(cluster.labels) if cluster else ()
     for row in ManagedClusterSet.objects.filter(name__in=names).order_by("name"):

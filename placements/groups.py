@@ -39,7 +39,7 @@ class GroupStrategy:
 
     @classmethod
     def of(cls, spec: Doc) -> GroupStrategy:
-        """Raises ValueError with upstream's words (P21, observed)."""
+        """P21: a group length. Raises ValueError with upstream's words, as observed."""
         strategy = (spec.get("decisionStrategy") or {}).get("groupStrategy") or {}
         size, percentage = _size(strategy.get("clustersPerDecisionGroup"))
         wanted = tuple(
@@ -49,12 +49,12 @@ class GroupStrategy:
         return cls(wanted, size, percentage)
 
     def length(self, total: int) -> int:
-        """P21: of each group; all that are chosen when nothing else is asked for."""
+        """P21: clusters a group: a number, a percentage of those chosen, or all of them."""
         size = self.size if self.percentage is None else math.ceil(self.percentage / 100 * total)
         return size if size is not None and 0 < size <= total else total
 
     def divide(self, chosen: Sequence[Cluster], scores: Mapping[str, int] | None) -> list[DecisionGroup]:
-        """P22, P23: never without a group. In the order of names, or of ``scores``, the highest first (sortBy)."""
+        """P22, P23: decision groups, at least one, in chunks; by name, or by ``scores``, highest first (sortBy)."""
         length = max(self.length(len(chosen)), 1)
         rest = list(chosen)
         groups: list[DecisionGroup] = []

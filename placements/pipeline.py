@@ -25,7 +25,7 @@ from placements.prioritizers import Prioritizer, Scoring
 from placements.tolerations import Toleration, TolerationResult
 
 BY_SCORE = "Score"
-NEGATIVE = "numberOfClusters must not be negative"  # K17: upstream's scheduler stops with a panic
+NEGATIVE = "numberOfClusters must not be negative"  # K17: counts as 0 and is Misconfigured
 
 SATISFIED, NO_BINDINGS, NO_INTERSECTION = "AllDecisionsScheduled", "NoManagedClusterSetBindings", "NoIntersection"
 ALL_EMPTY, NONE_MATCHED = "AllManagedClusterSetsEmpty", "NoManagedClusterMatched"
@@ -48,7 +48,7 @@ class PlacementSpec:
 
     @classmethod
     def of(cls, placement: Doc) -> PlacementSpec:
-        """Never raises for a document that its schema lets pass (P29, D14)."""
+        """Never raises for a document that fits its schema: what makes no sense is ``problem`` (P29, D14)."""
         spec = spec_of(placement)
         parts: dict[str, Any] = {
             "sets": tuple(map(str, spec.get("clusterSets") or ())),
@@ -133,7 +133,7 @@ class PlacementResult:
 
     @cached_property
     def totals(self) -> Mapping[str, int]:
-        """P19: the sum of weight and score of each feasible cluster."""
+        """P19: the total of each feasible cluster: the sum of weight times score."""
         totals = dict.fromkeys(map(attrgetter("name"), self.feasible), 0)
         for prioritizer, scores in self.scores:
             weight = prioritizer.weight
@@ -143,7 +143,7 @@ class PlacementResult:
 
     @cached_property
     def _unwanted(self) -> frozenset[str]:
-        """D7: last among the feasible ones, when not all are wanted."""
+        """D7: names of clusters with a PreferNoSelect taint that is not tolerated: chosen last."""
         given, now = self.plan.tolerations, self.scoring.now
         found = (each.name for each in self.feasible if each.taints and tolerations.is_unwanted(each, given, now))
         return frozenset(found)
@@ -155,7 +155,7 @@ class PlacementResult:
 
     @cached_property
     def chosen(self) -> Sequence[Cluster]:
-        """P19, D7, and the spread policy where there is one."""
+        """P19: highest totals first, then by name; D7: PreferNoSelect last. The spread policy applies, if any."""
         if self.plan.problem:
             return ()
         if self.plan.constraints:
@@ -173,7 +173,7 @@ class PlacementResult:
 
     @cached_property
     def look_again(self) -> datetime | None:
-        """P13 for those that are chosen; K18 for scores, where they matter."""
+        """When to schedule again: a toleration of a chosen cluster ends (P13), or an add-on score that counts (K18)."""
         given, now, present = self.plan.tolerations, self.scoring.now, self.scoring.present
         ends = [
             tolerations.next_end(each, given, is_decided=each.name in present, now=now)
@@ -279,7 +279,7 @@ def schedule(
 
 
 def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
-    """P5: members of any of the sets, each once, without those that are being deleted."""
+    """P5: available clusters: members of any of the sets, each once, without those that are being deleted."""
     if len(sets) == 1:
         found = fleet.members.get(sets[0], ())
     else:
@@ -289,7 +289,7 @@ def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
 
 
 def _matching(plan: PlacementSpec, fleet: Fleet, clusters: Sequence[Cluster]) -> Sequence[Cluster]:
-    """P6: by any of the predicates; all clusters when there is none."""
+    """P6: clusters that match any predicate; all when there is none."""
     if not plan.predicates:
         return clusters
     scores = _scores_in(fleet, plan.predicates)

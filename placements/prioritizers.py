@@ -82,7 +82,7 @@ def scores_of(prioritizer: Prioritizer, clusters: Sequence[Cluster], scoring: Sc
 
 
 def _balance(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
-    """P15: 100 for one that no other Placement has; the busiest of the hub gets -100."""
+    """P15: from 100 for a cluster that no other Placement has to -100 for the busiest of the hub."""
     decided, own = scoring.fleet.decided, scoring.present
     counts = decided if not own else {name: count - (name in own) for name, count in decided.items()}
     most = max(counts.values(), default=0)
@@ -93,7 +93,7 @@ def _balance(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]
 
 
 def _steady(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
-    """P16: what the Placement has keeps its place."""
+    """P16: 100 for a cluster that the Placement has already, else 0."""
     return {cluster.name: MOST if cluster.name in scoring.steady else 0 for cluster in clusters}
 
 
@@ -104,7 +104,7 @@ _BUILT_IN: dict[str, Callable[[Sequence[Cluster], Scoring], Mapping[str, int]]] 
 
 
 def _allocatable(clusters: Sequence[Cluster], resource: str) -> Mapping[str, int]:
-    """P17: from -100 for the least to 100 for the most; clusters that do not report it have no score."""
+    """P17: from -100 for the least allocatable to 100 for the most; none for clusters that do not report it."""
     amounts = {cluster.name: amount for cluster in clusters if (amount := cluster.allocatable(resource)) is not None}
     if not amounts:
         return {}
@@ -115,7 +115,7 @@ def _allocatable(clusters: Sequence[Cluster], resource: str) -> Mapping[str, int
 
 
 def _add_on(clusters: Sequence[Cluster], scoring: Scoring, resource: str, score: str) -> Mapping[str, int]:
-    """P18: 0 where there is none, and from the moment that it is no longer valid."""
+    """P18: the value of the add-on score; 0 where it is missing or no longer valid."""
     found = {}
     for cluster in clusters:
         source = scoring.fleet.scores.get((cluster.name, resource))

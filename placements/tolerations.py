@@ -34,13 +34,13 @@ class Toleration:
         return cls(key, operator or "Equal", value, effect, doc.get("tolerationSeconds"))
 
     def matches(self, taint: Taint) -> bool:
-        """P9: by effect, key and operator, whatever the time is."""
+        """P9: whether effect, key, operator and value match, whatever the time is."""
         if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
             return False
         return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
 
     def ends(self, taint: Taint) -> datetime | None:
-        """P11: counted from when the taint was added; None: never."""
+        """P11: when it ends: ``tolerationSeconds`` after the taint's ``timeAdded``. None: never."""
         if self.seconds is None:
             return None
         try:
@@ -60,7 +60,7 @@ class TolerationResult:
 
 
 def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime) -> TolerationResult:
-    """P9, P10: an expired toleration does not end the search. ``is_decided``: the Placement has the cluster already."""
+    """P9: whether a taint is tolerated; P10: an expired one does not end the search. ``is_decided``: already chosen."""
     if taint.effect == NO_SELECT_IF_NEW and is_decided:
         return TolerationResult(taint, is_tolerated=True)
     has_expired = False
@@ -93,6 +93,6 @@ def is_unwanted(cluster: Cluster, tolerations: Sequence[Toleration], now: dateti
 def next_end(
     cluster: Cluster, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime
 ) -> datetime | None:
-    """P13: when the first of its tolerations ends that has effect now."""
+    """P13: when the first toleration that counts now ends; None: never."""
     found = (judge(taint, tolerations, is_decided=is_decided, now=now).until for taint in cluster.taints)
     return min((end for end in found if end is not None), default=None)

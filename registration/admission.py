@@ -54,7 +54,7 @@ SIGNER_PATH = re.compile(r"[a-zA-Z0-9._~-]+(/[a-zA-Z0-9._~-]+)*")
 
 @admission.defaults(CSR)
 def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """The caller is the requester, whatever the body says (W23)."""
+    """W23: ``spec.username``, ``uid``, ``groups`` and ``extra`` of a new CSR are the caller's, whatever it says."""
     if old is not None:
         return
     spec = new.setdefault("spec", {})
@@ -71,7 +71,7 @@ def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(CSR)
 def request_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """W23: what nobody could sign is not stored."""
+    """W23: a new CSR holds a readable request, known usages, a qualified signer and a sane lifetime. Raises Invalid."""
     if old is not None:
         return
     spec = new["spec"]
@@ -130,7 +130,7 @@ def _signer_causes(spec: Doc) -> list[Cause]:
 
 @admission.checks(CSR)
 def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """W24: nobody becomes system:masters by a certificate request."""
+    """W24: no CSR for the hub's signer asks for the group ``system:masters``. Raises Forbidden."""
     spec = new["spec"]
     if old is not None or spec["signerName"] != identity.SIGNER:
         return
@@ -142,7 +142,7 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 @admission.checks(CSR)
 def names_of_the_hub_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """D24: nobody gets a certificate for a name of the hub's own parts."""
+    """D24: no CSR for the hub's signer asks for a name of the hub's own parts. Raises Forbidden."""
     if old is not None or new["spec"]["signerName"] != identity.SIGNER:
         return
     request = ca.parse_request(request_pem(new))
@@ -153,7 +153,7 @@ def names_of_the_hub_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> 
 
 @admission.checks(CSR)
 def token_is_for_this_request(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """K4: a bootstrap token that was minted for one cluster asks for no other identity."""
+    """K4: a bootstrap token that was made for one cluster creates CSRs for its agent alone. Raises Forbidden."""
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and cluster_of(new) != bound:
         asked = Attributes("create", GROUP, CSR.plural, name=new["metadata"]["name"])
@@ -173,7 +173,7 @@ def forbidden(name: str, text: str) -> errors.Forbidden:
 @admission.defaults(CSR, subresource="approval")
 @admission.defaults(CSR, subresource="status")
 def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """W23: each condition says since when it holds."""
+    """W23: conditions get ``lastUpdateTime`` and ``lastTransitionTime`` where they lack them."""
     now = times.timestamp(timezone.now())
     for condition in conditions(new):
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
@@ -182,7 +182,7 @@ def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
 
 @admission.checks(CSR, subresource="approval")
 def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """W23: verb ``approve`` on the signer, or the accept right for the cluster that the request speaks for (D15)."""
+    """W23: deciding needs ``approve`` on the signer, or the right to accept the cluster (D15). Raises Forbidden."""
     assert old is not None
     if conditions(old) == conditions(new) or actor.is_controller:
         return
@@ -195,7 +195,7 @@ def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 @admission.checks(CSR, subresource="status")
 def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """W23: verb ``sign`` on the signer."""
+    """W23: setting the certificate needs ``sign`` on the signer. Raises Forbidden."""
     assert old is not None
     signer = new["spec"]["signerName"]
     if (old.get("status") or {}).get("certificate") == (new.get("status") or {}).get(
@@ -208,7 +208,7 @@ def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
 
 
 def may_use_signer(actor: Actor, verb: str, signer: str) -> AccessDecision:
-    """``approve`` or ``sign`` on ``signers``, by full name or ``<domain>/*`` (W23)."""
+    """W23: whether the actor may ``approve`` or ``sign`` for a signer, by its full name or ``<domain>/*``."""
     domain = signer.partition("/")[0]
     for name in (signer, f"{domain}/*"):
         decision = authz.authorize(actor, Attributes(verb, group=GROUP, resource="signers", name=name))
@@ -220,7 +220,7 @@ def may_use_signer(actor: Actor, verb: str, signer: str) -> AccessDecision:
 @admission.checks(CSR, subresource="approval")
 @admission.checks(CSR, subresource="status")
 def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """W23, W154: decisions are True, exclude each other, and stay."""
+    """W23, W154: a decision is True, Approved and Denied exclude each other, none is removed. Raises Invalid."""
     assert old is not None
     causes = [*_condition_causes(new), *_kept_causes(old, new)]
     if causes:
@@ -229,7 +229,7 @@ def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
 
 @admission.checks(CSR, subresource="status")
 def status_takes_no_decision(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """W154: requests are approved and denied at their own endpoint, which asks for another right."""
+    """W154: ``/status`` adds no decision; that is done at ``/approval``, which needs another right. Raises Invalid."""
     assert old is not None
     causes = [
         errors.forbidden("status.conditions", f'updates may not add a condition of type "{decision}"')
@@ -273,7 +273,7 @@ def _kept_causes(old: Doc, new: Doc) -> list[Cause]:
 
 @admission.checks(CSR, subresource="status")
 def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """W23: set once, and something that a client can read."""
+    """W23: a certificate is PEM and never changes once it is set. Raises Invalid."""
     assert old is not None
     before = (old.get("status") or {}).get("certificate")
     after = (new.get("status") or {}).get("certificate")
@@ -292,7 +292,7 @@ def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
 
 @admission.names_act(CSR)
 def decision_act(old: Doc | None, new: Doc | None) -> str | None:
-    """D11: decisions and signatures are found in the audit by name."""
+    """D11: the audit names approval, denial, failure and signing of a CSR; None for any other write."""
     if old is None or new is None:
         return None
     acts = {"Approved": "approve", "Denied": "deny", "Failed": "fail"}
@@ -309,7 +309,7 @@ def decision_act(old: Doc | None, new: Doc | None) -> str | None:
 
 @admission.records(MANAGED_CLUSTER)
 def decision_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
-    """D10: who let a cluster in or sent it away, whatever door he used."""
+    """D10: the last decision about a name: who accepted or un-accepted the cluster, through any entry point."""
     before, after = _is_accepted(old), _is_accepted(new)
     if new is None or before == after:
         return []
@@ -333,7 +333,7 @@ def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Litera
 
 @admission.records(CSR)
 def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
-    """D9: the certificate that a request brought, whoever signed it.
+    """D9: the register keeps each certificate that a CSR got, whoever signed it.
 
     D26: one of the hub's own CA only where it may have been signed for the hub (``_is_forged``).
     D19: one whose line of keys has ended since the approval is revoked from its beginning.
@@ -364,11 +364,11 @@ def _is_forged(actor: Actor, doc: Doc) -> bool:
     return ca.is_of(certificate_pem(doc), (Path(settings.OCMCONSOLE_HOME) / "ca.crt").read_bytes())
 
 
-# ---------------------------------------------------------------- D15
+# ---------------------------------------------------------------- the right to accept includes deciding
 
 
 def cluster_of(doc: Doc) -> str:
-    """The cluster whose agent a request speaks for, or "" when H35 does not hold."""
+    """The cluster whose agent a CSR speaks for; "" unless label, organization and common name agree (H35)."""
     cluster: str = (doc["metadata"].get("labels") or {}).get(identity.CLUSTER_LABEL, "")
     return cluster if cluster and not found_problems(doc, cluster) else ""
 
@@ -392,7 +392,7 @@ def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
 
 @authz.authorizer
 def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> AccessDecision | None:
-    """D15: reading and deciding the requests of a cluster comes with the right to accept it."""
+    """D15: authorizer: the right to accept a cluster includes reading and deciding its CSRs. None is no grant."""
     if (attributes.group, attributes.resource) != (GROUP, CSR.plural) or not attributes.name:
         return None
     wanted: Callable[[], bool] = {

@@ -58,7 +58,7 @@ LONGEST_HOST = 253
 HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.ASCII)  # RFC 1123
 SERVING_LIFETIME = timedelta(days=365)
 SERVING_RENEWAL = timedelta(days=30)
-BACKDATED = timedelta(minutes=5)  # W24: a spoke whose clock is slow must not find its certificate in the future
+BACKDATED = timedelta(minutes=5)  # W24: ``notBefore`` lies back, so that a slow clock does not find it in the future
 LONGEST_COMMON_NAME = 64
 MASTERS = "system:masters"
 CLIENT_AUTH = "client auth"
@@ -99,7 +99,7 @@ class Authority:
         if not request.common_name:
             raise ValueError("the request has no common name")
         _check_names(request.common_name, *request.organizations)
-        if MASTERS in request.organizations:  # W24
+        if MASTERS in request.organizations:  # never signed (W24)
             raise ValueError(f"the group {MASTERS} is not given to a certificate request")
         if not request.key_is_strong:
             raise ValueError(f"a key of type {request.key_text} is not signed")
@@ -294,7 +294,7 @@ def _check_usages(usages: Sequence[str]) -> None:
 
 
 def _check_names(*names: str) -> None:
-    """D24: the names of the hub's own parts are no client's."""
+    """D24: no certificate is signed for names of the hub's own parts."""
     if own := [name for name in names if name.startswith(OWN_PREFIX)]:
         raise ValueError(f"{own[0]} is a name of the hub itself; nothing is signed for it")
 

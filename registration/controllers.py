@@ -62,7 +62,10 @@ def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
 
 @reconciler(CSR)
 def reconcile_request_refusal(key: Key) -> None:
-    """D10: a declined key, or a declined credential that asks for the name again, is refused with the same reason."""
+    """D10: a pending CSR with a declined key, or of a declined credential for the same name, is denied.
+
+    Its condition Denied carries the reason of the decline.
+    """
     row = queries.request_at(key)
     if row is None or row.state != State.PENDING:
         return
@@ -85,7 +88,12 @@ def _deny_as(decline: Decline) -> verbs.Edit:
 
 @reconciler(CSR, also={CLUSTER_ROLE: _pending_of})
 def reconcile_request_approval(key: Key) -> None:
-    """H34 to H38: renewals by the identity itself, and bootstraps by listed users."""
+    """H34 to H38: approve CSRs of agents that need no person.
+
+    1. Skipped: decided CSRs, those of add-ons, those that do not speak for a cluster (H35), and declined ones (D10).
+    2. Approved: a renewal by the identity itself that may renew (H36), or the CSR of a listed user (H37).
+    3. All others wait for a person.
+    """
     row = queries.request_at(key)
     if row is None or row.state != State.PENDING or row.addon:
         return
@@ -118,7 +126,7 @@ def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:
 
 
 def _renews(doc: Doc, asker: Asker, cluster: str) -> bool:
-    """H36: the requester is exactly the name asked for, by certificate, and may renew now."""
+    """H36: whether the requester is its own CN by certificate, and holds ``renew`` now."""
     if not memory.is_renewal(doc, asker, cluster):
         return False
     spec = doc["spec"]
@@ -133,7 +141,7 @@ def _renews(doc: Doc, asker: Asker, cluster: str) -> bool:
 
 
 def _is_given(row: CertificateSigningRequest, cluster: str) -> bool:
-    """H37; D9: a name that has an identity already is no policy's to give, its agent renews instead."""
+    """H37: whether a listed user asks, for a name that may be given and (D9) has no other key."""
     return _is_listed(row.username) and may_be_given(cluster) and not _is_strange(cluster, row.key_fingerprint)
 
 
@@ -149,7 +157,7 @@ def _is_strange(cluster: str, fingerprint: str) -> bool:
 
 
 def may_be_given(cluster: str) -> bool:
-    """D10, D18: a policy gives no name that a person has declined or sent away, and none that means something else."""
+    """D10, D18: whether a policy may accept a name: not declined or un-accepted by a person, and not guarded."""
     sent_away = {ClusterFacts.Decision.DECLINED, ClusterFacts.Decision.DISCONNECTED}
     return (
         queries.facts_of(cluster).decision not in sent_away
@@ -171,7 +179,11 @@ def _label_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # n
 
 @reconciler(MANAGED_CLUSTER, also={CSR: _label_of})
 def reconcile_auto_acceptance(key: Key) -> None:
-    """H9, K9: with the gate, once, and only what a listed user asks for."""
+    """H9, K9: with the gate ManagedClusterAutoApproval, accept a cluster once, if a listed user asked for it.
+
+    The annotation ``automatically-accepted-on`` records that it happened. A refusal by a validator is logged; a person
+    who tries to accept reads it.
+    """
     row = ManagedCluster.objects.at(key).first()
     if row is None or row.deleted_at is not None or not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
         return
@@ -214,7 +226,12 @@ def _is_younger(request: CertificateSigningRequest, creation: AuditEvent | None)
 
 @reconciler(CSR)
 def reconcile_request_signing(key: Key) -> None:
-    """W24: what is approved gets its certificate, one however many workers there are, unless somebody else signs."""
+    """W24: an approved CSR for the hub's signer gets exactly one certificate.
+
+    1. Nothing is done where an external signer is configured.
+    2. A CSR that cannot be signed gets the condition Failed with the reason.
+    3. Else it is signed while nobody else may write, so that two workers never sign one CSR twice.
+    """
     row = queries.request_at(key)
     if row is None or row.state != State.APPROVED or row.signer != identity.SIGNER:
         return
@@ -281,9 +298,9 @@ def lifetime(doc: Doc) -> timedelta:
 
 @reconciler(CSR)
 def reconcile_superseded_requests(key: Key) -> None:
-    """K11: of what one asker wants for one name, the newest counts. The audit keeps what the others were.
+    """K11: of the pending CSRs of one requester for one name the newest counts, the others are deleted and noted.
 
-    Also when it is approved, through whatever door: the older requests of that asker are then answered.
+    Also when the newest is approved, through any entry point: it answers the older ones of that requester.
     """
     row = queries.request_at(key)
     if row is None or not row.cluster or row.addon or row.signer != identity.SIGNER:
@@ -309,7 +326,7 @@ def _supersede(old: CertificateSigningRequest, *, by: str) -> None:
 
 
 def collect_requests(now: datetime) -> int:
-    """W25: decided requests go after an hour, waiting ones after a day; K36: none sooner than an hour after the word.
+    """W25: delete CSRs an hour after their decision (K36: not sooner), pending ones after a day. Returns how many.
 
     What has a certificate and no decision was signed by somebody else; it goes when the certificate ends.
     """

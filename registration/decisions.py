@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from registration.memory import Asker
 
 AUTO_ACCEPTED = "open-cluster-management.io/automatically-accepted-on"
-# D9, H9: what an agent could use to let itself in, or to be let in again after it was sent away.
+# D9, H9: annotations by which an agent could have its own key accepted, or itself be accepted again by the gate.
 GUARDED_ANNOTATIONS = (memory.ACCEPT_KEY, AUTO_ACCEPTED)
 FINGERPRINT = re.compile(r"SHA256:[0-9a-f]{64}")
 
@@ -40,7 +40,7 @@ FINGERPRINT = re.compile(r"SHA256:[0-9a-f]{64}")
 
 @admission.checks(CSR, subresource="approval")
 def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """D10: nobody approves what a person has declined, until a person lifts that."""
+    """D10: what was declined (key, credential, name) is not approved until a person lifts it. Raises Forbidden."""
     if not adds("Approved", old, new):
         return
     asker, fingerprint = memory.asker_of_request(new), memory.requested(new).key_fingerprint
@@ -70,7 +70,10 @@ def concerned(doc: Doc) -> list[str]:
 
 @admission.checks(CSR, subresource="approval")
 def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """D9, K7: a policy never gives a known name to an unknown key, and a person only when he vouches for that key."""
+    """D9, K7: an unknown key is not approved for a known name without an override. Raises Forbidden.
+
+    The override is the annotation with the key's fingerprint on the ManagedCluster. A renewal needs none.
+    """
     if adds("Approved", old, new):
         _require_known(new)
 
@@ -95,9 +98,9 @@ def stranger_text(cluster: str, fingerprint: str) -> str:
 
 @admission.records(CSR)
 def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
-    """D9, D19: through every entry point. A key outside the open line ends that line and revokes its certificates.
+    """D9, D19: an approved key enters the key history; one outside the open line ends it and revokes its certificates.
 
-    The rule is applied once more under the counter's lock: two may approve at the same time.
+    Known names are checked once more under the counter's lock, because two users may approve at the same time.
     """
     if new is None or not adds("Approved", old, new):
         return []
@@ -108,7 +111,7 @@ def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -
 
 @admission.records(CSR)
 def decline_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Decline]:
-    """D10: with the reason that its condition carries. What the hub denies itself repeats an older decline."""
+    """D10: a denial by a user is recorded as a decline with its reason; one by the hub repeats an older decline."""
     if new is None or actor.is_controller or not adds("Denied", old, new):
         return []
     fingerprint, asker = memory.requested(new).key_fingerprint, memory.asker_of_request(new)
@@ -148,7 +151,10 @@ def declined(
 
 @admission.checks(MANAGED_CLUSTER)
 def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """D9, H9: what speaks for a key, and what says that the policy had its turn, needs the right to accept."""
+    """D9, H9: changing the annotations of overrides and of automatic acceptance needs the right to accept.
+
+    Raises Forbidden, and Invalid for a fingerprint in another form.
+    """
     name = new["metadata"]["name"]
     changed = [each for each in GUARDED_ANNOTATIONS if _annotation(old, each) != _annotation(new, each)]
     if not changed:

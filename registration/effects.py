@@ -118,7 +118,7 @@ def _admission(name: str) -> list[Effect]:
 
 
 def _namespace(name: str) -> Effect:
-    """H4: what the reconciler of accepted clusters makes."""
+    """H4: the namespace that acceptance creates or uses, with a ClusterRole and bindings."""
     bindings = (
         roles.cluster_role_binding(name, {}),
         roles.registration_binding(name, {}),

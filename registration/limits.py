@@ -41,14 +41,17 @@ DAY = timedelta(days=1)
 
 @admission.checks(MANAGED_CLUSTER)
 def token_registers_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """K4: an exhausted token registers no further cluster."""
+    """K4: a bootstrap token creates no more clusters than it has uses. Raises Forbidden."""
     if old is None:
         _require_left(actor, MANAGED_CLUSTER, new, [new["metadata"]["name"]])
 
 
 @admission.checks(MANAGED_CLUSTER)
 def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """D23: a credential that counts no uses, as that of a Secret or service account, registers so many in a day."""
+    """D23: a shared credential without uses (Secret, ServiceAccount) creates so many clusters a day.
+
+    Raises HeldBackError.
+    """
     if old is not None or not actor.credential.startswith(callers.SHARED):
         return
     callers.charge(RECONCILING)
@@ -65,14 +68,14 @@ def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, 
 
 @admission.checks(CSR)
 def token_asks_for_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """K4: an exhausted token asks for certificates of the clusters that it brought, and for no other."""
+    """K4: a bootstrap token without uses left creates CSRs for the clusters that it created alone. Raises Forbidden."""
     if old is None:
         _require_left(actor, CSR, new, concerned(new))
 
 
 @admission.checks(CSR)
 def identity_has_so_many_requests(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
-    """D23: certificate requests of one user that the hub keeps at one time, decided ones included."""
+    """D23: the hub keeps so many CSRs of one user at a time, decided ones included. Raises HeldBackError."""
     if old is not None or actor.is_master:
         return
     if actor.credential.startswith(callers.SHARED):
@@ -89,7 +92,7 @@ def _too_many(text: str) -> NoReturn:
 
 @admission.records(MANAGED_CLUSTER)
 def registered_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> list[BootstrapTokenUse]:
-    """K4: a name that came with a token is a use of it."""
+    """K4: creating a cluster is a use of the bootstrap token."""
     if old is not None or new is None:
         return []
     return _counted(actor, MANAGED_CLUSTER, new, [new["metadata"]["name"]])
@@ -97,7 +100,7 @@ def registered_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None
 
 @admission.records(CSR)
 def asked_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> list[BootstrapTokenUse]:
-    """K4: asking for a name's certificate is a use as well, once with registering it."""
+    """K4: creating a CSR for a name is a use of the token too, counted once with creating its cluster."""
     return [] if old is not None or new is None else _counted(actor, CSR, new, concerned(new))
 
 

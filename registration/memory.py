@@ -145,7 +145,7 @@ def is_revoked(credential: str) -> bool:
 
 
 def is_renewal(doc: Doc, asker: Asker, cluster: str, is_revoked: Callable[[str], bool] = is_revoked) -> bool:
-    """H36: asked for with a valid certificate of exactly the name that is asked for, that of an agent of the cluster.
+    """H36: whether a CSR was created with a valid certificate of exactly the name that it asks for, an agent's.
 
     It vouches for that cluster alone, whatever else the subject names, and for nothing once it has been revoked.
     """
@@ -157,7 +157,7 @@ def is_renewal(doc: Doc, asker: Asker, cluster: str, is_revoked: Callable[[str],
 
 
 def is_barred(cluster: str, fingerprint: str) -> bool:
-    """D9: a key that only an override lets in; parity when the setting says so."""
+    """D9: whether a key lacks the override that it needs for this name; never with ``OCMCONSOLE_ALLOW_REKEY``."""
     if settings.OCMCONSOLE_ALLOW_REKEY or not is_stranger(cluster, fingerprint):
         return False
     return vouched(cluster, fingerprint) is None
@@ -208,7 +208,7 @@ def decline_of(cluster: str, fingerprint: str, asker: Asker) -> Decline | None:
 
 
 def decline_among(declines: Iterable[Decline], fingerprint: str, asker: Asker) -> Decline | None:
-    """D10: the key, whenever it asked; the credential, or anybody if the name was declined, that asked afterwards."""
+    """D10: the decline that a request meets: of its key; or of its credential or the whole name, if it came later."""
     for decline in declines:
         if decline.fingerprint and decline.fingerprint == fingerprint:
             return decline

@@ -262,7 +262,7 @@ def end_line(batch: verbs.Batch, name: str, reason: str, ended: list[str]) -> No
 
 
 def without_word(doc: Doc) -> None:
-    """D9: what let a key in once does not let it in again."""
+    """D9: an override holds for one key and one acceptance."""
     (doc["metadata"].get("annotations") or {}).pop(memory.ACCEPT_KEY, None)
 
 
@@ -340,7 +340,7 @@ def _with_key(asking: list[CertificateSigningRequest], name: str, key: str) -> C
 
 
 def _require_no_decline(name: str) -> None:
-    """D10: to let in a name whose agent is turned away at once would be a promise that the hub does not keep."""
+    """D10: a declined name is not accepted, because its agent would be denied at once. Raises Conflict."""
     if decline := memory.declines_of(name).first():
         raise errors.Conflict(
             f"{name} was declined by {decline.declined_by}: {decline.reason or 'no reason'}. Lift that first."

@@ -51,7 +51,10 @@ def _came(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa:
 
 @reconciler(MANAGED_CLUSTER, keys=_came)
 def reconcile_token_wish(key: Key) -> None:
-    """K4, A6: set and labels that the minter of a token wished for its clusters, once, and as far as he may."""
+    """K4, A6: a cluster gets the set and labels that its bootstrap token names, once.
+
+    With the rights of the user who made the token; what stood against it is kept with the token's use.
+    """
     row = ManagedCluster.objects.at(key).first()
     if row is None or row.deleted_at is not None:
         return
@@ -106,7 +109,12 @@ def _concerned(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # 
 
 @reconciler(MANAGED_CLUSTER, also={CSR: _concerned})
 def reconcile_policy_acceptance(key: Key) -> None:
-    """K9, D9, D10: a policy lets in what fits it and is Safe, as the person who answers for it, and nothing else."""
+    """K9, D9, D10: approval policies accept clusters that fit them and whose verdict is Safe.
+
+    1. Accepted and deleted clusters, and names that no policy may accept, are skipped.
+    2. The evidence is computed; unless it is Safe nothing is done.
+    3. The first fitting policy whose owner may still accept does so with that user's rights; a failure is noted at it.
+    """
     row = ManagedCluster.objects.at(key).first()
     if row is None or row.deleted_at is not None or row.hub_accepts_client:
         return
@@ -162,7 +170,10 @@ def _accept(policy: ApprovalPolicy, found: evidence.Evidence) -> str:
 
 @admission.records(MANAGED_CLUSTER)
 def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
-    """K9: asked once more under the counter's lock, so that a policy lets in no more than it was made for."""
+    """K9: each acceptance by a policy is counted, and noted in the audit.
+
+    Raises Conflict when the policy has ended: checked under the counter's lock, so that none exceeds its number.
+    """
     if new is None or old is None or actor.door is not EntryPoint.STANDING or not actor.credential.startswith(POLICY):
         return []
     if old["spec"].get("hubAcceptsClient") or not new["spec"].get("hubAcceptsClient"):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from registration.facts import Asked, Evidence
     from registration.gathering import Gathered, Use
 
-MOST_REQUESTS = 10  # G22: with so many an agent makes no more
+MOST_REQUESTS = 10  # certificate requests of one cluster, with which its agent creates no more (G22)
 STRONG_RSA = 3_072
 LONG_UNUSED = timedelta(days=30)
 # Smaller tokens are always near their end.
@@ -58,7 +58,7 @@ def checked(found: Evidence, gathered: Gathered) -> list[Fact]:
 
 
 def _subject_facts(found: Evidence) -> Iterator[Fact]:
-    """H35: what the request says of whom it is for."""
+    """H35: whether label, organization and common name of the request name this cluster."""
     problems = [problem for asked in found.waiting for problem in asked.problems]
     for problem in dict.fromkeys(problems):
         yield Fact(ok=False, title=f"A request does not fit: {problem}")
