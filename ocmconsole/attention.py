@@ -86,7 +86,7 @@ def items(actor: Actor, now: datetime) -> list[Item]:
 
 
 def _incidents(actor: Actor) -> Item | None:
-    """D26: certificates of the hub's CA that the hub did not issue. For admins."""
+    """D26: incidents: certificates of the hub's CA that the hub did not issue. For admins; None without any."""
     if not actor.is_master:
         return None
     rows = register.incidents()

@@ -73,7 +73,7 @@ def _certificates() -> Iterator[str]:
 
 
 def _unknown_certificates() -> Iterator[str]:
-    """D26: somebody signs with the hub's CA beside the hub."""
+    """D26: incidents: certificates of the hub's CA that the hub did not issue: somebody else has its key."""
     try:
         found = list(register.incidents()[:MOST_SHOWN])
     except DatabaseError:

@@ -43,7 +43,7 @@ def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
 
 
 class Presence:
-    """D17: notes in every server that it serves. Started when it does; a database that is away is a gap."""
+    """D17: a thread of each server that records that it serves; a time without the database is a gap."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()

@@ -98,7 +98,7 @@ OCMCONSOLE_LIMIT_STRANGER_BODIES = size(
 )
 OCMCONSOLE_LIMIT_BODIES = size("OCMCONSOLE_LIMIT_BODIES", "64Mi", least=intake.SHARE * intake.LARGEST_BODY)
 OCMCONSOLE_AUDIT_RETENTION = retention("OCMCONSOLE_AUDIT_RETENTION")
-# Limits of decision D23; 0 is none. What an agent or kubectl sends by itself stays far below (docs/settings.md).
+# D23: limits for each identity; 0 is none. What an agent or kubectl sends by itself stays far below (docs/settings.md).
 OCMCONSOLE_LIMIT_REQUESTS = number("OCMCONSOLE_LIMIT_REQUESTS", 25)
 OCMCONSOLE_LIMIT_BURST = number("OCMCONSOLE_LIMIT_BURST", 500)
 OCMCONSOLE_LIMIT_IN_FLIGHT = number("OCMCONSOLE_LIMIT_IN_FLIGHT", 64)

@@ -40,7 +40,7 @@ FROZEN = "field is immutable when `immutable` is set"
 
 @admission.checks_every_create
 def namespace_is_open(kind: Kind, key: Key) -> None:
-    """W27: nothing new in a namespace that is missing or on its way out."""
+    """W27: nothing is created in a namespace that is missing (NotFound) or terminating (Forbidden)."""
     if not kind.namespaced:
         return
     found = Namespace.objects.filter(name=key.namespace).values_list("deleted_at", flat=True)[:1]
@@ -59,7 +59,7 @@ def namespace_is_open(kind: Kind, key: Key) -> None:
 
 @admission.defaults(kinds.NAMESPACE)
 def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W27: a new one is Active and held by its own finalizer; its label says its name."""
+    """W27: a new namespace is Active, has the finalizer ``kubernetes``, and a label with its name."""
     metadata = new["metadata"]
     labels = metadata.get("labels") or {}
     if isinstance(labels, dict):
@@ -75,7 +75,7 @@ def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 
 @admission.checks_delete(kinds.NAMESPACE)
 def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W27: without these a hub does not work."""
+    """W27: the permanent namespaces cannot be deleted. Raises Forbidden."""
     name = old["metadata"]["name"]
     if name in PERMANENT:
         raise errors.Forbidden(
@@ -89,7 +89,7 @@ def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 -
 
 @admission.defaults(kinds.SECRET)
 def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W21: the older way to a service account's token, for clients that still ask for it."""
+    """W21: a new Secret of the ServiceAccount token type gets a token, the CA and the namespace."""
     if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
         return
     metadata = new["metadata"]
@@ -108,7 +108,7 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 @admission.checks(kinds.SECRET)
 def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W21: such a secret is of an account that exists."""
+    """W21: a Secret of the ServiceAccount token type names an account that exists. Raises Invalid."""
     if new["type"] != TOKEN_SECRET:
         return
     field, name = f"metadata.annotations[{ACCOUNT_NAME}]", account_of(new["metadata"])
@@ -120,14 +120,14 @@ def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) ->
 
 @admission.checks(kinds.SECRET)
 def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W20: what a secret is for does not change under those who use it."""
+    """W20: the type of a Secret is immutable. Raises Invalid."""
     if old is not None and old["type"] != new["type"]:
         raise _invalid(new, [errors.invalid("type", shown(new["type"]), "field is immutable")])
 
 
 @admission.checks(kinds.SECRET)
 def secret_has_what_its_type_needs(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W20: programs that read a secret of a known type find there what they look for."""
+    """W20: a Secret of a known type has the keys that the type needs. Raises Invalid."""
     data = new.get("data") or {}
     causes: list[Cause] = []
     match new["type"]:
@@ -163,7 +163,7 @@ def _registry_causes(data: Doc, key: str) -> list[Cause]:
 @admission.checks(kinds.SECRET)
 @admission.checks(kinds.CONFIG_MAP)
 def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W20: keys that can be file names, no key twice, and not too much of it."""
+    """W20: keys of Secrets and ConfigMaps can be file names, none comes twice, the size is limited. Raises Invalid."""
     causes: list[Cause] = []
     size = 0
     for field in ("data", "binaryData"):
@@ -185,7 +185,7 @@ def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: 
 @admission.checks(kinds.SECRET)
 @admission.checks(kinds.CONFIG_MAP)
 def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W20: who marked it immutable has no way back."""
+    """W20: an immutable Secret or ConfigMap keeps its data and stays immutable. Raises Invalid."""
     if old is None or not old.get("immutable"):
         return
     changed = [field for field in ("data", "binaryData") if (old.get(field) or {}) != (new.get(field) or {})]
@@ -200,7 +200,7 @@ def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 
 @admission.checks(kinds.EVENT)
 def event_is_beside_its_object(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W28: an event is found beside its object, or in one of the namespaces for what has none.
+    """W28: an Event is in the namespace of its object, or in one for cluster-scoped objects. Raises Invalid.
 
     One with an eventTime, as newer programs write it, says who reports it; it may be about an object elsewhere.
     """

@@ -44,7 +44,7 @@ class RbacBackend(BaseBackend):
 
 @authz.authorizer
 def by_permission(actor: Actor, asked: Attributes) -> AccessDecision | None:
-    """D2: a question that spells a permission is answered by whoever gave the permission, for all or for one object."""
+    """D2: authorizer: Django permissions, global or on one object, grant what they are spelled as. None is no grant."""
     permission = authz.permission_for(asked)
     person = authz.person_of(actor) if permission else None
     if person is None or person.is_superuser:

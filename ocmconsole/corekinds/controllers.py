@@ -55,7 +55,10 @@ def namespace_of_edited_ca(old: Doc | None, new: Doc | None, key: Key) -> Iterab
 
 @controllers.reconciler(kinds.NAMESPACE, also={None: namespace_of_gone, kinds.CONFIG_MAP: namespace_of_edited_ca})
 def reconcile_namespace(key: Key) -> timedelta | None:
-    """W27: an active namespace has its CA and default account, a terminating one loses everything and then goes."""
+    """W27: an active namespace has its CA and default ServiceAccount; a terminating one is emptied, then removed.
+
+    Returns when to look again while something in a terminating one remains.
+    """
     namespace = Namespace.objects.at(key).first()
     if namespace is None:
         return None
@@ -133,7 +136,7 @@ def account_of_token_secret(old: Doc | None, new: Doc | None, key: Key) -> Itera
 
 @controllers.reconciler(kinds.SERVICE_ACCOUNT, keys=account_that_went, also={kinds.SECRET: account_of_token_secret})
 def reconcile_token_secrets(key: Key) -> None:
-    """W21: secrets that hold a token of an account go with it, also when another of its name has come."""
+    """W21: token Secrets of a ServiceAccount are deleted with it, also when another of its name exists."""
     account = verbs.find(kinds.SERVICE_ACCOUNT, key)
     uid = account["metadata"]["uid"] if account else ""
     for secret in Secret.objects.filter(namespace=key.namespace, type=admission.TOKEN_SECRET, deleted_at=None):
@@ -161,7 +164,7 @@ def aggregating_roles(old: Doc | None, new: Doc | None, key: Key) -> Iterator[Ke
 
 @controllers.reconciler(kinds.CLUSTER_ROLE, keys=aggregating_roles)
 def reconcile_aggregation(key: Key) -> None:
-    """W22: the rules of an aggregated role are those of the roles it selects, by role name, each once."""
+    """W22: an aggregated ClusterRole has the rules of the roles that it selects, by role name, each once."""
     role = ClusterRole.objects.at(key).first()
     if role is None or not role.aggregated:
         return

@@ -29,7 +29,7 @@ SUBJECT_GROUPS = {"ServiceAccount": "", "User": rbac.GROUP, "Group": rbac.GROUP}
 @admission.defaults(kinds.ROLE_BINDING)
 @admission.defaults(kinds.CLUSTER_ROLE_BINDING)
 def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W22: as Kubernetes fills in what a reference leaves out."""
+    """W22: API groups that a role reference or subject leaves out are filled in as in Kubernetes."""
     subjects = new.get("subjects")
     for reference in (new.get("roleRef"), *(subjects if isinstance(subjects, list) else ())):
         if (
@@ -43,7 +43,7 @@ def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 @admission.checks(kinds.ROLE)
 @admission.checks(kinds.CLUSTER_ROLE)
 def role_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W22: a rule says what it allows, on resources or on paths."""
+    """W22: each rule has verbs, and resources or paths, not both. Raises Invalid."""
     causes = [
         cause
         for position, rule in enumerate(new.get("rules") or [])
@@ -86,7 +86,7 @@ def _aggregation_causes(selectors: list[Doc]) -> Iterator[Cause]:
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
 def binding_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W22: it names a role and subjects that can exist."""
+    """W22: a binding names a role and subjects in valid form. Raises Invalid."""
     namespaced = new["kind"] == "RoleBinding"
     causes = [*_reference_causes(new["roleRef"], namespaced=namespaced)]
     for position, subject in enumerate(new.get("subjects") or []):
@@ -121,7 +121,7 @@ def _subject_causes(path: str, subject: Doc, *, namespaced: bool) -> Iterator[Ca
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
 def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
-    """W22, W155: whoever may edit subjects must not choose another role."""
+    """W22, W155: the ``roleRef`` of a binding is immutable. Raises Invalid."""
     if old is not None and old["roleRef"] != new["roleRef"]:
         raise _invalid(new, [errors.invalid("roleRef", json.dumps(new["roleRef"]), "cannot change roleRef")])
 
@@ -132,7 +132,10 @@ def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 @admission.checks(kinds.ROLE)
 @admission.checks(kinds.CLUSTER_ROLE)
 def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """W22, W155. A label is a grant too: it may put the rules into an aggregated role."""
+    """W22, W155: nobody writes rules into a role that they do not hold, unless they may ``escalate`` it.
+
+    Raises Forbidden. Labels count as a grant too: they may put the rules into an aggregated role.
+    """
     if _may_hand_out_anything(actor) or (old is not None and _granted(old) == _granted(new)):
         return
     kind = kinds.ROLE if new["kind"] == "Role" else kinds.CLUSTER_ROLE
@@ -147,7 +150,7 @@ def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: D
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
 def binding_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """W22, W155: unless he may bind that role."""
+    """W22, W155: nobody binds a role with rights that they do not hold without ``bind`` on it. Raises Forbidden."""
     if _may_hand_out_anything(actor) or (
         old is not None and (old.get("subjects") or []) == (new.get("subjects") or [])
     ):

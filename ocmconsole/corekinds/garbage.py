@@ -99,7 +99,7 @@ def _owner_key(api_version: str, kind: str, uid: str) -> Iterator[Key]:
 
 @controllers.reconciler(None, keys=waiting_owners)
 def reconcile_waiting_owner(key: Key) -> None:
-    """W180: take our finalizers off an owner: after releasing its dependents, or once none blocks it any more."""
+    """W180: remove ``orphan`` and ``foregroundDeletion`` from an owner: dependents are released, or none blocks it."""
     resource, _, uid = key.name.partition("/")
     kind = kinds.by_resource(resource)
     row: Any = kind.model.objects.filter(uid=uid).exclude(deleted_at=None).first()

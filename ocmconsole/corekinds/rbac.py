@@ -301,5 +301,5 @@ index = RuleIndex()
 
 @authz.authorizer
 def by_rules(actor: Actor, asked: Attributes) -> AccessDecision | None:
-    """W22: the link of RBAC in the chain that authorises."""
+    """W22: authorizer: a rule of a role that is bound to the actor allows it. None is no grant."""
     return index.decide(actor, asked)

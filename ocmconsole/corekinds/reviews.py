@@ -165,7 +165,7 @@ def _user_info(actor: Actor) -> Doc:
 
 
 def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
-    """W26: a token of a service account, perhaps bound to the life of a secret.
+    """W26: a TokenRequest is answered with a token of the ServiceAccount, bound to a Secret if it names one.
 
     The body may name the account, and then only the one that the path names.
     """

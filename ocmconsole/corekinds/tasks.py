@@ -8,5 +8,5 @@ from ocmconsole.corekinds import controllers
 
 
 def expire_events() -> None:
-    """W28: forget old events."""
+    """Delete Events that are older than they are kept (W28)."""
     controllers.expire_events(timezone.now())

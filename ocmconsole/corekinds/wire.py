@@ -16,7 +16,7 @@ from ocmconsole.kubeapi.kinds import PrinterColumn
 # An age of this is shown as <unknown>.
 NEVER = "0001-01-01T00:00:00Z"
 
-# W28: names in events.k8s.io/v1 and in core/v1, which is what is stored.
+# W28, two views of one Event: names in events.k8s.io/v1 and in v1, which is what is stored.
 _EVENT_NAMES = {
     "regarding": "involvedObject",
     "note": "message",

@@ -204,7 +204,7 @@ def _remove_surroundings(fleet: DemoFleet, actor: Actor) -> None:
     made = fleet.made
     kept = set(ManagedCluster.objects.filter(name__in=fleet.clusters).values_list("name", flat=True))
     gone = sorted(set(fleet.clusters) - kept)
-    left = Namespace.objects.filter(name__in=gone)  # H11: a removal leaves them
+    left = Namespace.objects.filter(name__in=gone)  # a removed cluster leaves its namespace (H11)
     theirs = [row.name for row in left if row.labels.get(CLUSTER_LABEL) == row.name]
     for name in (*theirs, *made.get("namespaces", [])):
         _delete(actor, NAMESPACE, name)

@@ -77,7 +77,7 @@ def apply(
     entries = _managed(base)
     last = next((entry for entry in entries if _identity(entry) == _identity(mine)), None)
     if last is not None:
-        # D1: what this version cannot express was not given up, neither the value nor whose it is.
+        # D1: a field that this version cannot express keeps its value and its manager.
         own = union(own, beyond(last["fieldsV1"], whole))
 
     before = _tracked(base, subresource)
@@ -143,7 +143,7 @@ def _moved(old: Doc | None, new: Doc, form: Form, subresource: str) -> tuple[Tre
 
 
 def _widened(seen: tuple[Tree, Tree], written: tuple[Tree, Tree], schema: Doc) -> tuple[Tree, Tree]:
-    """D1: entries may list fields that their version cannot express; those moved as the writer's version saw it."""
+    """D1: also fields that the entry's version cannot express; they changed as the writer's version shows."""
     whole = _whole(schema)
     (changed, removed), (also_changed, also_removed) = seen, written
     return union(changed, beyond(also_changed, whole)), union(removed, beyond(also_removed, whole))

@@ -107,7 +107,7 @@ class Kind:
 
     ``is_right``: its objects decide who is who, or who may do what (``Revision.rights``).
     ``custom``: behaves as a CustomResourceDefinition (generation, strict resourceVersion, no strategic patches).
-    ``unconditional_update``: a PUT without resourceVersion is allowed (W14).
+    ``unconditional_update``: a PUT without resourceVersion is allowed (W14: built-in kinds but Lease).
     ``create_on_update``: a PUT of a missing object creates it.
     ``name_check``: ``subdomain``, ``label`` or ``segment`` (of a path: RBAC kinds).
     ``project(row, doc)`` copies what rules and pages query from the document into columns, ``parts`` into child rows.

@@ -129,7 +129,7 @@ def read_patch(raw: bytes, how: PatchKind) -> tuple[Any, list[str]]:
 
 
 def patch_kind(content_type: str, *, custom: bool) -> PatchKind:
-    """W4: which patch the body is. Custom kinds take no strategic ones."""
+    """W4: the patch type of a media type; custom kinds take no strategic merge patch. Any other is 415."""
     accepted = {name: kind for name, kind in _PATCHES.items() if not (custom and kind == "strategic")}
     kind = accepted.get(_media_type(content_type))
     if kind is None:

@@ -53,7 +53,8 @@ def position(options: ListOptions, kind: Kind) -> Position:
         exact = options.match == "Exact"
         return Position(None, int(options.resource_version) if exact else None, exact)
     key, revision, exact = _read(options.token)
-    if changes.cut_before(kind.resource, revision) is not None or revision > changes.head():  # D21
+    # Beyond the head: the token is of a future that a restore removed (D21).
+    if changes.cut_before(kind.resource, revision) is not None or revision > changes.head():
         raise errors.Expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
             "list without the continue parameter, or use the continue token in this response to retrieve the remainder "

@@ -197,7 +197,7 @@ def _time(raw: bytes) -> str | None:
 
 
 def _micro_time(raw: bytes) -> str | None:
-    """W29: exactly six decimals."""
+    """W29: a MicroTime has exactly six decimals."""
     moment = _moment(raw)
     return f"{moment.isoformat(timespec='microseconds')}Z" if moment else None
 

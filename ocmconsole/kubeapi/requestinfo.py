@@ -102,7 +102,7 @@ def is_watch(query: QueryDict) -> bool:
 
 
 def _pinned(method: str, query: QueryDict) -> str:
-    """W13: a list or watch of one name is authorised as that name; a deletecollection is not."""
+    """W13: the name by which a list or watch is authorised: that which its field selector pins, else ""."""
     if method not in {"GET", "HEAD"} or "fieldSelector" not in query:
         return ""
     try:

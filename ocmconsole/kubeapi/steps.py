@@ -19,8 +19,8 @@ from ocmconsole.kubeapi.kinds import Key, Kind, Version
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
-NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # W17
-LONGEST_PREFIX = 58
+NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # of the five characters that ``generateName`` adds (W17)
+LONGEST_PREFIX = 58  # characters of ``generateName`` that are kept: with the five, a DNS label
 # Owned by the server; a client's value is ignored (W14).
 SERVER_OWNED = (
     "uid",
@@ -50,7 +50,7 @@ def decoded(kind: Kind, version: Version, proposed: Doc, unknown: str) -> Doc:
 
 
 def stored(kind: Kind, version: Version, old: Doc | None, doc: Doc) -> Doc:
-    """Convert to the stored version, over what is there (D1). Custom resources are checked in the writer's words."""
+    """Convert to the stored version; fields that the writer's cannot express are kept (D1). Raises Invalid."""
     if kind.custom and version is not kind.storage and (causes := version.schema.validate(doc)):
         raise errors.is_invalid(kind.group, kind.kind, str(doc["metadata"].get("name", "")), causes)
     new = version.to_storage(doc, old)
@@ -59,7 +59,7 @@ def stored(kind: Kind, version: Version, old: Doc | None, doc: Doc) -> Doc:
 
 
 def report_unknown(kind: Kind, version: Version, found: Iterable[str], how: str) -> None:
-    """Refuse (``strict``) or warn (W8). ``found`` are texts such as ``unknown field "spec.x"``."""
+    """W8: ``found``, such as ``unknown field "spec.x"``, is BadRequest where ``strict``, else a warning each."""
     if how == "strict":
         text = f'{kind.kind} in version "{version.version}" cannot be handled as a {kind.kind}: '
         raise errors.BadRequest(text + "strict decoding error: " + ", ".join(found))
@@ -68,7 +68,7 @@ def report_unknown(kind: Kind, version: Version, found: Iterable[str], how: str)
 
 
 def permitted_part(kind: Kind, subresource: str, old: Doc | None, new: Doc, *, applies: bool) -> Doc:
-    """What of the new document this endpoint may write: main never status, status nothing else (W16).
+    """W16: the parts of the new document that this endpoint writes: ``/status`` the status only, others all else.
 
     Both documents are in the writer's version.
     """
@@ -119,7 +119,10 @@ def for_missing(kind: Kind, key: Key, proposed: Doc) -> Doc:
 
 
 def check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, verb: str) -> None:
-    """Uid and resourceVersion in a body are promises about what is there (W14, W15); a version of "0" is none."""
+    """W14, W15: uid and resourceVersion in a body must be those of the stored object; a version of "0" is none.
+
+    Raises Conflict, Invalid where the kind needs a resourceVersion, BadRequest for one in a new object.
+    """
     metadata = proposed.get("metadata")
     if not isinstance(metadata, dict):
         raise errors.BadRequest("metadata: Invalid value: must be an object")
@@ -170,7 +173,7 @@ def stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
 
 
 def _leave_out_empty(kind: Kind, new: Doc) -> None:
-    """W16: a client that spells out what is not there changes nothing."""
+    """W16: empty maps and lists count as absent, so that spelling them out is no change."""
     metadata = new["metadata"]
     for name, empty in EMPTY.items():
         if metadata.get(name) == empty:

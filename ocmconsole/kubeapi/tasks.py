@@ -16,18 +16,18 @@ def drain() -> None:
 
 
 def compact() -> None:
-    """Cut to their retention the change log (W12), the results of bulk jobs, and who was held back."""
+    """Cut the change log (W12: its kept history), results of bulk jobs and records of limits to their retention."""
     changes.compact()
     bulkjobs.forget()
     heldback.cut(timezone.now())
 
 
 def bound_log() -> None:
-    """D23: the change log has at most so many bytes; between two runs it grows by what is written meanwhile."""
+    """D23: cut the change log to ``OCMCONSOLE_LIMIT_CHANGE_LOG`` bytes; it may be larger between runs."""
     changes.bound()
 
 
 def seal() -> None:
-    """D11: seal what is settled of the audit, and cut what is older than its retention."""
+    """D11: seal new segments of the audit, and cut sealed ones that are older than its retention."""
     seals.seal()
     seals.cut()

@@ -200,7 +200,7 @@ def _most_step(most: int) -> Check:
 
 
 def _unique_step(token: Callable[[Any], Any], identity: Callable[[Any], Any], of: type = object) -> Check:
-    """W20: no two elements of a set, and no two of the same key in a list that is a map."""
+    """W20: a list that is a set or a map has no element, or key, twice."""
 
     def step(value: Any, path: Path, causes: Causes) -> None:
         seen: dict[Any, int] = {}

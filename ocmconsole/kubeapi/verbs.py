@@ -327,7 +327,7 @@ class _Denial(Exception):
 
 @contextmanager
 def _denial_is_recorded(actor: Actor) -> Iterator[None]:
-    """D11, and limits (D23): after a turn has ended, because the refusal rolls its transaction back."""
+    """D11, D23: record a denial, or that a limit refused, after the transaction that it rolls back."""
     try:
         yield
     except _Denial as denial:
@@ -340,7 +340,7 @@ def _denial_is_recorded(actor: Actor) -> Iterator[None]:
 
 def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: AccessDecision, options: Options,
           subresource: str = "") -> Write:  # fmt: skip
-    """Old document to checked new one (W20). Writes nothing; the caller records a denial."""
+    """The write pipeline from old document to checked new one, in the order of W20. Writes nothing."""
     now = timezone.now()
     version = options.version or kind.storage
     row = rows.read(kind, key) if verb != "create" else None
@@ -392,7 +392,7 @@ def _required(actor: Actor, asked: authz.Attributes) -> AccessDecision:
 
 
 def _check_size(actor: Actor, kind: Kind, key: Key, old: Doc | None, new: Doc) -> None:
-    """D23: a status is read by every list and watch of its kind. Raises OverSizeError."""
+    """D23: the size of a status is limited, because every list and watch of its kind reads it. Raises OverSizeError."""
     status, most = new.get("status"), settings.OCMCONSOLE_LIMIT_STATUS_SIZE
     if not status or not most or actor.is_controller or (old is not None and old.get("status") == status):
         return

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.requestinfo import ListOptions
 
-BOOKMARK_SECONDS = 60.0
-RECHECK_SECONDS = 30.0
-LONGEST_SECONDS = (1_800.0, 3_600.0)
+BOOKMARK_SECONDS = 60.0  # between two bookmarks
+RECHECK_SECONDS = 30.0  # between two checks of credential and right
+LONGEST_SECONDS = (1_800.0, 3_600.0)  # of a watch without ``timeoutSeconds``, random in between as a kube-apiserver's
 # A client that watches for the end of what it deletes may be overtaken by its own DELETE: on HTTP/1.1 the other request
 # waits for a connection. So a watch that names no version is told what ended a moment ago (K42).
 MOMENT_SECONDS = 5.0
@@ -136,7 +136,7 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
     else:
         head = await changes.in_thread(changes.head)
         stream.position, lines = named or head, []
-    if named > head:  # D21: a restore took away what this client has seen
+    if named > head:  # D21: 410 for a client that has seen a future which a restore removed
         lines = [_error(errors.Expired(f"too large resource version: {named} ({head})"))]
         stream.is_over = True
     for line in lines:
