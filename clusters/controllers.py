@@ -203,7 +203,7 @@ def _remove(name: str, *, present: bool) -> timedelta | None:
     hand.delete(CLUSTER_ROLE_BINDING, Key("", roles.role_name(name)))
     again = _withdraw_bindings(name)
     if again is None and present and _has_works(name) and _is_held(name):
-        return LOOK_AGAIN  # its agent may not undo them any more; whoever deletes them, or detaches it, ends this
+        return LOOK_AGAIN  # its agent may not undo them any more; deleting them, or detaching the cluster, ends this
     if again is None and present:
         hand.drop_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP)
     return again

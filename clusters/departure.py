@@ -59,7 +59,7 @@ def certificates() -> ClusterCertificates:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """An object that waits for whoever put finalizers on it. ``since`` is when its deletion began; it may be ahead.
+    """An object that waits for the owners of its finalizers. ``since`` is when its deletion began; it may be ahead.
 
     ``is_inside`` says that it is in the cluster's namespace; else it is the cluster itself.
     """

@@ -1,4 +1,4 @@
-"""Edits of taints and labels as the audit tells them: which one somebody may still take back, and how. Reads only.
+"""Edits of taints and labels, read from the audit: which one the user may still undo, and how. Reads only.
 
 Invariant: an edit is taken back only while the cluster is still as it left it, so nobody else's work is lost. Callers
 are ``services.undo`` and the pages that offer it or show the history of labels.
@@ -86,7 +86,7 @@ class Edit:
 
 
 def newest(actor: Actor, doc: Doc) -> Edit | None:
-    """What the actor may take back now: the last thing he did to the cluster, if it was such a change and stands."""
+    """The edit that the actor may undo now: their last write to the cluster, if it was an edit that still stands."""
     entry = _own(actor, doc).first()
     change = _read(entry) if entry is not None else None
     return change if change is not None and change.stands_in(doc) else None
@@ -151,7 +151,7 @@ def owners_of_taints(doc: Doc) -> dict[tuple[str, str], str]:
 
 
 def _added_taints(told: Doc) -> list[tuple[str, str]]:
-    """A new object is told with its whole spec."""
+    """The audit of a new object holds its whole spec."""
     old, new = told.get("old"), told.get("new")
     if told["path"] == "spec":
         old, new = (side.get("taints") if isinstance(side, dict) else None for side in (old, new))
@@ -183,7 +183,7 @@ def of_labels(doc: Doc) -> list[LabelChange]:
 
 
 def _labels_in(told: Doc) -> list[tuple[str, str | None, str | None]]:
-    """A map that came or went whole is told whole; so is the metadata of a new object."""
+    """A map that was added or removed is in the audit as a whole; so is the metadata of a new object."""
     path, old, new = told["path"], told.get("old"), told.get("new")
     if path.startswith(f"{LABELS}."):
         return [(path.removeprefix(f"{LABELS}."), old, new)]

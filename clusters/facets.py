@@ -42,7 +42,7 @@ class FacetGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """``groups`` are of all clusters that the actor may see, whatever he filters by."""
+    """``groups`` count all clusters that the actor may see, whatever the filter is."""
 
     filters: Filters
     groups: list[FacetGroup]

@@ -111,7 +111,7 @@ class Grants:
         return held
 
     def _granted(self, person: Any, **narrowed: Any) -> tuple[QuerySet[Any], QuerySet[Any]]:
-        """What guardian keeps for single objects: the person's own and those of his groups."""
+        """Object permissions of guardian: the user's own and those of the user's groups."""
         return (
             self.users.objects.filter(user=person, **narrowed),
             self.groups.objects.filter(group__user=person, **narrowed),
@@ -122,7 +122,7 @@ class Grants:
 
 
 def _person(actor: Actor) -> Any:
-    """A superuser counts as one only through his group, which not every credential of his carries."""
+    """A superuser counts as one only through the group ``system:masters``, which not every credential carries."""
     person = authz.person_of(actor)
     return None if person is None or person.is_superuser else person
 
@@ -138,7 +138,7 @@ CLUSTERS = Grants(
         "delete_managedcluster": DELETE,
         "accept_managedcluster": CHANGE,
     },
-    # D9: whoever accepts may also say which key is the right one.
+    # D9: the right to accept includes the annotation of an override.
     limits={
         "accept_managedcluster": frozenset(
             {"spec.hubAcceptsClient", "metadata.annotations.registration.ocmconsole.io/accept-key"}

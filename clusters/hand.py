@@ -1,4 +1,4 @@
-"""The hub's own hand on clusters and what belongs to them: idempotent writes through the verbs, for reconcilers."""
+"""Object writer of the reconcilers: idempotent creates, updates and deletes of what belongs to clusters."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def delete(kind: Kind, key: Key) -> None:
 
 
 def ensure(kind: Kind, wanted: Doc, *, namespace: str = "") -> None:
-    """Create an object, or make its labels include and its other parts equal the wanted ones (3.2).
+    """Create an object, or make its labels include and its other parts equal the wanted ones.
 
     A binding that points elsewhere cannot be changed: it is made anew.
     """
@@ -85,7 +85,7 @@ def ensure(kind: Kind, wanted: Doc, *, namespace: str = "") -> None:
 
 
 def _create(kind: Kind, wanted: Doc, namespace: str) -> None:
-    """Another worker may be at the same cluster; that it was first is a lost race and no failure to be told of."""
+    """Another worker may write the same cluster first; that is a lost race, and no failure to report."""
     doc = {"apiVersion": kind.storage.api_version, "kind": kind.kind, **wanted}
     try:
         verbs.create(CONTROLLER, kind, doc, namespace=namespace)

@@ -64,7 +64,7 @@ def conditions_of(doc: Doc) -> list[Doc]:
 
 
 def spec_of(doc: Doc) -> Doc:
-    """A cluster without a spec is legal and means: not accepted (1.2)."""
+    """A cluster without a spec is valid and means: not accepted."""
     return dict(doc.get("spec") or {})
 
 

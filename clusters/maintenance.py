@@ -1,7 +1,7 @@
 """Maintenance: our taint, why it is there, by whom and until when. What it is, how it starts and ends.
 
-Invariant: a cluster is in maintenance while it has the taint. Notes about it are annotations; they name the person who
-really set it and never outlive it, whatever door was used. Read by ``queries`` and pages, written by ``services``.
+Invariant: a cluster is in maintenance while it has the taint. Notes about it are annotations; they name the user who
+set it and never outlive it, through whichever entry point. Read by ``queries`` and pages, written by ``services``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Taints as people edit them: which ones the hub keeps, what an effect means, a list with one of them changed. Pure.
 
-A taint is told apart by key and effect, as in Kubernetes; its value is more about it. Callers are services and pages.
+A taint is identified by key and effect, as in Kubernetes; its value is more about it. Callers are services and pages.
 """
 
 from __future__ import annotations

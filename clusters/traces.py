@@ -1,7 +1,7 @@
 """What of Events and audit belongs to a cluster: its own, that of what is in its namespace, and what other apps add.
 
-Invariant: whoever sees a cluster sees what was done to it; what was done to add-ons and works is for those who may list
-them. Pages hand both querysets to ``corekinds.trail``.
+Invariant: users who see a cluster see what was done to it; what was done to add-ons and works is for those who may list
+them. Pages pass both querysets to ``corekinds.trail``.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _traces: list[Trace] = []
 
 
 def trace(rule: Trace) -> Trace:
-    """Add entries of the audit to those of a cluster: ``rule(actor, name)`` says which, among those he may see."""
+    """Add entries of the audit to those of a cluster: ``rule(actor, name)`` selects what the actor may see."""
     _traces.append(rule)
     return rule
 
 
 def events_of(actor: Actor, name: str) -> QuerySet[Event]:
-    """Events about the cluster; about what is in its namespace for whoever may list them there."""
+    """Events about the cluster; and about objects in its namespace, if the actor may list them there."""
     about = Q(regarding_kind=MANAGED_CLUSTER.kind, regarding_name=name)
     if authz.authorize(actor, Attributes("list", "", "events", namespace=name)).allowed:
         about |= Q(namespace=name)

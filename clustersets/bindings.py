@@ -1,7 +1,7 @@
 """Where sets are bound, and which namespaces a person may see: by RBAC, in the namespace or on the whole hub (D16).
 
-A binding tells a namespace of a set and the other way round, so each is shown only to who may see it: the namespace
-must let the person list its bindings, and whoever shows a name of a set asks ``queries.sets_for``.
+A binding reveals a set to a namespace and a namespace to a set, so each is shown only to users who may see it: the
+user must be allowed to list the namespace's bindings, and names of sets come from ``queries.sets_for``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _where_listable(actor: Actor) -> set[str]:
 
 
 def namespaces_for(actor: Actor) -> QuerySet[Any]:
-    """Namespaces that the actor may get, or whose bindings he may list."""
+    """Namespaces that the actor may get, or whose bindings the actor may list."""
     if rights.may(actor, "get", NAMESPACE):
         return Namespace.objects.order_by("name")
     mine = rbac.index.namespaces_of(actor)

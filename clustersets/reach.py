@@ -42,7 +42,7 @@ class RightHolder:
 
 
 def holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
-    """Whoever holds a right on the set; those whom RBAC gives it only for eyes that may list RBAC's bindings."""
+    """Holders of a right on the set; those who have it by RBAC only if the actor may list RBAC's bindings."""
     found = whocan.who_can(word, MANAGED_CLUSTER_SET.resource, name)
     shown = [source for source in found if with_rules or source.door is not GrantSource.BINDING]
     groups = {source.subject.name for source in shown if source.subject.kind == "Group"}
@@ -54,7 +54,7 @@ def holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
 
 
 def owners(names: Iterable[str]) -> dict[str, list[RightHolder]]:
-    """By set, whoever was given join on exactly it: the people to ask. Two queries."""
+    """By set, users and groups with the object permission to join it: the people to ask. Two queries."""
     found: dict[str, list[RightHolder]] = {name: [] for name in names}
     mine = {"permission__codename": JOIN.partition(".")[2], "content_object__name__in": list(found)}
     users = ManagedClusterSetUserPermission.objects.filter(user__is_active=True, **mine)
@@ -84,7 +84,7 @@ def shift(before: Iterable[str], after: Iterable[str]) -> Shift:
 
 
 def _viewers(names: set[str]) -> QuerySet[Any, str]:
-    """D16: whoever was given the right to see one of these sets, himself or through a group."""
+    """D16: users with the permission to see one of these sets, their own or through a group."""
     mine = {"permission__codename": VIEW.partition(".")[2], "content_object__name__in": names}
     direct = ManagedClusterSetUserPermission.objects.filter(**mine).values("user")
     grouped = ManagedClusterSetGroupPermission.objects.filter(**mine).values("group")

@@ -1,7 +1,7 @@
 """The functions that Kubernetes and OCM add to CEL, for the checker and evaluator of ``cel_expr_python`` (P7). Pure.
 
 Types that CEL does not have (URL, Quantity, IP, CIDR, Semver) are protobuf messages that hold their canonical text, so
-that the checker tells them apart and ``==`` compares values. A function that cannot answer raises ValueError: the
+that the checker distinguishes them and ``==`` compares values. A function that cannot answer raises ValueError: the
 expression then has no value, as in Kubernetes.
 """
 

@@ -356,7 +356,7 @@ def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) ->
 def _is_forged(actor: Actor, doc: Doc) -> bool:
     """D26: a certificate of the hub's CA that neither the hub nor the external signer in its place has signed.
 
-    With the register's entry it would be honoured, whoever has the CA's key; without it is refused, and an incident.
+    An entry in the register would have it honoured, although somebody else has the CA's key; without one it is refused.
     """
     is_ours = doc["spec"]["signerName"] == identity.SIGNER
     if actor.is_controller or (is_ours and settings.OCMCONSOLE_CSR_SIGNER == "external"):

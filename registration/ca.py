@@ -145,7 +145,7 @@ class Authority:
         return builder.sign(self.key, _digest(self.key))
 
     def _with_chain(self, leaf: x509.Certificate) -> bytes:
-        """The root is known to whoever trusts it; what is between is not."""
+        """Intermediate certificates are sent with the chain; the root is not, because trusting it means having it."""
         return b"".join(
             certificates.as_pem(item) for item in (leaf, *(item for item in self.chain if item.issuer != item.subject))
         )

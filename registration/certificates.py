@@ -92,7 +92,7 @@ _PLAIN_NAMES = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResou
 
 
 def load_request(pem: bytes) -> x509.CertificateSigningRequest:
-    """The first PEM block, and only if it is a request: whoever judges and whoever signs must read the same one."""
+    """The first PEM block, and only if it is a request: checks and signing must read the same one."""
     if len(pem) > LARGEST_REQUEST:
         raise ValueError(f"must have at most {LARGEST_REQUEST} bytes")
     start = PEM_START.search(pem)

@@ -202,7 +202,7 @@ def _accept(doc: Doc) -> None:
 
 
 def _is_asked_by_listed(row: ManagedCluster) -> bool:
-    """By whoever made the cluster, while the name is new, or by a request that the policy approves."""
+    """Whether a listed user created the cluster, while the name is new, or a CSR that the gate approves."""
     creation = memory.creation_of(MANAGED_CLUSTER, row.name, row.uid)
     if creation is not None and _is_listed(creation.user) and not _is_strange(row.name, ""):
         return True

@@ -1,7 +1,7 @@
 """What a decision about a request leaves behind, and what no later one may undo without saying so (D9, D10).
 
-The rules and records of ``memory``: they hold every door, the hub's own reconcilers included. ``admission`` says who
-may decide at all; its rules come first.
+The validators and records of ``memory``: they hold for every entry point, the hub's own reconcilers included. Who may
+decide at all is checked before, in ``admission``.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _namespace(name: str) -> Effect:
 
 
 def _sets(actor: Actor, found: Evidence, chosen: SetChoice) -> list[Effect]:
-    """D16: members of a set are seen by whoever sees the set; told are the sets that the person himself sees."""
+    """D16: users who see a set see its members; only sets that the actor sees are listed."""
     if found.cluster is None:
         return []
     labels = dict(found.cluster.labels)

@@ -1,4 +1,4 @@
-"""Forms of the approval pages. What the person had before his eyes travels as hidden fields."""
+"""Forms of the approval pages. The versions that the user has seen are hidden fields."""
 
 from __future__ import annotations
 

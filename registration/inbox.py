@@ -1,6 +1,6 @@
 """The inbox: what waits for a person, what was decided, what gave way. Reads only, for pages.
 
-Invariant: nobody reads of a name that he may not see (D16), and the number of queries does not grow with the rows.
+Invariant: users read only of names that they may see (D16), and the number of queries does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # So long a row that somebody decided stays in its place, greyed.
 GONE_SHOWN = timedelta(minutes=2)
 UNDO = timedelta(minutes=10)
-# Beyond these a page would be slow to make; whoever floods the hub with names must not close it to others.
+# Beyond these a page would be slow; a flood of names must not make the inbox useless.
 MOST_WEIGHED = 1_000
 LONGEST_WHY = 110
 LONGEST_ID = 18  # digits of a row's number

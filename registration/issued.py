@@ -134,7 +134,7 @@ def of_clusters() -> QuerySet[Any]:
 
 
 class CertificateBucket(StrEnum):
-    """Each certificate is in exactly one lane; ``WEEK`` and ``MONTH`` narrow those in use."""
+    """Each certificate is in exactly one expiry bucket; ``WEEK`` and ``MONTH`` narrow those in use."""
 
     IN_USE = ""
     ENDED = "ended"
@@ -164,7 +164,7 @@ def lanes(now: datetime) -> dict[CertificateBucket, Q]:
 
 
 def counts(rows: QuerySet[Any], now: datetime) -> dict[CertificateBucket, int]:
-    """How many of these rows are in each lane, in one query."""
+    """How many of these rows are in each expiry bucket, in one query."""
     asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in lanes(now).items()}
     found = rows.aggregate(**asked)
     return {lane: found[f"n_{lane}"] for lane in CertificateBucket}

@@ -1,6 +1,6 @@
 """What a cluster needs to join, as kubeconfig, manifest and clusteradm, and how far it has come.
 
-Everything is made of what the person just entered and a secret that only his page holds: nothing here is stored.
+Everything is made of what the user just entered and a secret that only this page holds: nothing here is stored.
 Callers: the wizard and the page of tokens.
 """
 

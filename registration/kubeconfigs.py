@@ -1,4 +1,4 @@
-"""Kubeconfigs that the hub hands out: of a person with a fresh certificate, of an agent that asks to join, of nobody.
+"""Kubeconfigs: of a user with a fresh certificate, of an agent that is to join, without a credential.
 
 Callers: commands, the wizard, and the hub's own foundation. Only ``of_user`` writes: a certificate and its audit entry.
 """

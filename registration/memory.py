@@ -1,8 +1,8 @@
 """What the hub remembers of a cluster's name: keys that were let in, and who was declined (D9, D10). Reads only.
 
-Invariant: a name that is known keeps its keys. A new one comes in with the identity's own certificate, or because a
-person vouches for exactly that key. The rules and records in ``admission`` hold every door to that; ``evidence`` shows
-it, ``controllers`` and ``services`` ask first.
+Invariant: a known name keeps its keys. A new key is accepted with the identity's own certificate, or by an override
+for exactly that key. The validators and records in ``admission`` hold that for every entry point; ``evidence`` shows
+it, ``controllers`` and ``services`` check it first.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def asker_of(event: AuditEvent | None, *, user: str = "") -> Asker:
     """``user`` is what the object itself says, for when the audit has been cut."""
     if event is None:
         return Asker(f"user:{user}", "", user)
-    # Each token of a service account has its own id, and he who was declined can make another one.
+    # Each token of a service account has its own id, and a declined user can make another one.
     is_lasting = event.credential and not event.credential.startswith("jwt:") and not event.impersonator
     return Asker(
         credential=event.credential if is_lasting else f"user:{event.user}",
@@ -123,7 +123,7 @@ def is_stranger(cluster: str, fingerprint: str) -> bool:
 
 
 def is_strange(fingerprint: str, known: Collection[str], closed: Collection[str]) -> bool:
-    """Whether the name is known, and not under this key. A key that was closed may be in other hands."""
+    """Whether the name has accepted keys, and this is none of them. A key whose line ended may be somebody else's."""
     return bool(known) and (fingerprint in closed or fingerprint not in known)
 
 

@@ -153,7 +153,7 @@ class Snooze(models.Model):
 
 
 class IssuedCertificate(models.Model):
-    """A client certificate that was handed out: by a request, whoever signed it, or in a kubeconfig."""
+    """A client certificate that was issued: for a CSR, by any signer, or in a kubeconfig."""
 
     fingerprint = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the certificate, hexadecimal
     common_name = models.CharField(max_length=320, db_index=True)
@@ -288,7 +288,7 @@ class ApprovalPolicy(models.Model):
     reason = models.TextField()
     created_by = models.CharField(max_length=320)
     created = models.DateTimeField()
-    # Whoever changed or enabled it last: it does nothing that this person may not do.
+    # The user who changed or enabled it last: it does nothing that this user may not do.
     acts_as = models.CharField(max_length=320)
     failure = models.TextField(blank=True, default="")
     failed_at = models.DateTimeField(null=True)

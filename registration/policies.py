@@ -1,6 +1,6 @@
 """What an approval policy fits, and which policies make sense. Pure: rows and facts in, reasons out (K9).
 
-Invariant: everybody who brought the name fits, not only whoever asked last; what the agent chose itself opens no set.
+Invariant: all requesters of the name fit, not only the last one; what the agent chose itself gives no set.
 Callers: ``standing``, which acts, ``policy_services``, which keeps policies, and their pages.
 """
 
@@ -90,7 +90,7 @@ class PolicyInput:
 
     @property
     def is_exact(self) -> bool:
-        """One cluster with one token: no more than what a person may accept by hand."""
+        """A policy for one cluster with one token: no more than what the user may accept without a policy."""
         return self.max_accepts == 1 and len(self.tokens) == 1 and is_one_name(self.pattern)
 
 

@@ -1,8 +1,8 @@
-"""What a policy would have done: every cluster that asked to join lately and fits it, and what people decided (4.4).
+"""What a policy would have done: every cluster that asked to join lately and fits it, and what people decided.
 
-Reads only. Whoever asks sees the clusters he may see, and no others. Of a decided request it says that it fits and who
-decided what; the verdict of that day is in the audit for those that a page decided, and is not read here. Only of a
-waiting one it says whether it would be let in now.
+Reads only, of clusters that the actor may see. Of a decided request it says that it fits and who decided what; the
+verdict of that day is in the audit for those that a page decided, and is not read here. Only of a waiting one it says
+whether it would be accepted now.
 """
 
 from __future__ import annotations

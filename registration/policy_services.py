@@ -68,7 +68,7 @@ def require(actor: Actor, right: str, name: str = "") -> None:
 
 
 def may_keep(actor: Actor, rule: PolicyInput) -> bool:
-    """Whoever may make policies; for one cluster with one token, whoever may accept that cluster by hand."""
+    """Whether the actor may keep policies; for one cluster with one token, whether they may accept that cluster."""
     if may(actor, "add"):
         return True
     if not rule.is_exact:
@@ -94,7 +94,7 @@ def rule_of(policy: ApprovalPolicy) -> PolicyInput:
 
 
 def policies_for(actor: Actor) -> QuerySet[ApprovalPolicy]:
-    """All of them for whoever may see policies, else those that act as the person."""
+    """All policies for users who may see policies, else those that act as the user."""
     found = ApprovalPolicy.objects.counted().order_by("name")
     return found if may(actor, "view") else found.filter(acts_as=actor.user)
 
@@ -131,7 +131,7 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
 
 
 def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
-    """From now on it acts as whoever changed it. Raises Forbidden, NotFound, Invalid."""
+    """From now on it acts as the user who changed it. Raises Forbidden, NotFound, Invalid."""
     require(actor, "change", name)
     with transaction.atomic():
         policy = _locked(name)
@@ -141,14 +141,14 @@ def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
 
 
 def enable_policy(actor: Actor, name: str) -> None:
-    """It acts as whoever enabled it. Enabling again changes nothing but that."""
+    """It acts as the user who enabled it. Enabling again changes nothing but that."""
     require(actor, "change", name)
     with transaction.atomic():
         _change(actor, "enable", _locked(name), {"enabled": True, **_answering(actor)})
 
 
 def disable_policy(actor: Actor, name: str) -> None:
-    """Nothing more is let in by it. Whoever it acts as may always stop it."""
+    """It accepts nothing more. The user as whom it acts may always disable it."""
     if _existing(name).acts_as != actor.user:
         require(actor, "change", name)  # before the transaction, with which the record of a refusal would go
     with transaction.atomic():
@@ -170,7 +170,7 @@ def delete_policy(actor: Actor, name: str) -> None:
 
 
 def note_failure(policy: ApprovalPolicy, problem: str) -> None:
-    """Kept with the policy until it works again, for the page and for whoever must look."""
+    """Kept with the policy until it works again, for its page and for what needs a person."""
     if problem != policy.failure:
         failed_at = timezone.now() if problem else None
         ApprovalPolicy.objects.filter(pk=policy.pk).update(failure=problem, failed_at=failed_at)

@@ -5,8 +5,8 @@ So is one of another CA that gives rights of a cluster: it belongs to a line of 
 recorded at its first use. The register is read for each request, by primary key, so a revocation counts in every
 process from the end of its transaction on.
 
-Whoever signs with the hub's CA without the hub has its key: that is an incident, kept in ``UnknownCertificate``, in the
-audit and in the log, and shown to admins. The number of incidents kept is bounded. Called by ``credentials``.
+A certificate signed with the hub's CA and not by the hub is an incident, kept in ``UnknownCertificate``, in the audit
+and in the log, and shown to admins. The number of incidents kept is bounded. Called by ``credentials``.
 """
 
 from __future__ import annotations

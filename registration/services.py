@@ -1,4 +1,4 @@
-"""Domain acts of registration, the same from every door: accept, decline, disconnect.
+"""Domain acts of registration, the same from every entry point: accept, decline, disconnect.
 
 An act is one transaction. It is done as the signed-in person, by the verbs that kubectl reaches too.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Resource
     from registration.models import CertificateSigningRequest
 
-SeenVersions = staleness.SeenVersions  # what a door sends along with a decision
+SeenVersions = staleness.SeenVersions  # what an entry point passes along with a decision
 NOBODY = memory.Asker("", "", "")
 SIGNING = authz.Attributes("sign", CSR.group, "signers", name=identity.SIGNER)
 MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
@@ -102,7 +102,7 @@ def decline_cluster(
     """Deny every waiting request of a cluster and remember why. Returns the names of the denied requests (D10).
 
     A cluster that is accepted stays so: it loses the new request only. ``scope`` says whether only these askers are
-    refused from now on, or whoever asks for the name. Raises Forbidden when one of the requests is not for the actor
+    refused from now on, or every requester of the name. Raises Forbidden when one of the requests is not for the actor
     to deny (D15); nothing is declined then.
     """
     require_accept(actor, name)
@@ -169,7 +169,7 @@ def _lifted(decline: Decline, actor: Actor) -> Decline:
 
 def disconnect_cluster(actor: Actor, name: str) -> None:
     """Withdraw the agent's rights; its certificate stays valid but may do nothing (H7)."""
-    if settings.OCMCONSOLE_GUARD_DISCONNECT:  # D3: else whoever may change the cluster may send it away
+    if settings.OCMCONSOLE_GUARD_DISCONNECT:  # D3: else the right to update the cluster is enough
         require_accept(actor, name)
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), _disconnect)
 
@@ -196,7 +196,7 @@ def disconnect_and_revoke(actor: Actor, name: str, *, reason: str) -> list[str]:
 def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> IssuedCertificate:
     """From now on the certificate (SHA-256, hexadecimal) opens nothing. Revoking it again changes nothing.
 
-    Whoever may accept a cluster may revoke what its agents hold; any other takes the right to sign for agents (W23).
+    The right to accept a cluster includes revoking what its agents hold; any other takes the right to sign (W23).
     Raises NotFound, Forbidden.
     """
     issued = IssuedCertificate.objects.filter(pk=fingerprint.replace(":", "").lower()).first()
@@ -309,7 +309,7 @@ def _needs_accept(batch: verbs.Batch, name: str) -> None:
 def _require_unchanged(
     seen: SeenVersions | None, name: str, row: Resource | None, waiting: list[CertificateSigningRequest]
 ) -> None:
-    """What the person decided about is still what is there; if not, he reads what changed."""
+    """Raises Conflict, with what changed, when the objects are not those that the user decided about."""
     if seen is not None and not staleness.is_present(seen, row, waiting):
         raise errors.Conflict(staleness.told(name, seen))
 

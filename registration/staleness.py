@@ -39,7 +39,7 @@ BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields"})
 
 @dataclass(frozen=True, slots=True)
 class SeenVersions:
-    """What a person had before his eyes when he decided: resourceVersions, which must still be the present ones."""
+    """What a user has seen when deciding: resourceVersions, which must still be the present ones."""
 
     cluster: str
     requests: Mapping[str, str]
@@ -72,7 +72,7 @@ def present(row: Resource | None, waiting: Iterable[Versioned]) -> SeenVersions:
 
 
 def seen_of(found: Evidence) -> SeenVersions:
-    """What somebody who reads this evidence has before his eyes: anything newer than that is a Conflict."""
+    """The versions that a reader of this evidence has seen: anything newer is a Conflict."""
     return present(found.cluster, found.waiting)
 
 

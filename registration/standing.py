@@ -1,7 +1,8 @@
 """Standing orders: what people decided beforehand, done when a cluster comes (K9).
 
-Invariant: each is done as the person who gave the order, through the services and rules of every door, with the rights
-that this person has now; what he may not do himself is not done, and why is kept where he looks. Nothing is done twice.
+Invariant: each is done as the user who gave the order, through the same services and validators as any act, with the
+rights that this user has now. What the user may not do is not done, and the reason is kept for them. Nothing is done
+twice.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def reconcile_policy_acceptance(key: Key) -> None:
 
 
 def arrival_of(row: ManagedCluster) -> Arrival:
-    """Everybody who had a hand in it: who registered the cluster, and who asks for its certificates."""
+    """All requesters: the one that created the cluster, and those of its waiting CSRs."""
     askers = [memory.asker_of(memory.creation_of(MANAGED_CLUSTER, row.name, row.uid))]
     askers += [memory.asker_of_request(request.doc) for request in queries.waiting_requests(row.name)]
     use = _use_that_brought(row)

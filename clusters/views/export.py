@@ -72,7 +72,7 @@ def _time(moment: datetime | None) -> str:
 
 
 class _Line:
-    """What the csv writer writes to: it hands the line back."""
+    """A file for the csv writer: ``write`` returns the line."""
 
     def write(self, line: str) -> str:
         return line

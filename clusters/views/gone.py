@@ -1,4 +1,4 @@
-"""The page in the place of a cluster that is not there: for whoever sees all clusters, who deleted it and when."""
+"""The page of a cluster that does not exist: who deleted it and when, for users who see all clusters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def page(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
-    """404, whoever asks. Raises Http404 with nothing told to whom might not have seen it."""
+    """A 404 with the deletion, for users who see all clusters. Raises Http404, which reveals nothing, for others."""
     deletion = _deletion(actor, name)
     if deletion is None:
         raise Http404(f"There is no cluster {name}, or you may not see it.")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EXACT_UP_TO = 10_000
 LOOKED_UP = 1_000  # clusters of a filter, to find out which acts to offer
 OPTIONS = 8  # of a facet, before the rest is folded away
-# What one may do from a row, and the act on many whose right it takes; none is for whoever sees the cluster.
+# Acts offered in a row, and the bulk act whose right each needs; none: the right to see the cluster is enough.
 MARK = "_name_"  # no cluster is called so
 ACTIONS = (
     ("Open", "server", "clusters:detail", (), ""),

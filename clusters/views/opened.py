@@ -1,7 +1,7 @@
 """A cluster as its pages open it, and the frame that all of them share: head, state, facts, tabs, acts, undo.
 
-A tab is a function in ``TABS``; apps above this one add theirs with ``@tab``. Whoever may not see a cluster gets the
-page that says there is none; whoever sees all clusters learns who has deleted it.
+A tab is a function in ``TABS``; apps above this one add theirs with ``@tab``. Users who may not see a cluster get the
+page that says there is none; users who see all clusters read who has deleted it.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _facts(cluster: Opened) -> dict[str, Any]:
 
 
 def _set_url(actor: Actor, name: str) -> str:
-    """Only for whoever may open it."""
+    """Only for users who may open it."""
     asked = Attributes("get", MANAGED_CLUSTER.group, "managedclustersets", name=name)
     if not name or not authz.authorize(actor, asked).allowed:
         return ""

@@ -21,7 +21,7 @@ SHOWN = 20
 
 @tab("sets", "Sets", "clustersets/of_cluster.html")
 def sets_of_cluster(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
-    """Only sets that the person may see are named; bindings where he may list them."""
+    """Only sets that the user may see are named; bindings where the user may list them."""
     labels = cluster.doc["metadata"].get("labels") or {}
     seen = queries.memberships_for(cluster.actor)
     member_of = [each for each in seen if each.includes(labels)]

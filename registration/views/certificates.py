@@ -54,7 +54,7 @@ LANES = {
 @login_required
 @require_GET
 def certificate_list(request: HttpRequest) -> HttpResponse:
-    """The certificate in use of each cluster; other lanes show what was revoked or replaced."""
+    """The certificate in use of each cluster; other expiry buckets show what was revoked or replaced."""
     now = timezone.now()
     actor, lane, query = actor_of(request), _lane(request.GET), _query(request.GET)
     visible = _visible(actor)
@@ -163,7 +163,7 @@ def _matching(visible: QuerySet[Any], lane: CertificateBucket, query: str, now: 
 
 
 def _visible(actor: Actor) -> QuerySet[Any]:
-    """Those of clusters that the actor sees; those of removed ones for whoever sees all clusters (D16)."""
+    """D16: those of clusters that the actor sees; those of removed ones for users who see all clusters."""
     rows = issued.of_clusters()
     if clusters.sees_all(actor):
         return rows
@@ -211,7 +211,7 @@ def authority(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def authority_file(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view's signature
-    """``ca.crt``, which every client is told to trust."""
+    """``ca.crt``, which clients trust."""
     text = (settings.OCMCONSOLE_HOME / "ca.crt").read_bytes()
     name = 'attachment; filename="ca.crt"'
     return HttpResponse(text, content_type="application/x-pem-file", headers={"Content-Disposition": name})

@@ -1,4 +1,4 @@
-"""A cluster's tab of identity: its certificates and keys over time, what waits, and how to end or renew it by hand."""
+"""A cluster's tab of identity: its certificates and keys over time, what waits, and how to revoke or replace it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def revoke(request: HttpRequest, fingerprint: str) -> HttpResponse:
 
 
 def _visible(actor: Actor, fingerprint: str) -> IssuedCertificate | None:
-    """That of an agent by whoever sees the cluster; any other only by whoever may sign, as the service asks."""
+    """An agent's by users who see the cluster; any other only with the right to sign, as in the service."""
     row = IssuedCertificate.objects.filter(pk=fingerprint.replace(":", "").lower()[:64]).first()
     if row is None:
         return None

@@ -153,7 +153,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _edited(request: HttpRequest, actor: Actor, form: PolicyForm, policy: ApprovalPolicy | None) -> HttpResponse:
-    """``act`` tells trying a rule from keeping it; trying stores nothing."""
+    """``act`` says whether a rule is tried or kept; trying stores nothing."""
     context: dict[str, Any] = {"form": form, "policy": policy, **_rights(actor)}
     status = 200
     if request.method == "POST" and form.is_valid():

@@ -214,7 +214,7 @@ def _reported(found: Evidence) -> list[tuple[str, str]]:
 
 
 def _commands(found: Evidence, chosen: effects.SetChoice) -> list[str]:
-    """What kubectl would be told: to let it in, or to refuse it where accepting is blocked."""
+    """The equivalent command: to accept, or to deny where accepting is blocked."""
     if found.waiting and found.verdict is Verdict.BLOCKED:
         return [f"kubectl certificate deny {asked.name}" for asked in found.waiting]
     if found.declines and not found.waiting:

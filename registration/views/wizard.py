@@ -159,7 +159,7 @@ def token(request: HttpRequest) -> HttpResponse:
 
 
 def _notes(actor: Actor, name: str) -> list[str]:
-    """What the hub remembers of the name, for whoever may see the cluster."""
+    """What the hub remembers of the name, for users who may see the cluster."""
     if not clusters.may_see(actor, name):
         return []
     notes = []
@@ -246,7 +246,7 @@ def download(request: HttpRequest, what: str) -> HttpResponse:
 
 
 def _held(request: HttpRequest) -> tuple[ReachForm, BootstrapToken, str, str]:
-    """The token that the person's page holds: his, and whole."""
+    """The token that the user's page holds, if it is complete and was made by that user."""
     form = ReachForm(request.POST)
     secret = request.POST.get("token", "")
     parts = identity.split(secret)

@@ -149,7 +149,7 @@ class Rows:
         return sum(cell == MISSED and (not index or known[index - 1] != MISSED) for index, cell in enumerate(known))
 
     def word(self, name: str) -> str:  # noqa: PLR0911 - a line of the table is a return
-        """The status word by the table of the console's design (4.3): the first line that applies."""
+        """The status word by the rules of docs/guide/status.md: the first line that applies."""
         doc, facts = self.clusters[name], self.facts.get(name, {})
         if "deletionTimestamp" in doc["metadata"]:
             return "Removing"
