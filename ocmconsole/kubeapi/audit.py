@@ -13,7 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from ocmconsole.kubeapi import acts
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, Revision
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -147,6 +147,7 @@ def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", 
     with transaction.atomic():
         if AuditEvent.objects.filter(same=same).update(count=F("count") + 1, time=now):
             return
+        Revision.take(0)  # as commits do: no entry becomes visible before one with a lower number
         AuditEvent.objects.bulk_create(
             [
                 AuditEvent(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 
 from ocmconsole.kubeapi.kinds import Key
 
@@ -124,6 +124,21 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return str(self.value)
+
+    @classmethod
+    def take(cls, count: int) -> tuple[int, int]:
+        """Reserve ``count`` numbers and lock the counter until the transaction ends; the first write ever makes it.
+
+        Returns the last number, and how often rights have changed.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO kubeapi_revision (id, value, rights) VALUES (1, %s, 0) "
+                "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value, rights",
+                [1 + count, count],
+            )
+            last, rights = cursor.fetchone()
+            return int(last), int(rights)
 
 
 class Change(models.Model):

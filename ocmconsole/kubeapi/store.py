@@ -28,7 +28,7 @@ from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, g
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, writing
+from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, Revision, writing
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -117,7 +117,7 @@ def turn() -> Iterator[Commit]:
     Keep it short: it holds up every writer of the hub. It must not write by itself: an error rolls everything back.
     """
     with _transaction():
-        _take(0)  # locks the counter and leaves it as it is, so that readers of the head see no number without a change
+        Revision.take(0)  # locked and left as it is: readers of the head see no number without a change
         yield lambda writes, *, records=(), needs=(): _write(_prepared(writes), records, needs)
 
 
@@ -145,7 +145,7 @@ def _prepared(writes: Sequence[Write]) -> _Prepared:
 
 def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]) -> int:
     writes, work, now = prepared
-    last, rights = _take(len(writes))
+    last, rights = Revision.take(len(writes))
     given_up.require_client()  # now that nobody else can come in between
     _ask_again(writes, needs, rights)
     with writing():
@@ -196,21 +196,6 @@ def _queued() -> Iterator[None]:
         _sqlite_writes.release()
 
 
-def _take(count: int) -> tuple[int, int]:
-    """Reserve numbers and hold the counter until the transaction ends; the first write ever makes it.
-
-    Returns the last number, and how often rights have changed.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO kubeapi_revision (id, value, rights) VALUES (1, %s, 0) "
-            "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value, rights",
-            [1 + count, count],
-        )
-        last, rights = cursor.fetchone()
-        return int(last), int(rights)
-
-
 # ---------------------------------------------------------------- rights that end
 
 
@@ -222,7 +207,7 @@ def changing_rights(actor: Actor | None = None) -> Iterator[None]:
     come. Raises Outdated, with nothing written, where rights have changed since ``actor`` was examined.
     """
     with _queue(), transaction.atomic():
-        _, rights = _take(0)
+        _, rights = Revision.take(0)
         if actor is not None and actor.is_outdated(rights):
             raise Outdated
         _count_rights()

@@ -14,8 +14,9 @@ from django.db import connections, transaction
 from ocmconsole.corekinds import identity, tokens
 from ocmconsole.corekinds.kinds import CONFIG_MAP
 from ocmconsole.corekinds.models import ServiceAccount
-from ocmconsole.kubeapi import rows, store, verbs
+from ocmconsole.kubeapi import rows, verbs
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import Revision
 from ocmconsole.lanes import RequestThreads
 from tests.actors import ROOT, grant, person, rule
 from tests.lanes.listening import Site, listening, read_until
@@ -76,7 +77,7 @@ def test_what_a_client_gave_up_does_not_commit_after_its_retry(site: Site, token
     lane = site.listener.app
     assert isinstance(lane, RequestThreads)
     with transaction.atomic(durable=True):
-        store._take(0)  # a writer that takes its time
+        Revision.take(0)  # a writer that takes its time
         with site.connect() as first:
             first.sendall(put("the first try", token))
             assert eventually(lambda: lane.pool._work_queue.empty() and is_busy(lane))
@@ -92,7 +93,7 @@ def test_nor_without_one(site: Site, token: str) -> None:
     lane = site.listener.app
     assert isinstance(lane, RequestThreads)
     with transaction.atomic(durable=True):
-        store._take(0)
+        Revision.take(0)
         with site.connect() as first:
             first.sendall(put("the first try", token))
             assert eventually(lambda: is_busy(lane))
