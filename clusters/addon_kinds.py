@@ -6,20 +6,23 @@ The hub keeps them for the agents and controllers that give them meaning. It act
 
 from __future__ import annotations
 
-from clusters import addon_schemas, addon_wire, work_schemas
+from pathlib import Path
+
+from clusters import addon_wire
 from clusters.addon_wire import ADDON_GROUP
 from clusters.models import ClusterManagementAddOn, ManagedClusterAddOn, ManifestWork
-from ocmconsole.kubeapi import kinds
-from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi import kinds, schemafiles
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
 from ocmconsole.kubeapi.schema import Schema
 
 WORK_GROUP = "work.open-cluster-management.io"
 STATUS = (Subresource("status"),)
+SCHEMA_FILES = Path(__file__).with_name("schemas")
 
 
-def _addon_schema(root: Doc, version: str, kind: str) -> Schema:
-    return Schema(root, name=f"io.open-cluster-management.addon.{version}.{kind}")
+def _addon_schema(plural: str, version: str, kind: str) -> Schema:
+    path = SCHEMA_FILES / f"{plural}.{version}.yaml"
+    return schemafiles.load(path, name=f"io.open-cluster-management.addon.{version}.{kind}")
 
 
 MANAGED_CLUSTER_ADDON = kinds.register(
@@ -33,13 +36,13 @@ MANAGED_CLUSTER_ADDON = kinds.register(
             Version(
                 group=ADDON_GROUP,
                 version="v1alpha1",
-                schema=_addon_schema(addon_schemas.MANAGED_CLUSTER_ADDON_V1ALPHA1, "v1alpha1", "ManagedClusterAddOn"),
+                schema=_addon_schema("managedclusteraddons", "v1alpha1", "ManagedClusterAddOn"),
                 columns=addon_wire.MANAGED_CLUSTER_ADDON_COLUMNS,
             ),
             Version(
                 group=ADDON_GROUP,
                 version="v1beta1",
-                schema=_addon_schema(addon_schemas.MANAGED_CLUSTER_ADDON_V1BETA1, "v1beta1", "ManagedClusterAddOn"),
+                schema=_addon_schema("managedclusteraddons", "v1beta1", "ManagedClusterAddOn"),
                 columns=addon_wire.MANAGED_CLUSTER_ADDON_COLUMNS,
                 from_storage=addon_wire.addon_from_v1alpha1,
                 to_storage=addon_wire.addon_to_v1alpha1,
@@ -62,17 +65,13 @@ CLUSTER_MANAGEMENT_ADDON = kinds.register(
             Version(
                 group=ADDON_GROUP,
                 version="v1alpha1",
-                schema=_addon_schema(
-                    addon_schemas.CLUSTER_MANAGEMENT_ADDON_V1ALPHA1, "v1alpha1", "ClusterManagementAddOn"
-                ),
+                schema=_addon_schema("clustermanagementaddons", "v1alpha1", "ClusterManagementAddOn"),
                 columns=addon_wire.CLUSTER_MANAGEMENT_ADDON_COLUMNS,
             ),
             Version(
                 group=ADDON_GROUP,
                 version="v1beta1",
-                schema=_addon_schema(
-                    addon_schemas.CLUSTER_MANAGEMENT_ADDON_V1BETA1, "v1beta1", "ClusterManagementAddOn"
-                ),
+                schema=_addon_schema("clustermanagementaddons", "v1beta1", "ClusterManagementAddOn"),
                 columns=addon_wire.CLUSTER_MANAGEMENT_ADDON_COLUMNS_V1BETA1,
                 from_storage=addon_wire.management_from_v1alpha1,
                 to_storage=addon_wire.management_to_v1alpha1,
@@ -95,7 +94,9 @@ MANIFEST_WORK = kinds.register(
             Version(
                 group=WORK_GROUP,
                 version="v1",
-                schema=Schema(work_schemas.MANIFEST_WORK, name="io.open-cluster-management.work.v1.ManifestWork"),
+                schema=schemafiles.load(
+                    SCHEMA_FILES / "manifestworks.v1.yaml", name="io.open-cluster-management.work.v1.ManifestWork"
+                ),
             ),
         ),
         model=ManifestWork,

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from clusters import claims, schemas, wire
+from clusters import claims, wire
 from clusters.models import ClusterClaim, ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import acts, conditions, kinds
+from ocmconsole.kubeapi import acts, conditions, kinds, schemafiles
 from ocmconsole.kubeapi.kinds import ChildRows, Kind, Subresource, Version
-from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 GROUP = "cluster.open-cluster-management.io"
 REGISTER = "register.open-cluster-management.io"
+SCHEMA_FILES = Path(__file__).with_name("schemas")
 
 CLUSTER_LABEL = "open-cluster-management.io/cluster-name"
 CLUSTERSET_LABEL = f"{GROUP}/clusterset"
@@ -157,7 +158,10 @@ MANAGED_CLUSTER = kinds.register(
             Version(
                 group=GROUP,
                 version="v1",
-                schema=Schema(schemas.MANAGED_CLUSTER, name="io.open-cluster-management.cluster.v1.ManagedCluster"),
+                schema=schemafiles.load(
+                    SCHEMA_FILES / "managedclusters.v1.yaml",
+                    name="io.open-cluster-management.cluster.v1.ManagedCluster",
+                ),
                 columns=wire.MANAGED_CLUSTER_COLUMNS,
             ),
         ),
@@ -179,7 +183,10 @@ CLUSTER_CLAIM = kinds.register(
             Version(
                 group=GROUP,
                 version="v1alpha1",
-                schema=Schema(schemas.CLUSTER_CLAIM, name="io.open-cluster-management.cluster.v1alpha1.ClusterClaim"),
+                schema=schemafiles.load(
+                    SCHEMA_FILES / "clusterclaims.v1alpha1.yaml",
+                    name="io.open-cluster-management.cluster.v1alpha1.ClusterClaim",
+                ),
                 columns=wire.CLUSTER_CLAIM_COLUMNS,
             ),
         ),
@@ -198,7 +205,7 @@ LEASE = kinds.register(
             Version(
                 group="coordination.k8s.io",
                 version="v1",
-                schema=Schema(schemas.LEASE, name="io.k8s.api.coordination.v1.Lease"),
+                schema=schemafiles.load(SCHEMA_FILES / "leases.v1.yaml", name="io.k8s.api.coordination.v1.Lease"),
                 columns=wire.LEASE_COLUMNS,
                 protobuf=protos.LEASE,
             ),

@@ -16,7 +16,7 @@ from clusters.models import ManagedCluster
 from clustersets import membership, queries
 from clustersets.kinds import DEFAULT_SET, GLOBAL_SET, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from clustersets.schemas import BY_LABELS, EXCLUSIVE
+from clustersets.wire import BY_LABELS, EXCLUSIVE
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.conditions import Condition

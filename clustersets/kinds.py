@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import GROUP, spec_of
-from clustersets import schemas, wire
+from clustersets import wire
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import kinds, schemafiles
 from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Subresource, Version, same, same_over
-from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 DEFAULT_SET = "default"
 GLOBAL_SET = "global"
+SCHEMA_FILES = Path(__file__).with_name("schemas")
 
 
 def _project_set(row: ManagedClusterSet, doc: Doc) -> None:
@@ -27,15 +28,15 @@ def _project_binding(row: ManagedClusterSetBinding, doc: Doc) -> None:
     row.cluster_set = doc["metadata"]["name"]  # A8: a binding has the name of its set, and a name is never too long
 
 
-def _version(version: str, kind: str, root: Doc, **more: Any) -> Version:
-    schema = Schema(root, name=f"io.open-cluster-management.cluster.{version}.{kind}")
+def _version(version: str, kind: str, **more: Any) -> Version:
+    path = SCHEMA_FILES / f"{kind.lower()}s.{version}.yaml"
+    schema = schemafiles.load(path, name=f"io.open-cluster-management.cluster.{version}.{kind}")
     return Version(group=GROUP, version=version, schema=schema, **more)
 
 
 def _older(
     version: str,
     kind: str,
-    root: Doc,
     *,
     shown: Callable[[Doc], Doc] = same,
     stored: Callable[[Doc, Doc | None], Doc] = same_over,
@@ -46,7 +47,6 @@ def _older(
     return _version(
         version,
         kind,
-        root,
         columns=columns,
         from_storage=lambda doc: {**shown(doc), "apiVersion": api_version},
         to_storage=stored,
@@ -58,11 +58,10 @@ _SET = "ManagedClusterSet"
 _BINDING = "ManagedClusterSetBinding"
 
 SET_VERSIONS = (
-    _version("v1beta2", _SET, schemas.MANAGED_CLUSTER_SET, columns=wire.MANAGED_CLUSTER_SET_COLUMNS),
+    _version("v1beta2", _SET, columns=wire.MANAGED_CLUSTER_SET_COLUMNS),
     _older(
         "v1beta1",
         _SET,
-        schemas.MANAGED_CLUSTER_SET_V1BETA1,
         shown=wire.set_to_v1beta1,
         stored=wire.set_from_v1beta1,
         columns=wire.MANAGED_CLUSTER_SET_COLUMNS,
@@ -70,16 +69,15 @@ SET_VERSIONS = (
     _older(
         "v1alpha1",
         _SET,
-        schemas.MANAGED_CLUSTER_SET_V1ALPHA1,
         shown=wire.set_to_v1alpha1,
         stored=wire.set_from_v1alpha1,
         columns=wire.MANAGED_CLUSTER_SET_COLUMNS,
     ),
 )
 BINDING_VERSIONS = (
-    _version("v1beta2", _BINDING, schemas.MANAGED_CLUSTER_SET_BINDING),
-    _older("v1beta1", _BINDING, schemas.MANAGED_CLUSTER_SET_BINDING),
-    _older("v1alpha1", _BINDING, schemas.MANAGED_CLUSTER_SET_BINDING),
+    _version("v1beta2", _BINDING),
+    _older("v1beta1", _BINDING),
+    _older("v1alpha1", _BINDING),
 )
 
 MANAGED_CLUSTER_SET = kinds.register(

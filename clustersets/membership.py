@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clusters.kinds import CLUSTERSET_LABEL, spec_of
-from clustersets.schemas import BY_LABELS, EXCLUSIVE
+from clustersets.wire import BY_LABELS, EXCLUSIVE
 from ocmconsole.kubeapi import labels
 from ocmconsole.kubeapi.selectors import NOTHING, LabelSelector, Operator, Requirement
 

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER, label_of
 from clustersets.kinds import DEFAULT_SET, GLOBAL_SET, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
-from clustersets.schemas import BY_LABELS, EXCLUSIVE
+from clustersets.wire import BY_LABELS, EXCLUSIVE
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 

@@ -9,9 +9,13 @@ from collections.abc import Mapping
 
 from clusters.kinds import spec_of
 from clusters.wire import condition_column
-from clustersets.schemas import EXCLUSIVE, LEGACY
 from ocmconsole.corekinds.wire import AGE
 from ocmconsole.kubeapi.errors import Doc
+
+# Values of spec.clusterSelector.selectorType.
+EXCLUSIVE = "ExclusiveClusterSetLabel"
+LEGACY = "LegacyClusterSetLabel"  # What v1beta1 calls it.
+BY_LABELS = "LabelSelector"
 
 # Bindings declare none and show their age.
 MANAGED_CLUSTER_SET_COLUMNS = (condition_column("Empty", "ClusterSetEmpty", "Whether the set has no cluster."), AGE)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 from copy import deepcopy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import acts, kinds, times
+from ocmconsole.kubeapi import acts, kinds, schemafiles, times
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
-from ocmconsole.kubeapi.schema import Schema
-from registration import ca, identity, schemas, wire
+from registration import ca, identity, wire
 from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
+SCHEMA_FILES = Path(__file__).with_name("schemas")
 DECISIONS = ("Approved", "Denied")
 State = CertificateSigningRequest.State
 
@@ -118,7 +119,10 @@ CERTIFICATE_SIGNING_REQUEST = kinds.register(
             Version(
                 group="certificates.k8s.io",
                 version="v1",
-                schema=Schema(schemas.CSR, name="io.k8s.api.certificates.v1.CertificateSigningRequest"),
+                schema=schemafiles.load(
+                    SCHEMA_FILES / "certificatesigningrequests.v1.yaml",
+                    name="io.k8s.api.certificates.v1.CertificateSigningRequest",
+                ),
                 columns=wire.CSR_COLUMNS,
                 fields={"spec.signerName": lambda doc: doc["spec"].get("signerName", "")},
                 protobuf=protos.CERTIFICATE_SIGNING_REQUEST,

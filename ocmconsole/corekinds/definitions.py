@@ -11,12 +11,12 @@ import uuid
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ocmconsole.corekinds import schemas, wire
-from ocmconsole.corekinds.kinds import CLUSTER_MANAGER
-from ocmconsole.kubeapi import discovery, kinds, verbs, virtual
+from ocmconsole.corekinds import wire
+from ocmconsole.corekinds.kinds import CLUSTER_MANAGER, SCHEMA_FILES
+from ocmconsole.kubeapi import discovery, kinds, schemafiles, verbs, virtual
 from ocmconsole.kubeapi.kinds import Key, Kind, Served, Version
 from ocmconsole.kubeapi.models import Resource
-from ocmconsole.kubeapi.schema import Schema, published
+from ocmconsole.kubeapi.schema import published
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -30,8 +30,8 @@ REFUSAL = "this hub serves the kinds that it was built with; it takes no definit
 _VERSION = Version(
     group=GROUP,
     version="v1",
-    schema=Schema(
-        schemas.CUSTOM_RESOURCE_DEFINITION,
+    schema=schemafiles.load(
+        SCHEMA_FILES / "customresourcedefinitions.v1.yaml",
         name="io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
     ),
     columns=wire.CUSTOM_RESOURCE_DEFINITION_COLUMNS,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from copy import deepcopy
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.corekinds import models, protos, schemas, wire
-from ocmconsole.kubeapi import acts, errors, kinds, virtual
+from ocmconsole.corekinds import models, protos, wire
+from ocmconsole.kubeapi import acts, errors, kinds, schemafiles, virtual
 from ocmconsole.kubeapi.kinds import ALL_VERBS, Kind, Served, Subresource, Version
 from ocmconsole.kubeapi.models import Resource
-from ocmconsole.kubeapi.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import PrinterColumn
     from ocmconsole.kubeapi.protobuf import Message
 
-RBAC = schemas.RBAC_GROUP
+SCHEMA_FILES = Path(__file__).with_name("schemas")
+RBAC = "rbac.authorization.k8s.io"
 EVENTS = "events.k8s.io"
 TERMINATING = "Terminating"
 # Events are many and soon forgotten, in the store and in the log.
@@ -29,21 +30,19 @@ EVENT_RETENTION_SECONDS = 120
 virtual.register_delete_options(protos.DELETE_OPTIONS)
 
 
-def _core(
-    kind: str, schema: Doc, columns: tuple[PrinterColumn, ...], protobuf: Message, **more: Any
-) -> tuple[Version, ...]:
-    return (_version("", "core", kind, schema, columns, protobuf, **more),)
+def _core(kind: str, columns: tuple[PrinterColumn, ...], protobuf: Message, **more: Any) -> tuple[Version, ...]:
+    return (_version("", "core", kind, columns, protobuf, **more),)
 
 
-def _rbac(kind: str, schema: Doc, columns: tuple[PrinterColumn, ...], protobuf: Message) -> tuple[Version, ...]:
-    return (_version(RBAC, "rbac", kind, schema, columns, protobuf),)
+def _rbac(kind: str, columns: tuple[PrinterColumn, ...], protobuf: Message) -> tuple[Version, ...]:
+    return (_version(RBAC, "rbac", kind, columns, protobuf),)
 
 
 def _version(
-    group: str, package: str, kind: str, schema: Doc, columns: tuple[PrinterColumn, ...], protobuf: Message, **more: Any
+    group: str, package: str, kind: str, columns: tuple[PrinterColumn, ...], protobuf: Message, **more: Any
 ) -> Version:
-    named = Schema(schema, name=f"io.k8s.api.{package}.v1.{kind}")
-    return Version(group=group, version="v1", schema=named, columns=columns, protobuf=protobuf, **more)
+    schema = schemafiles.load(SCHEMA_FILES / f"{kind.lower()}s.v1.yaml", name=f"io.k8s.api.{package}.v1.{kind}")
+    return Version(group=group, version="v1", schema=schema, columns=columns, protobuf=protobuf, **more)
 
 
 # ---------------------------------------------------------------- namespaces
@@ -76,7 +75,6 @@ NAMESPACE = kinds.register(
         namespaced=False,
         versions=_core(
             "Namespace",
-            schemas.NAMESPACE,
             wire.NAMESPACE_COLUMNS,
             protos.NAMESPACE,
             fields={"status.phase": lambda doc: _at(doc, "status", "phase")},
@@ -101,7 +99,7 @@ EVENT_SAYS = ("reportingController", "reportingInstance", "action", "reason")
 EVENT_TYPES = ("Normal", "Warning")
 LONGEST_EVENT_WORD = 128  # characters, as in the reference
 LONGEST_EVENT_NOTE = 1024
-_EVENT_VERSION = Schema(schemas.EVENT, name="io.k8s.api.events.v1.Event")
+_EVENT_VERSION = schemafiles.load(SCHEMA_FILES / "events.v1.events.k8s.io.yaml", name="io.k8s.api.events.v1.Event")
 
 
 def _event_causes(doc: Doc) -> list[errors.Cause]:
@@ -165,7 +163,6 @@ EVENT = kinds.register(
         versions=(
             *_core(
                 "Event",
-                schemas.EVENT_CORE,
                 wire.EVENT_COLUMNS,
                 protos.EVENT_CORE,
                 fields={
@@ -214,7 +211,6 @@ SECRET = kinds.register(
         namespaced=True,
         versions=_core(
             "Secret",
-            schemas.SECRET,
             wire.SECRET_COLUMNS,
             protos.SECRET,
             fields={"type": lambda doc: _at(doc, "type")},
@@ -233,7 +229,7 @@ CONFIG_MAP = kinds.register(
         plural="configmaps",
         short_names=("cm",),
         namespaced=True,
-        versions=_core("ConfigMap", schemas.CONFIG_MAP, wire.CONFIG_MAP_COLUMNS, protos.CONFIG_MAP),
+        versions=_core("ConfigMap", wire.CONFIG_MAP_COLUMNS, protos.CONFIG_MAP),
         model=models.ConfigMap,
         secret_fields=("data", "binaryData"),
         unconditional_update=True,
@@ -247,7 +243,7 @@ SERVICE_ACCOUNT = kinds.register(
         plural="serviceaccounts",
         short_names=("sa",),
         namespaced=True,
-        versions=_core("ServiceAccount", schemas.SERVICE_ACCOUNT, wire.SERVICE_ACCOUNT_COLUMNS, protos.SERVICE_ACCOUNT),
+        versions=_core("ServiceAccount", wire.SERVICE_ACCOUNT_COLUMNS, protos.SERVICE_ACCOUNT),
         model=models.ServiceAccount,
         subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
         unconditional_update=True,
@@ -263,7 +259,7 @@ SERVICE_ACCOUNT = kinds.register(
 _SERVICE_VERSION = Version(
     group="",
     version="v1",
-    schema=Schema(schemas.SERVICE, name="io.k8s.api.core.v1.Service"),
+    schema=schemafiles.load(SCHEMA_FILES / "services.v1.yaml", name="io.k8s.api.core.v1.Service"),
     columns=wire.SERVICE_COLUMNS,
 )
 SERVICE = Kind(
@@ -291,7 +287,7 @@ ROLE = kinds.register(
         is_right=True,
         plural="roles",
         namespaced=True,
-        versions=_rbac("Role", schemas.ROLE, wire.ROLE_COLUMNS, protos.ROLE),
+        versions=_rbac("Role", wire.ROLE_COLUMNS, protos.ROLE),
         model=models.Role,
         unconditional_update=True,
         create_on_update=True,
@@ -304,7 +300,7 @@ CLUSTER_ROLE = kinds.register(
         is_right=True,
         plural="clusterroles",
         namespaced=False,
-        versions=_rbac("ClusterRole", schemas.CLUSTER_ROLE, wire.CLUSTER_ROLE_COLUMNS, protos.CLUSTER_ROLE),
+        versions=_rbac("ClusterRole", wire.CLUSTER_ROLE_COLUMNS, protos.CLUSTER_ROLE),
         model=models.ClusterRole,
         unconditional_update=True,
         create_on_update=True,
@@ -318,7 +314,7 @@ ROLE_BINDING = kinds.register(
         is_right=True,
         plural="rolebindings",
         namespaced=True,
-        versions=_rbac("RoleBinding", schemas.ROLE_BINDING, wire.ROLE_BINDING_COLUMNS, protos.ROLE_BINDING),
+        versions=_rbac("RoleBinding", wire.ROLE_BINDING_COLUMNS, protos.ROLE_BINDING),
         model=models.RoleBinding,
         left_out_empty=("subjects",),
         unconditional_update=True,
@@ -334,7 +330,6 @@ CLUSTER_ROLE_BINDING = kinds.register(
         namespaced=False,
         versions=_rbac(
             "ClusterRoleBinding",
-            schemas.CLUSTER_ROLE_BINDING,
             wire.CLUSTER_ROLE_BINDING_COLUMNS,
             protos.CLUSTER_ROLE_BINDING,
         ),
@@ -359,7 +354,10 @@ CLUSTER_MANAGER = kinds.register(
             Version(
                 group="operator.open-cluster-management.io",
                 version="v1",
-                schema=Schema(schemas.CLUSTER_MANAGER, name="io.open-cluster-management.operator.v1.ClusterManager"),
+                schema=schemafiles.load(
+                    SCHEMA_FILES / "clustermanagers.v1.yaml",
+                    name="io.open-cluster-management.operator.v1.ClusterManager",
+                ),
             ),
         ),
         model=models.ClusterManager,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from ocmconsole.corekinds import identity, protos, rbac, schemas, tokens
+from ocmconsole.corekinds import identity, protos, rbac, tokens
+from ocmconsole.corekinds.kinds import SCHEMA_FILES
 from ocmconsole.corekinds.models import ServiceAccount
-from ocmconsole.kubeapi import authentication, authz, errors, virtual
+from ocmconsole.kubeapi import authentication, authz, errors, schemafiles, virtual
 from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.schema import Schema
 from ocmconsole.kubeapi.times import timestamp
 from ocmconsole.kubeapi.values import shown
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
 SCHEMAS = {
-    kind: Schema(root, name=f"io.k8s.api.{package}.v1.{kind}")
-    for package, kind, root in (
-        ("authorization", "SelfSubjectAccessReview", schemas.SELF_SUBJECT_ACCESS_REVIEW),
-        ("authorization", "SubjectAccessReview", schemas.SUBJECT_ACCESS_REVIEW),
-        ("authorization", "LocalSubjectAccessReview", schemas.LOCAL_SUBJECT_ACCESS_REVIEW),
-        ("authorization", "SelfSubjectRulesReview", schemas.SELF_SUBJECT_RULES_REVIEW),
-        ("authentication", "SelfSubjectReview", schemas.SELF_SUBJECT_REVIEW),
-        ("authentication", "TokenReview", schemas.TOKEN_REVIEW),
-        ("authentication", "TokenRequest", schemas.TOKEN_REQUEST),
+    kind: schemafiles.load(SCHEMA_FILES / f"{kind.lower()}s.v1.yaml", name=f"io.k8s.api.{package}.v1.{kind}")
+    for package, kind in (
+        ("authorization", "SelfSubjectAccessReview"),
+        ("authorization", "SubjectAccessReview"),
+        ("authorization", "LocalSubjectAccessReview"),
+        ("authorization", "SelfSubjectRulesReview"),
+        ("authentication", "SelfSubjectReview"),
+        ("authentication", "TokenReview"),
+        ("authentication", "TokenRequest"),
     )
 }
 SHORTEST_TOKEN = 600

@@ -1,13 +1,14 @@
-"""Structural schemas as data: one declaration that prunes, defaults, validates and publishes a kind.
+"""Structural schemas: one declaration that prunes, defaults, validates and publishes a kind.
 
-A schema is compiled once, when its kind is registered. Pruning and defaulting never recurse deeper than the schema
-itself and return containers of their own, so a document may be as odd as it likes and callers may edit the result.
+A schema is compiled once, when it is used first. Pruning and defaulting never recurse deeper than the schema itself
+and return containers of their own, so a document may be as odd as it likes and callers may edit the result.
 Called by ``verbs`` (W20: prune, default, validate), ``openapi`` (publish) and ``apply`` (list types from ``root``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from ocmconsole.kubeapi import times
@@ -20,7 +21,7 @@ from ocmconsole.kubeapi.metadata import (
 )
 from ocmconsole.kubeapi.scalars import is_time
 from ocmconsole.kubeapi.validation import compile_check
-from ocmconsole.kubeapi.values import MAX_REPORTED, Causes, Path, copied, flaws, spelled
+from ocmconsole.kubeapi.values import MAX_REPORTED, Causes, Check, Path, copied, flaws, spelled
 
 __all__ = ["OBJECT_META", "OBJECT_META_NAME", "Schema", "finalizer_warnings", "metadata_types", "validate_metadata"]
 
@@ -41,10 +42,21 @@ class Schema:
     def __init__(self, root: Doc, *, name: str) -> None:
         self.root = root
         self.name = name
-        whole = {**root, "type": "object", "properties": _with_metadata(root, OBJECT_META)}
-        self._prune = _object_pruner(whole)
-        self._fill = _object_filler(whole)
-        self._check = compile_check(whole)
+
+    @cached_property
+    def _prune(self) -> Pruner:
+        return _object_pruner(self._whole())
+
+    @cached_property
+    def _fill(self) -> Filler:
+        return _object_filler(self._whole())
+
+    @cached_property
+    def _check(self) -> Check:
+        return compile_check(self._whole())
+
+    def _whole(self) -> Doc:
+        return {**self.root, "type": "object", "properties": _with_metadata(self.root, OBJECT_META)}
 
     def prune(self, doc: Doc) -> tuple[Doc, list[str]]:
         """A document of its own without unknown fields, and the paths of those in Kubernetes' order (W8)."""

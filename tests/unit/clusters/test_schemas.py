@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from clusters import schemas
+from clusters.kinds import LEASE, MANAGED_CLUSTER
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.schema import Schema
 
-CLUSTER = Schema(schemas.MANAGED_CLUSTER, name="ManagedCluster")
+CLUSTER = MANAGED_CLUSTER.storage.schema
 CONDITION: Doc = {
     "type": "ManagedClusterJoined",
     "status": "True",
@@ -128,7 +127,7 @@ def test_a_managed_namespace_stands_once_for_each_set() -> None:
 
 @pytest.mark.contract("W29")
 def test_a_lease_takes_times_of_any_precision_and_keeps_six_decimals() -> None:
-    lease = Schema(schemas.LEASE, name="Lease")
+    lease = LEASE.storage.schema
     spec = {"renewTime": "2026-11-21T02:21:11.000001Z", "acquireTime": "2026-11-21T02:21:11Z", "holderIdentity": "h"}
     assert lease.validate({"spec": spec}) == []
     assert lease.prune({"spec": spec}) == ({"spec": {**spec, "acquireTime": "2026-11-21T02:21:11.000000Z"}}, [])

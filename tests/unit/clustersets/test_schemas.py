@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from clustersets import schemas
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema import Schema
 
-SET = Schema(schemas.MANAGED_CLUSTER_SET, name="ManagedClusterSet")
-BINDING = Schema(schemas.MANAGED_CLUSTER_SET_BINDING, name="ManagedClusterSetBinding")
+SET = MANAGED_CLUSTER_SET.storage.schema
+BINDING = MANAGED_CLUSTER_SET_BINDING.storage.schema
 EXCLUSIVE = {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}
 
 

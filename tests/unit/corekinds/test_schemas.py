@@ -7,32 +7,27 @@ from typing import Any
 
 import pytest
 
-from clusters import schemas as clusters
-from clustersets import schemas as clustersets
-from ocmconsole.corekinds import protos, schemas
+from ocmconsole.corekinds import protos
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.protobuf import Message
-from ocmconsole.kubeapi.schema import Schema
-from registration import schemas as registration
+from tests.unit.kubeapi.test_schemafiles import FILES, schema_of
 
-TABLES: dict[str, tuple[Doc, Message]] = {
-    name: (getattr(schemas, name), table)
-    for name, table in vars(protos).items()
-    if name[0].isalpha() and isinstance(table, Message) and hasattr(schemas, name)
-}
-TABLES["CSR"] = (registration.CSR, protos.CERTIFICATE_SIGNING_REQUEST)
-TABLES["LEASE"] = (clusters.LEASE, protos.LEASE)
-ROOTS = {
-    f"{module.__name__}.{name}": root
-    for module in (schemas, clusters, clustersets, registration)
-    for name, root in vars(module).items()
-    if name.isupper() and not name.startswith("_") and isinstance(root, dict)
+# Tables of protobuf by the file that describes the same kind.
+TABLES: dict[str, Message] = {
+    "events.v1": protos.EVENT_CORE,
+    "events.v1.events.k8s.io": protos.EVENT,
+    **{
+        stem: table
+        for name, table in vars(protos).items()
+        if not name.startswith(("_", "EVENT")) and isinstance(table, Message)
+        if (stem := f"{name.replace('_', '').lower()}s.v1") in FILES
+    },
 }
 
 
-def admitted(root: Doc, doc: Doc) -> tuple[Doc, list[str], list[str]]:
+def admitted(stem: str, doc: Doc) -> tuple[Doc, list[str], list[str]]:
     """The document as stored, its unknown fields, and what is wrong with it."""
-    schema = Schema(root, name="x")
+    schema = schema_of(stem)
     pruned, unknown = schema.prune(doc)
     stored = schema.default(pruned)
     return stored, unknown, [str(cause) for cause in schema.validate(stored)]
@@ -48,20 +43,13 @@ def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Doc]]:
 
 
 @pytest.mark.contract("W145")
-@pytest.mark.parametrize("name", sorted(ROOTS))
-def test_every_field_is_explained_in_a_sentence(name: str) -> None:
-    assert Schema(ROOTS[name], name=name).publish()["description"]
-    for path, node in nodes(ROOTS[name]):
+@pytest.mark.parametrize("stem", sorted(FILES))
+def test_every_field_is_explained_in_a_sentence(stem: str) -> None:
+    schema = schema_of(stem)
+    assert schema.publish()["description"]
+    for path, node in nodes(schema.root):
         if "properties" in node or (path and not path.endswith("[]")):
             assert node["description"].endswith("."), path
-
-
-@pytest.mark.parametrize("name", sorted(ROOTS))
-def test_lists_say_how_they_merge_and_required_fields_exist(name: str) -> None:
-    for path, node in nodes(ROOTS[name]):
-        assert set(node.get("required", ())) <= set(node.get("properties", {})), path
-        if node.get("x-kubernetes-list-type") == "map":
-            assert set(node["x-kubernetes-list-map-keys"]) <= set(node["items"]["properties"]), path
 
 
 def fields_of(root: Doc, message: Message, path: str = "") -> Iterator[str]:
@@ -77,9 +65,9 @@ def fields_of(root: Doc, message: Message, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.contract("W1")
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_the_schema_knows_every_field_of_the_protobuf_table(name: str) -> None:
-    assert list(fields_of(*TABLES[name])) == []
+@pytest.mark.parametrize("stem", sorted(TABLES))
+def test_the_schema_knows_every_field_of_the_protobuf_table(stem: str) -> None:
+    assert list(fields_of(schema_of(stem).root, TABLES[stem])) == []
 
 
 @pytest.mark.contract("W5")
@@ -94,7 +82,7 @@ def test_a_core_event_may_have_null_times() -> None:
         "count": 1,
         "source": {},
     }
-    stored, unknown, causes = admitted(schemas.EVENT_CORE, event)
+    stored, unknown, causes = admitted("events.v1", event)
     assert (unknown, causes) == ([], [])
     assert "eventTime" not in stored
 
@@ -102,26 +90,26 @@ def test_a_core_event_may_have_null_times() -> None:
 @pytest.mark.contract("W28")
 def test_an_event_of_the_new_group_needs_its_time() -> None:
     event = {"metadata": {"name": "e"}, "regarding": {"kind": "ManagedCluster"}, "note": "x" * 1025, "eventTime": None}
-    assert admitted(schemas.EVENT, event)[2] == [
+    assert admitted("events.v1.events.k8s.io", event)[2] == [
         "eventTime: Required value",
         "note: Too long: may not be more than 1024 bytes",
     ]
     event |= {"eventTime": "2026-11-21T02:21:11.000001Z", "note": "x"}
-    assert admitted(schemas.EVENT, event)[2] == []
+    assert admitted("events.v1.events.k8s.io", event)[2] == []
 
 
 def test_a_secret_is_opaque_unless_it_says_otherwise() -> None:
-    assert admitted(schemas.SECRET, {"data": {"a": "YQ=="}})[0]["type"] == "Opaque"
-    assert admitted(schemas.SECRET, {"data": {"a": "?"}})[2] == [
+    assert admitted("secrets.v1", {"data": {"a": "YQ=="}})[0]["type"] == "Opaque"
+    assert admitted("secrets.v1", {"data": {"a": "?"}})[2] == [
         'data.a: Invalid value: "?": data.a in body must be of type byte: "?"'
     ]
 
 
 def test_a_binding_names_its_role_and_its_subjects() -> None:
-    stored, _, causes = admitted(schemas.ROLE_BINDING, {"roleRef": {"kind": "Role", "name": "r"}})
+    stored, _, causes = admitted("rolebindings.v1", {"roleRef": {"kind": "Role", "name": "r"}})
     assert causes == []
     assert stored["roleRef"]["apiGroup"] == "rbac.authorization.k8s.io"
-    assert admitted(schemas.CLUSTER_ROLE_BINDING, {"subjects": [{}]})[2] == [
+    assert admitted("clusterrolebindings.v1", {"subjects": [{}]})[2] == [
         "roleRef: Required value",
         "subjects[0].kind: Required value",
         "subjects[0].name: Required value",
@@ -130,26 +118,28 @@ def test_a_binding_names_its_role_and_its_subjects() -> None:
 
 def test_a_definition_of_a_kind_is_kept_as_it_is() -> None:
     spec = {"names": {"kind": "X"}, "versions": [{"schema": {"openAPIV3Schema": {"x": [1]}}}]}
-    assert admitted(schemas.CUSTOM_RESOURCE_DEFINITION, {"spec": spec}) == ({"spec": spec}, [], [])
+    assert admitted("customresourcedefinitions.v1", {"spec": spec}) == ({"spec": spec}, [], [])
 
 
 @pytest.mark.contract("W23")
 def test_a_signing_request_needs_request_and_signer() -> None:
-    assert admitted(registration.CSR, {"spec": {}})[2] == [
+    assert admitted("certificatesigningrequests.v1", {"spec": {}})[2] == [
         "spec.request: Required value",
         "spec.signerName: Required value",
     ]
     approved = {"type": "Approved", "status": "True", "reason": "clusteradm Approve"}
     doc = {"spec": {"request": "YQ==", "signerName": "a/b"}, "status": {"conditions": [approved, approved]}}
-    assert admitted(registration.CSR, doc)[2] == ['status.conditions[1]: Duplicate value: {"type":"Approved"}']
+    assert admitted("certificatesigningrequests.v1", doc)[2] == [
+        'status.conditions[1]: Duplicate value: {"type":"Approved"}'
+    ]
 
 
 @pytest.mark.contract("W26")
 def test_reviews_and_token_requests_have_room_for_question_and_answer() -> None:
     spec = {"nonResourceAttributes": {"path": "/", "verb": "get"}, "user": "u", "extra": {"scopes": ["a"]}}
-    assert admitted(schemas.SUBJECT_ACCESS_REVIEW, {"spec": spec}) == ({"spec": spec}, [], [])
-    assert admitted(schemas.SELF_SUBJECT_ACCESS_REVIEW, {"spec": spec})[1] == ["spec.extra", "spec.user"]
-    assert admitted(schemas.TOKEN_REQUEST, {"spec": {"audiences": None, "expirationSeconds": 3600}}) == (
+    assert admitted("subjectaccessreviews.v1", {"spec": spec}) == ({"spec": spec}, [], [])
+    assert admitted("selfsubjectaccessreviews.v1", {"spec": spec})[1] == ["spec.extra", "spec.user"]
+    assert admitted("tokenrequests.v1", {"spec": {"audiences": None, "expirationSeconds": 3600}}) == (
         {"spec": {"expirationSeconds": 3600}},
         [],
         [],

@@ -434,11 +434,6 @@ class TestValidation:
             json.dumps(admitted, ensure_ascii=False).encode()
             assert WIDGETS.prune(admitted) == (admitted, [])
 
-    @pytest.mark.parametrize("node", [{"type": "string", "anyOf": []}, {"type": "string", "format": "ipv4"}])
-    def test_a_keyword_without_a_check_cannot_be_written(self, node: Doc) -> None:
-        with pytest.raises(ValueError, match="cannot say"):
-            Schema({"type": "object", "properties": {"a": node}}, name="x")
-
 
 class TestMetadata:
     def check(self, namespaced: bool = False, name_check: str = "subdomain", **meta: Any) -> list[str]:
