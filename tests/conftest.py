@@ -111,6 +111,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return selection.is_left_out(collection_path, config) or None
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kubectl" in metafunc.fixturenames:
+        mark = metafunc.definition.get_closest_marker("kubectls")
+        known = list(mark.args if mark else KUBECTLS)
+        chosen = selection.kubectls(metafunc.definition.path, metafunc.config, known)
+        metafunc.parametrize("kubectl", chosen, indirect=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
@@ -200,9 +208,9 @@ def kubectls() -> dict[str, Path]:
     return found
 
 
-@pytest.fixture(params=list(KUBECTLS))
+@pytest.fixture
 def kubectl(request: pytest.FixtureRequest) -> Path:
-    """The test runs once with each kubectl."""
+    """The test runs once with each kubectl that tests/selection.py chooses."""
     path = KUBECTLS[request.param]()
     if path is None and request.param == "machine":
         pytest.skip("the machine has no other kubectl")

@@ -1,7 +1,8 @@
-"""Which tests the ordinary run leaves out on which database. ``FULL=1`` leaves out none; reasons in CONTRIBUTING.md.
+"""Which tests the ordinary run leaves out, and where. ``FULL=1`` leaves out none; reasons in CONTRIBUTING.md.
 
 Tests run on both databases where SQL, locks, isolation, JSON operators, notification between processes, several servers
-or Redis take part, and on SQLite alone where they do not. Called by tests/conftest.py.
+or Redis take part, and on SQLite alone where they do not. Called by tests/conftest.py
+and by tests with a long list of parameters.
 """
 
 from __future__ import annotations
@@ -76,3 +77,15 @@ def is_left_out(path: Path, config: pytest.Config) -> bool:
     if FULL or config.getoption("database") == Runs.SQLITE.value or not path.name.startswith("test_"):
         return False
     return runs(path) is Runs.SQLITE
+
+
+# By the database of the run; a file that runs on one database alone gets both.
+KUBECTLS = {"sqlite": "recent", "postgres": "debian-1.20"}
+
+
+def kubectls(path: Path, config: pytest.Config, known: list[str]) -> list[str]:
+    """Those of the known ones, which are at least one, that the tests of a file run with."""
+    if FULL or config.getoption("server"):
+        return known
+    wanted = [*KUBECTLS.values()] if runs(path) is Runs.SQLITE else [KUBECTLS[config.getoption("database")]]
+    return [name for name in known if name in wanted] or known[:1]

@@ -25,6 +25,7 @@ from tests.browser.conftest import PATIENCE
 from tests.browser.people import session
 from tests.browser.tour import ADMIN, STRANGER, Tour
 from tests.hub import Hub
+from tests.selection import FULL
 
 pytestmark = pytest.mark.browser
 
@@ -52,13 +53,16 @@ class Look(NamedTuple):
 
 # Only colours differ between looks, so axe's other rules are asked once a size.
 LOOKS = (Look(), Look("dark"), Look(high=True), Look("dark", high=True))
-EVERYDAY = LOOKS[:2]
+WIDTHS = (DESK, PHONE)
+EVERYDAY = (LOOKS[:2], WIDTHS) if FULL else (LOOKS[:1], WIDTHS[:1])
+# The ordinary run sees each page in one look and width, in this order again and again, so that some page is seen in each.
+SEEN = tuple((look, width) for look in LOOKS for width in WIDTHS)
 
 
 # ---------------------------------------------------------------- looking at a page
 
 
-def violations(page: Page, looks: tuple[Look, ...] = EVERYDAY, widths: tuple[int, ...] = (DESK, PHONE)) -> list[str]:
+def violations(page: Page, looks: tuple[Look, ...] = EVERYDAY[0], widths: tuple[int, ...] = EVERYDAY[1]) -> list[str]:
     """What axe finds on the page as it is, in each look and size."""
     _equip(page)
     found = []
@@ -133,32 +137,20 @@ def _complaints(page: Page, message: ConsoleMessage) -> list[str]:
     return [f"{page.url}: {message.text}"] if message.type == "error" and not is_of_page else []
 
 
-@pytest.fixture(scope="session")
-def looks(pytestconfig: pytest.Config) -> tuple[Look, ...]:
-    """What differs between databases is no pixel: on the second one, one look shows that the pages come."""
-    return LOOKS if pytestconfig.getoption("database") == "sqlite" else LOOKS[:1]
-
-
-@pytest.fixture(scope="session")
-def widths(looks: tuple[Look, ...]) -> tuple[int, ...]:
-    return (DESK, PHONE) if looks == LOOKS else (DESK,)
+def seen(number: int) -> tuple[tuple[Look, ...], tuple[int, ...]]:
+    """Looks and widths in which a page of the tour is seen."""
+    look, width = SEEN[number % len(SEEN)]
+    return (LOOKS, WIDTHS) if FULL else ((look,), (width,))
 
 
 @pytest.mark.parametrize(("who", "path"), tour.addresses())
-def test_a_page_is_accessible(
-    who: str,
-    path: str,
-    guided: Tour,
-    windows: Callable[[str], Page],
-    looks: tuple[Look, ...],
-    widths: tuple[int, ...],
-) -> None:
+def test_a_page_is_accessible(who: str, path: str, guided: Tour, windows: Callable[[str], Page]) -> None:
     page = windows(who)
     _widen(page, DESK)
     answer = page.goto(guided.address(path))
     assert answer is not None
     assert answer.status == tour.status(who, path)
-    assert "\n".join(_everything(page, looks, widths)) == ""
+    assert "\n".join(_everything(page, *seen(tour.addresses().index((who, path))))) == ""
 
 
 def _to_what_to_run(guided: Tour, windows: Callable[[str], Page]) -> Page:
@@ -180,16 +172,12 @@ def _to_the_second_factor(guided: Tour, windows: Callable[[str], Page]) -> Page:
     return page
 
 
-@pytest.mark.parametrize("go", [_to_what_to_run, _to_the_second_factor])
+@pytest.mark.parametrize(("number", "go"), [(0, _to_what_to_run), (1, _to_the_second_factor)])
 def test_a_page_after_an_act_is_accessible(
-    go: Callable[[Tour, Callable[[str], Page]], Page],
-    guided: Tour,
-    windows: Callable[[str], Page],
-    looks: tuple[Look, ...],
-    widths: tuple[int, ...],
+    number: int, go: Callable[[Tour, Callable[[str], Page]], Page], guided: Tour, windows: Callable[[str], Page]
 ) -> None:
     page = go(guided, windows)
-    assert "\n".join(_everything(page, looks, widths)) == ""
+    assert "\n".join(_everything(page, *seen(number))) == ""
 
 
 def _everything(page: Page, looks: tuple[Look, ...], widths: tuple[int, ...]) -> list[str]:

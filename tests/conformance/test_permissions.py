@@ -8,7 +8,7 @@ from tests.conformance.cluster import MANY
 from tests.conformance.commands import Doc, Kubectl, eventually
 
 SCOPE = 'resource "managedclusters" in API group "cluster.open-cluster-management.io" at the cluster scope'
-newer = pytest.mark.parametrize("kubectl", ["recent", "machine"], indirect=True)
+newer = pytest.mark.kubectls("recent", "machine")
 
 
 def _grant(admin: Kubectl, user: str, *what: str) -> None:

@@ -11,7 +11,7 @@ from tests.conformance.commands import Doc, Kubectl
 
 STRICT = "strict decoding error: "
 DENIED = 'Error from server (BadRequest): error when creating "STDIN": admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: '
-newer = pytest.mark.parametrize("kubectl", ["recent", "machine"], indirect=True)
+newer = pytest.mark.kubectls("recent", "machine")
 
 
 @pytest.mark.contract("W143", "W144")

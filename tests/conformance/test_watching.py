@@ -90,7 +90,7 @@ def test_wait_ends_when_the_cluster_is_gone(admin: Kubectl, present: Present) ->
         assert waiting.wait(timeout=10) == 0
 
 
-@pytest.mark.parametrize("kubectl", ["recent", "machine"], indirect=True)
+@pytest.mark.kubectls("recent", "machine")
 @pytest.mark.contract("W138")
 def test_wait_for_a_field_ends_when_it_has_the_value(admin: Kubectl, present: Present) -> None:
     name = present()

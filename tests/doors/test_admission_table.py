@@ -15,7 +15,8 @@ from tests.doors.admission import scene
 from tests.doors.admission.doors import DOORS, Door, Said
 from tests.doors.admission.row import BINDING, MUTATING, VALIDATING, Act, Allowed, Refused, Row, Stamp
 from tests.doors.admission.scene import Caller
-from tests.doors.admission.table import CASES, TABLE
+from tests.doors.admission.table import CASES, TABLE, brief
+from tests.selection import FULL
 
 WARNING = '299 - "{}"'
 VERBS = {Act.CREATE: "create"}
@@ -33,7 +34,7 @@ def ids_of(row: Row) -> list[str]:
     ("row", "name"),
     [
         pytest.param(row, name, id=f"{row.title} - {name}", marks=pytest.mark.contract(*ids_of(row)))
-        for row, name in CASES
+        for row, name in (CASES if FULL else brief(CASES))
     ],
 )
 def test_admission(row: Row, name: str, settings: Any) -> None:
@@ -127,6 +128,15 @@ def test_the_table_is_long_enough_and_says_everything_once() -> None:
     titles = [row.title for row in TABLE]
     assert len(titles) == len(set(titles)) >= 150
     assert {row.title for row, _ in CASES} == set(titles)
+
+
+def test_the_ordinary_run_has_each_row_once_and_each_rule_done_and_refused_through_each_door() -> None:
+    def shown(cases: list[tuple[Row, str]]) -> set[tuple[str, str, bool]]:
+        return {(name, rule, isinstance(row.outcome, Refused)) for row, name in cases for rule in row.ids}
+
+    chosen = brief(CASES)
+    assert {row.title for row, _ in chosen} == {row.title for row in TABLE}
+    assert shown(chosen) == shown(CASES)
 
 
 CLUSTER = re.escape(VALIDATING)

@@ -1,6 +1,6 @@
-"""Ten thousand requests that are data: what is valid succeeds, what is not is refused in words and leaves no trace.
+"""Thousands of requests that are data: what is valid succeeds, what is not is refused in words and leaves no trace.
 
-``FUZZ_CASES`` sets the number of cases. The cases are the same in each run. A failure prints the case as Python.
+``FUZZ_CASES`` sets the number of cases; without it they are 3,000, or 10,000 with ``FULL=1``. They are the same in each run. A failure prints the case as Python.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ocmconsole.kubeapi import rows
 from tests.fuzz import bodies, headers, patches, paths, protobufs, queries, world
 from tests.fuzz.cases import Case
 from tests.fuzz.door import Door
+from tests.selection import FULL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 
@@ -28,7 +29,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "paths": (paths.cases(), 1),
 }
 PARTS = [(theme, part) for theme, (_, parts) in THEMES.items() for part in range(parts)]
-CASES = int(os.environ.get("FUZZ_CASES", "10000")) // len(PARTS)
+CASES = int(os.environ.get("FUZZ_CASES", "10000" if FULL else "3000")) // len(PARTS)
 
 
 @pytest.fixture
