@@ -1,6 +1,6 @@
 """Activity: Events and audit as one stream, limited to the clusters that the user may see (D16).
 
-Whoever holds ``kubeapi.view_auditevent`` reads it all. Others read what was done to clusters, sets and certificate
+Users with ``kubeapi.view_auditevent`` read all of it. Others read what was done to clusters, sets and certificate
 requests that they see, and what they did themselves.
 """
 

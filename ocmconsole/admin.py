@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.actor import Actor
 
-# What signs in as somebody is his own affair, or goes through services: none of it is edited here.
+# Credentials belong to their users, or go through services: none of them is edited here.
 admin.site.unregister([User, Group, EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
 
 

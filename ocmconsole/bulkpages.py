@@ -1,6 +1,6 @@
 """Bulk jobs: how far an act on many objects has come, stop, what became of each, and the way back.
 
-A person sees his own only: the results tell what he saw and did.
+Users see their own jobs only, because the results say what they saw and did.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ITEMS = 200  # objects of a job
 @login_required
 @require_GET
 def jobs(request: HttpRequest) -> HttpResponse:
-    """His last ones; they are kept for a week."""
+    """The user's last jobs; they are kept for a week."""
     found = [(job, bulkjobs.find(job.act)) for job in bulkjobs.jobs_of(actor_of(request))[:SHOWN]]
     rows = [{"job": job, "act": act, "word": _word(job, act)} for job, act in found if act is not None]
     return render(request, "bulk/list.html", {"rows": rows, "kept": bulkjobs.KEPT})

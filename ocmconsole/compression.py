@@ -1,6 +1,6 @@
 """Pages, scripts and styles are sent compressed; what is compressed already, streams and the API's answers are not.
 
-A page's length tells nobody a secret: Django pads it by a random number of bytes and masks its CSRF token anew each
+A page's length reveals no secret: Django pads it by a random number of bytes and masks its CSRF token anew each
 time. The API has its own rule (``lanes``), and its listener never comes here. First in the chain but for the listener.
 """
 

@@ -2,7 +2,7 @@
 
 Invariants: certificate, header and declared size are judged before anything is waited for; a request without a valid
 credential ("a stranger") brings at most ``stranger_body`` bytes; what is being read or waits for its answer stays
-within a budget, of which one caller gets a part only; strangers have a small budget of their own. Called by the lanes.
+within a budget, of which one caller gets a part only; unauthenticated callers share a small one. Called by ``lanes``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_JUDGED = (
     64  # requests whose credential is being checked before their body; the server has read up to 256 KiB of each
 )
 SHARE = 4  # one caller, or one address of strangers (IPv6: one /64), gets this part of a budget
-HAS_WHOLE_BODY = "ocmconsole.has_whole_body"  # in the scope's extensions: a function that tells whether all has arrived
+HAS_WHOLE_BODY = "ocmconsole.has_whole_body"  # in the scope's extensions: a function, whether all has arrived
 IS_GONE = "ocmconsole.is_gone"  # likewise: whether the client has gone away
 
 

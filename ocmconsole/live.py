@@ -1,4 +1,4 @@
-"""/live: tells an open page that what it shows has changed, never what.
+"""/live: notifies an open page that what it shows has changed, never what.
 
 One event stream a visible tab. Everything that is written leaves an audit entry, heartbeats excepted, so the audit's
 newest entries are the notices: each process reads them twice a second while anybody listens. A stream names resources

@@ -215,7 +215,7 @@ def _changes(fleet: FleetCounts, now: datetime) -> list[dict[str, Any]]:
 
 
 def _turns(fleet: FleetCounts) -> QuerySet[Any]:
-    """Of whoever sees every cluster also those that are gone."""
+    """For users who see every cluster, also those that are gone."""
     if fleet.sees_all:
         return Transition.objects.all()
     return Transition.objects.filter(cluster__in=fleet.visible.order_by().values("name"))

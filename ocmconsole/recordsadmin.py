@@ -43,7 +43,7 @@ class DoorFilter(ChoiceFilter):
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
-    """The audit is append-only; the page Activity of the console tells it in sentences."""
+    """The audit is append-only; the page Activity of the console shows it in sentences."""
 
     list_display = ("time", "by", "outcome_word", "sentence", "kind_of", "namespace", "name", "door", "count")
     list_filter = ("outcome", DoorFilter)

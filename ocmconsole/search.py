@@ -189,7 +189,7 @@ def _certificates(actor: Actor, query: str) -> Found:
 
 
 def _people(actor: Actor, query: str) -> Found:
-    """Whoever sees everyone looks anybody up; others find themselves."""
+    """Users who see everyone find all users; others find themselves."""
     rows = User.objects.filter(username__icontains=query).order_by("username")
     rows = rows if access.sees_everyone(actor) else rows.filter(username=actor.user)
     hits = [

@@ -2,7 +2,7 @@
 
 A Unix socket is for a proxy, which has ended TLS itself.
 
-Invariants: whoever holds a connection is known from its handshake; the certificate is put into each request's scope
+Invariants: the peer of a connection is known from its handshake; the certificate is put into each request's scope
 (``ocmconsole.peer_certificate``, DER) and no header can replace it. Nobody keeps a connection for long by being slow:
 not in the handshake, not in the head of a request, not by leaving an answer unread. Called by the serve command.
 """
@@ -233,7 +233,7 @@ class Listener(uvicorn.Server):
         self.is_ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's signature
-        """As uvicorn, which cannot be told how long a handshake may take."""
+        """As uvicorn, which has no setting for how long a handshake may take."""
         secure = self.config.ssl
         server = await asyncio.get_running_loop().create_server(
             partial(Connection, config=self.config, server_state=self.server_state, app_state={}),
@@ -333,7 +333,7 @@ def bind(address: Address) -> socket.socket:
 
 
 def _bind_unix(path: Path) -> socket.socket:
-    """For a proxy of the same machine. Whoever may open the socket is believed, so it is the owner and his group."""
+    """For a proxy of the same machine. Peers that may open the socket are believed, so only owner and group may."""
     path.unlink(missing_ok=True)
     before = os.umask(0o117)
     try:

@@ -38,12 +38,12 @@ ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectacces
 
 
 def administers(actor: Actor) -> bool:
-    """Whether he may change permissions at all; which, his own rights say."""
+    """Whether the actor may change permissions at all; which, the actor's own rights decide."""
     return authz.permitted(actor, MAY_CHANGE).allowed
 
 
 def sees_everyone(actor: Actor) -> bool:
-    """Whoever changes permissions, or may ask the API about others; all others see themselves only."""
+    """Whether the actor sees others' rights: may change permissions, or create SubjectAccessReviews."""
     return administers(actor) or authz.authorize(actor, ASKING_ABOUT_OTHERS).allowed
 
 
@@ -158,7 +158,7 @@ def _named(doc: Doc, namespace: str) -> Subject:
 
 
 def requests_for(actor: Actor) -> QuerySet[AccessRequest]:
-    """All of them for whoever changes permissions, else one's own; newest first."""
+    """All requests for users who may change permissions, else the actor's own; newest first."""
     rows = AccessRequest.objects.order_by("-at", "-pk")
     return rows if administers(actor) else rows.filter(user=actor.user)
 
@@ -217,7 +217,7 @@ def plan_of(row: AccessRequest) -> GrantPlan:
 
 
 def grant_request(actor: Actor, row: AccessRequest) -> GrantPlan:
-    """Give what was asked for, as far as the actor may hand it out. Raises Forbidden, Conflict."""
+    """Give the right that was requested, if the actor may grant it. Raises Forbidden, Conflict."""
     _require_administrator(actor, row, "grant")
     _require_open(row)
     plan = plan_of(row)

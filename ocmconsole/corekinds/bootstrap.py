@@ -76,7 +76,7 @@ class Terms:
             yield from (errors.invalid("labels", shown(f"{key}={value}"), flaw) for flaw in flaws)
 
     def columns(self) -> dict[str, Any]:
-        """As they are stored, and as the audit tells them."""
+        """As they are stored, and as the audit shows them."""
         return {
             "name": self.name,
             "cluster": self.cluster,
@@ -152,7 +152,7 @@ def new_uses(token: BootstrapToken | None, names: Iterable[str]) -> list[Bootstr
 
 
 def tokens_for(actor: Actor) -> BootstrapTokenQuerySet:
-    """A person's own tokens, all of them for whoever may see them all; newest first, with their uses."""
+    """The actor's own tokens, or all for users who may see all; newest first, with their uses."""
     rows: BootstrapTokenQuerySet = BootstrapToken.objects.counted().order_by("-created", "pk")
     return rows if sees_all(actor) else rows.filter(created_by=actor.user)
 

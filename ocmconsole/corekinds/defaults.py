@@ -87,7 +87,7 @@ GROUPS = {
     "system:service-account-issuer-discovery": [tokens.SERVICE_ACCOUNTS],
 }
 
-# This hub runs no add-on manager, and clusteradm is told so.
+# This hub runs no add-on manager, which clusteradm reads here.
 CLUSTER_MANAGER_SPEC: Doc = {
     "deployOption": {"mode": "Default"},
     "addOnManagerConfiguration": {"featureGates": [{"feature": "AddonManagement", "mode": "Disable"}]},
@@ -120,7 +120,7 @@ def ensure(actor: Actor) -> None:
 
 
 def _ensure_cluster_manager(actor: Actor) -> None:
-    """Whoever deletes it (``clusteradm clean`` does) finds it again after the next start."""
+    """Created again at the next start after a deletion (``clusteradm clean`` deletes it)."""
     _ensure(actor, kinds.CLUSTER_MANAGER, {"metadata": {"name": definitions.THE_HUB}, "spec": CLUSTER_MANAGER_SPEC})
     deployments = [_related("apps", "deployments", name, "open-cluster-management-hub") for name in PARTS]
     defined = [

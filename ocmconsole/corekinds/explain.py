@@ -75,7 +75,7 @@ def decide(actor: Actor, asked: Question) -> AccessDecision:
 
 
 def sources(actor: Actor, asked: Question, decision: AccessDecision) -> list[Source]:
-    """Everything that allows it. Rules of the hub's own, such as that whoever accepts decides, are told as they say."""
+    """Everything that allows it. Rules of the hub's own (as D15) come in their own words."""
     subjects = set(rbac.subjects_of(actor))
     found = [whocan.of_rule(grant) for grant in rbac.index.granting(asked.asked) if grant.subject in subjects]
     person = authz.person_of(actor)
@@ -90,7 +90,7 @@ def sources(actor: Actor, asked: Question, decision: AccessDecision) -> list[Sou
 
 
 def nearest(actor: Actor, asked: Question) -> list[Near]:
-    """The best of what he holds, each with what it lacks; fewest shortcomings first."""
+    """The nearest of the actor's rules, each with what it lacks; the fewest shortcomings first."""
     subjects = set(rbac.subjects_of(actor))
     found = [
         near
@@ -205,7 +205,7 @@ def _about(right: Right, name: str) -> Question:
 
 
 def granters(asked: Question) -> list[str]:
-    """People who could give it: superusers, and who may change permissions and holds it himself."""
+    """Users who could give it: superusers, and those who may change permissions and hold it themselves."""
     rows: Any = User.objects.filter(is_active=True).order_by("username")
     masters = list(rows.filter(is_superuser=True).values_list("username", flat=True)[:MOST_GRANTERS])
     app, _, codename = MAY_CHANGE.partition(".")

@@ -95,7 +95,7 @@ class BootstrapTokenQuerySet(models.QuerySet["BootstrapToken"]):
 
 
 class BootstrapToken(models.Model):
-    """A key to the door, minted here and shown once: only its hash is kept. No resource: clients cannot read it.
+    """A bootstrap token, made here and shown once: only its hash is kept. No resource: clients cannot read it.
 
     ``clusterset`` and ``labels`` are what its minter wishes for the clusters that come with it.
     """
@@ -176,7 +176,7 @@ class BootstrapTokenUse(models.Model):
 
 
 class AccessRequest(models.Model):
-    """Somebody was told no, and asks those who can for it. Answered once; a no may be asked again."""
+    """A request for a right, to those who can give it. Answered once; after a refusal it may be made again."""
 
     class Answer(models.TextChoices):
         GRANTED = "granted"

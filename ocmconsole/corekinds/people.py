@@ -18,7 +18,7 @@ PAGE = 25
 class SubjectLine:
     """A person or a group. ``row`` is its account here, None for a name that only RBAC knows.
 
-    ``sources`` are all of a person's, also those of his groups.
+    ``sources`` are all of a user's, also those of the user's groups.
     """
 
     subject: Subject

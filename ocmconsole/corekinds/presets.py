@@ -174,7 +174,7 @@ def plan(wish: GrantRequest) -> GrantPlan:
 
 
 def _words(wish: GrantRequest) -> list[Right]:
-    """A viewer of one set needs no word about clusters: whoever sees a set sees its members."""
+    """A viewer of one set needs no right on clusters: users who see a set see its members (D16)."""
     only = {PresetScope.SET: SETS, PresetScope.CLUSTER: CLUSTERS}.get(wish.scope, "")
     wanted = [(word, plural) for word, plural in wish.preset.words if only in {"", plural}]
     return [right for right in rights.all_rights() if (right.word, right.plural) in wanted]

@@ -226,7 +226,7 @@ class RuleIndex:
         return self.catch_up().granting(asked)
 
     def lacking(self, actor: Actor, rules: Iterable[PolicyRule], namespace: str = "") -> list[PolicyRule]:
-        """What the actor would need in addition, to hand out these rules there."""
+        """What the actor would need in addition to grant these rules there."""
         return missing(self.rules_for(actor, namespace), rules)
 
     def namespaces_of(self, actor: Actor) -> set[str]:

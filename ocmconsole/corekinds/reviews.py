@@ -1,4 +1,4 @@
-"""Questions that are asked as objects and stored nowhere: may I, may he, who am I, whose token, a token please.
+"""Review kinds, which are answered and not stored: access reviews, SelfSubjectReview, TokenReview, TokenRequest.
 
 Each ``answer(actor, namespace, name, doc)`` returns the filled document (W26, W126). Registered here with the
 machinery's ``virtual`` endpoints.
@@ -41,7 +41,7 @@ SHORTEST_TOKEN = 600
 LONGEST_TOKEN = 1 << 32
 
 
-# ---------------------------------------------------------------- may I, may he
+# ---------------------------------------------------------------- access reviews
 
 
 def self_subject_access_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers

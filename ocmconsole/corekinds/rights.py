@@ -100,7 +100,7 @@ def seen_by(actor: Actor) -> dict[str, int]:
 
 
 def names_seen(actor: Actor, group: str, plural: str, *, most: int) -> list[str]:
-    """Names that a form may offer the actor: those he sees (D16), or all of a kind that he may list."""
+    """Names that a form may offer the actor: those that they see (D16), or all of a kind that they may list."""
     kind = kind_of(group, plural)
     _, sight = _sights.get(errors.qualified(group, plural), ("", None))
     if sight:

@@ -1,6 +1,6 @@
 """Grants that are wider than they look, each with the reason and what to do instead. Pure: reads what ``whocan`` found.
 
-Not wrong by themselves: whoever gave them may have meant it. What the system and clusters' agents hold is left out.
+Not wrong by themselves: they may be meant. What the system and clusters' agents hold is left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GRAVE = frozenset({WILDCARD, HANDS_OUT})
 
 
 def risks(held: Mapping[Subject, list[Source]], groups: Mapping[str, Iterable[str]]) -> list[Risk]:
-    """``groups`` are those of each person: what one has through them is his too."""
+    """``groups`` are those of each user: what a user has through them counts as the user's."""
     found = [risk for sources in held.values() for source in sources for check in CHECKS for risk in check(source)]
     for subject, sources in held.items():
         through = groups.get(subject.name, ()) if subject.kind == "User" else ()

@@ -42,7 +42,7 @@ LAST_USED_WITHIN = timedelta(minutes=1)
 
 
 def ca_certificate() -> str:
-    """The certificate authority of the hub, which clients are told to trust; empty before it is made."""
+    """The certificate of the hub's CA, which clients trust, as PEM; empty before it is made."""
     path = settings.OCMCONSOLE_HOME / "ca.crt"
     return path.read_text(encoding="ascii") if path.exists() else ""
 
@@ -175,7 +175,7 @@ def _groups_of_row(row: BootstrapToken, secret: str) -> tuple[str, ...] | None:
 
 
 def _require_address(actor: Actor, row: BootstrapToken) -> None:
-    """The refusal is recorded: whoever minted the token sees in the console why nothing joins."""
+    """The refusal is recorded, so that the console shows the maker of the token why nothing joins."""
     if not row.addresses or bootstrap.is_within(actor.address, row.addresses):
         return
     if not actor.address:  # somebody asks whose token it is
@@ -203,7 +203,7 @@ def cluster_of(actor: Actor) -> str:
 
 
 def may_mint(actor: Actor) -> AccessDecision:
-    """Whoever may mint tokens may also see and revoke those that he minted."""
+    """Users who may make tokens may also see and revoke those that they made."""
     return authz.permitted(actor, MINT)
 
 
@@ -246,7 +246,7 @@ def issue_bootstrap_token(
 
 
 def revoke_as(actor: Actor, token: BootstrapToken) -> None:
-    """Whoever minted it, or may revoke those of others. Raises Forbidden."""
+    """Raises Forbidden unless the actor made the token, or may revoke those of others."""
     if not bootstrap.may_revoke(actor, token):
         asked = Attributes("delete", bootstrap.GROUP, bootstrap.PLURAL, name=token.pk)
         authz.refuse(actor, asked, f"the permission {bootstrap.REVOKE_ALL} is missing")

@@ -1,6 +1,6 @@
 """What happened, as one stream: Events that components tell and entries of the audit, newest first, page by page.
 
-Whoever calls says what may be seen, with the two querysets that he hands in; nothing here asks for a permission. Used
+The caller decides what may be seen, by the two querysets that it passes; nothing here checks a permission. Used
 by the page of a cluster and by Activity.
 """
 

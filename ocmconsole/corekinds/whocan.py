@@ -165,7 +165,7 @@ def of_rule(grant: Granted) -> Source:
 
 
 def permitting(asked: Question, labels: Iterable[str], *, only: User | None = None) -> list[Source]:
-    """Which of these permissions are held on what is asked about, by everybody or by one person and his groups."""
+    """Which of these permissions are held on the object in question, by all users or by one with their groups."""
     found = list(_superusers(only)) + list(_everywhere(labels, only))
     obj = rights.object_of(asked.group, asked.plural, asked.name)
     if obj is not None and type(obj) in governed():
@@ -257,7 +257,7 @@ def _everything() -> Iterator[Source]:
 
 
 def held_by_person(person: User, model: type[Resource]) -> list[Source]:
-    """Django's permissions that the person or his groups hold on objects of the model, or on all of them."""
+    """Django permissions that the user or the user's groups hold on objects of the model, or on all of them."""
     about = ContentType.objects.get_for_model(model)
     everywhere = _everywhere([f"{about.app_label}.{each.codename}" for each in about.permission_set.all()], person)
     return [*everywhere, *_on_objects(model, Q(), person)]

@@ -1,8 +1,8 @@
 """People and groups of people: who they are, what they are members of. Written here and nowhere else, with an audit.
 
 Invariants: only a superuser makes or changes superusers; who makes an account, or changes what signs in as it, could
-act as that person and needs the right to (``impersonate``, as RBAC spells it); nobody puts anybody into a group that he
-is not in himself, unless he may impersonate it. Rights are changed by ``permissions``. Called by Django admin.
+act as that person and needs the right to (``impersonate``, as RBAC spells it); nobody puts a user into a group that
+they are not in themselves, unless they may impersonate it. ``permissions`` changes rights. Called by Django admin.
 """
 
 from __future__ import annotations
@@ -124,12 +124,12 @@ def _delete(actor: Actor, holder: Holder) -> None:
         entry.save()
 
 
-# ---------------------------------------------------------------- may he?
+# ---------------------------------------------------------------- permission checks
 
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
-    """Somebody wants to do something with an account; what he needs is asked, and a no is recorded and raised."""
+    """Requires the rights that an act on an account needs. Raises Forbidden, and records it."""
 
     actor: Actor
     verb: str

@@ -1,4 +1,4 @@
-"""Who acts: one immutable value that every verb takes first. Made by the doors, read by authorisation and audit."""
+"""Who acts: one immutable value that every verb takes first. Made by entry points, read by authorization and audit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EntryPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user name with groups (W21), the door used, and what the door saw.
+    """A user name with groups (W21), the entry point used, and what it knows of the request.
 
     ``credential`` identifies the credential, never its secret: ``cert:<sha256>``, ``bootstrap:<id>``, ``jwt:<jti>``,
     ``session:<user pk>``. ``impersonator`` is the real user behind an impersonated one.
@@ -73,7 +73,7 @@ class Actor:
         return rights > self.as_of or time() >= self.until
 
     def renewed(self) -> Actor:
-        """As it is now, with the door it came through. Raises Unauthorized, Forbidden."""
+        """The actor with present groups and rights, with the same entry point. Raises Unauthorized, Forbidden."""
         return replace(self.renew(), door=self.door, request_id=self.request_id) if self.renew else self
 
     def through(self, door: EntryPoint) -> Actor:
@@ -81,7 +81,7 @@ class Actor:
 
     @classmethod
     def controller(cls, name: str) -> Actor:
-        """The hub's own hand: ``system:ocmconsole:<name>``."""
+        """A part of the hub itself as an actor: ``system:ocmconsole:<name>``."""
         return cls(user=f"{OWN_PREFIX}{name}", groups=(MASTERS, AUTHENTICATED), door=EntryPoint.CONTROLLER)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Django admin for resources: a door like the others. It edits the document and saves it through the verbs.
+"""Django admin for resources: an entry point like the others. It edits the document and saves it through the verbs.
 
 Rights come from the same evaluator as the API's; the audit is the history, so Django's own log is not written.
 """

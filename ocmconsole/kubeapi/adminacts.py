@@ -59,7 +59,7 @@ class Way:
 
 
 class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every model
-    """``acts`` are offered in the list; whoever lacks the right is refused by the service, which records it."""
+    """``acts`` are offered in the list; without the right the service refuses, and records that."""
 
     acts: tuple[AdminAct | Way, ...] = ()
 

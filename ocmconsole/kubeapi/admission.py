@@ -2,7 +2,7 @@
 
 Rules are plain functions ``rule(actor, old, new)`` on stored documents; ``old`` is None at create, ``new`` is None at
 delete. They read and raise (``errors``); they never write. First failure is reported (A7c). Rules for permissions skip
-the hub's own hand themselves (K6).
+actors that are controllers of the hub themselves (K6).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def records_of(actor: Actor, kind: Kind, old: Doc | None, new: Doc | None) -> li
 
 
 def warn(text: str) -> None:
-    """Tell the client something that is not an error: a ``Warning`` header at the API door."""
+    """Add a warning for the client: a ``Warning`` header of the API's response."""
     collected = _warnings.get()
     if collected is not None and text not in collected:
         collected.append(text)

@@ -97,7 +97,7 @@ def respond(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
 
 
 def refusal(request: Request, error: Exception) -> HttpResponse:
-    """Any failure as a Status. What was not expected is logged and told without its text."""
+    """Any failure as a Status. An unexpected one is logged, and its text is left out."""
     if isinstance(error, errors.ApiError):
         told = error
     elif isinstance(error, SuspiciousOperation):

@@ -110,7 +110,7 @@ def actor_of_token(token: str, address: str = "") -> Actor:
 
 
 def _active(actor: Actor) -> Actor:
-    """Every credential of a deactivated person ends with him."""
+    """Every credential of a deactivated account is refused."""
     if not actor.user.startswith("system:"):
         person = get_user_model().objects.filter(username=actor.user).values_list("is_active", flat=True).first()
         if person is False:

@@ -1,4 +1,4 @@
-"""May this actor do that? One question, asked by every door, verb, rule, review and page; one chain that answers.
+"""Authorization: one chain of authorizers for every entry point, verb, validator, review and page.
 
 Apps add authorizers (RBAC rules, object permissions); the first that allows wins, nobody can deny. A domain right such
 as ``clusters.accept_managedcluster`` may be spelled as a Django permission or as a rule on a virtual resource (D2).
@@ -141,7 +141,7 @@ def permitted(actor: Actor, permission: str, *, obj: Any = None, name: str = "")
     """Whether the actor holds a domain right on an object or, where it does not exist yet, on its name.
 
     Django's backend chain answers for people (global and object permissions), RBAC for everybody. A superuser counts
-    as one only through the group ``system:masters``, which not every credential of his carries.
+    as one only through the group ``system:masters``, which not every credential carries.
     """
     if actor.is_master:
         return AccessDecision(allowed=True, reason="member of system:masters")

@@ -1,6 +1,6 @@
 """Reads what a request carries: a document, a patch, delete options; and checks that it belongs to its path.
 
-Called by ``views`` after authorisation, so that nobody learns from an error what he may not see.
+Called by ``views`` after authorisation, so that an error reveals nothing that the caller may not see.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Acts on many objects: each is a write and a decision of its own, and what became of each is kept.
 
-Few are done while the person waits, many in the background: as the person, with the rights that he has when it is
-done. Invariant: an item that was acknowledged is done once, or told why not; over which a worker died, the audit knows
-whether it was done. Apps register their acts; the pages start jobs and show them.
+Few are done within the request, many in the background: as the user, with the rights that the user has when it is
+done. Invariant: an item that was acknowledged is done once, or has the reason why not; if a worker died over it, the
+audit knows whether it was done. Apps register their acts; the pages start jobs and show them.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _way_back(job: BulkJob) -> dict[str, dict[str, Any]]:
 
 
 def jobs_of(actor: Actor) -> Any:
-    """His own, newest first, each with how many items it has and how many are done and open."""
+    """The user's jobs, newest first, each with its numbers of items, of those done and of those open."""
     counts = {
         "count": Count("items"),
         "done": Count("items", filter=Q(items__state=State.DONE)),

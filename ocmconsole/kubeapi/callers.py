@@ -355,7 +355,7 @@ def bearer_token(authorization: str) -> str:
 
 
 def site_of(address: str) -> str:
-    """An address as far as it tells people apart."""
+    """The part of an address that identifies a caller."""
     if ":" not in address:
         return address
     try:

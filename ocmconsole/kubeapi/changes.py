@@ -166,7 +166,7 @@ class ChangeSubscriber:
 
 
 class Tail:
-    """Follows the log for one event loop and hands each change to the listeners of its topics."""
+    """Follows the log for one event loop and passes each change to the listeners of its topics."""
 
     def __init__(self) -> None:
         self.revision = 0  # up to here every listener has in its queue what it hears of

@@ -1,7 +1,8 @@
 """An object as a person edits it: YAML in, server-side apply out, and what that would change.
 
 Invariant: only what the person really changed is applied, so that the console becomes the owner of nothing that
-somebody else keeps; what he leaves out goes only when the console owned it. Callers are pages; none offers Secrets.
+somebody else keeps; what the user leaves out is removed only when the console owned it. Callers are pages; none
+offers Secrets.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key, Kind
 
 MANAGER = "ocmconsole-console"
-# What an applier says of himself, or what only the server sets.
+# What identifies the applier, or what only the server sets.
 IDENTITY = ("name", "namespace")
 SERVERS = frozenset((
     "uid",

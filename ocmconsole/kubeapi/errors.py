@@ -1,7 +1,7 @@
 """The one tree of errors, and their translation to a Kubernetes Status.
 
-Rules and verbs raise these; every door translates them once: the API to a Status body, a page to a message beside the
-field, the command line to an exit text. Texts are those of a kube-apiserver (W19).
+Validators and verbs raise these; every entry point translates them once: the API to a Status body, a page to a message
+beside the field, the command line to an exit text. Texts are those of a kube-apiserver (W19).
 """
 
 from __future__ import annotations

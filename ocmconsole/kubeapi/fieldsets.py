@@ -31,7 +31,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=
 def parts(value: Any, schema: Doc) -> dict[str, Any] | None:
     """The fields of a value by element; None when the value is one leaf.
 
-    A map list whose elements lack a key or repeat one cannot be told apart and counts as a leaf.
+    A map list whose elements lack a key or repeat one counts as a leaf, because its elements have no identity.
     """
     if isinstance(value, dict):
         return None if schema.get("x-kubernetes-map-type") == "atomic" else {f"f:{key}": value[key] for key in value}

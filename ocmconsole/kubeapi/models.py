@@ -232,7 +232,7 @@ class AuditQuerySet(models.QuerySet[Any]):
 
 
 class AuditEvent(models.Model):
-    """Who did what through which door, or was refused and why. Append-only; denials of one minute share a row (D11)."""
+    """Who did what through which entry point, or was denied and why. Append-only; D11: one row a minute for denials."""
 
     class Outcome(models.TextChoices):
         ALLOWED = "allowed"
@@ -350,7 +350,7 @@ class BulkJob(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     act = models.CharField(max_length=40)
     arguments = models.JSONField(default=dict)
-    # Credential, address, user agent and request id of whoever asked, for the audit of each item.
+    # Credential, address, user agent and request id of the user who started it, for the audit of each item.
     origin = models.JSONField(default=dict)
     created = models.DateTimeField(db_index=True)
     ended = models.DateTimeField(null=True)

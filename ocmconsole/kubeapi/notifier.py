@@ -1,4 +1,4 @@
-"""Tells other processes that something is there to see, on a thread of its own.
+"""Notifies other processes that the log has grown, on a thread of its own.
 
 Invariant: a write never waits for a broker. Askings that come while one is on its way are answered by one more telling;
 what is lost with the process is found by those who poll. Used by ``changes`` and ``workqueue``.

@@ -1,4 +1,4 @@
-"""Who asks, his groups and rights, the head of the log: a page asks for them dozens of times and is answered once.
+"""Request cache: the user, groups and rights, and the head of the log are read once for a page, not dozens of times.
 
 Invariant: only a request that reads has this memory, and it ends with the request (``requests.RequestMiddleware``).
 Writes, the API, streams and tasks ask each time, so a right that was taken back is gone at their next question.

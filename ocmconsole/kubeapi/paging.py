@@ -105,7 +105,7 @@ def exact_page(kind: Kind, at: Position, scope: WatchScope, limit: int) -> tuple
 def _as_of(kind: Kind, revision: int, *, namespace: str, name: str | None) -> dict[Key, Doc]:
     """What there was at a revision: what there is, without the changes since.
 
-    The log has what an object became, so what it was is told by the change before; where that is cut, the list is too
+    The log has what an object became, so what it was is in the change before; where that is cut, the list is too
     old (Expired), and so it is where changes since are cut.
     """
     page = rows.page(kind, namespace=namespace, name=name)

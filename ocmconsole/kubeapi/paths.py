@@ -126,7 +126,7 @@ def _health(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG
 
 
 def _metrics(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
-    """For Prometheus; whoever scrapes needs the right to get ``/metrics``, as on any API server."""
+    """For Prometheus; needs the right to get ``/metrics``, as on a kube-apiserver."""
     if rest:
         raise errors.unknown_path()
     return HttpResponse(metrics.text(), content_type=metrics.CONTENT_TYPE)

@@ -1,7 +1,7 @@
 """Django permissions and guardian's object permissions (D2): given and taken back here and nowhere else.
 
-Invariants: whoever changes a right may change permissions at all and holds that very right on that very object, so that
-nobody hands out more than he has; each change leaves an audit entry in its transaction, and so does each refusal.
+Invariants: to change a right, an actor may change permissions at all and holds that very right on that very object, so
+that nobody grants more than they hold; each change leaves an audit entry in its transaction, and so does each refusal.
 Nothing is cached: the next request, and an open watch at its next look (ADR 7), sees what is written here.
 Called by Django admin and by ``accounts``.
 """
@@ -102,7 +102,7 @@ def differences(holder: Holder, wanted: Iterable[Permission]) -> list[Permission
     ]
 
 
-# ---------------------------------------------------------------- may he?
+# ---------------------------------------------------------------- permission checks
 
 
 def require(actor: Actor, wanted: PermissionChange) -> str:

@@ -148,7 +148,7 @@ def _six_decimals(value: Any, _path: Path, _unknown: list[Path]) -> Any:
 
 
 def _one_line(value: Any, _path: Path, _unknown: list[Path]) -> Any:
-    """Base64 may be broken into lines by those who write it by hand."""
+    """Base64, which may be broken into lines."""
     return value.replace("\r", "").replace("\n", "") if isinstance(value, str) else value
 
 

@@ -1,6 +1,6 @@
 """The audit's hash chain (D11): entries are sealed in segments, in their order, and each seal holds the one before.
 
-Keyed with a secret of the home, so that whoever can write the database alone cannot make a chain that fits. Sealing
+Keyed with a secret of the home, so that access to the database alone is not enough to forge a chain. Sealing
 waits until an entry is settled: denials of one minute are counted on one row. Never part of a commit. The newest seal
 is logged; who keeps that line elsewhere can show that nothing was cut off at the end (`verify(expected=…)`).
 """

@@ -144,7 +144,7 @@ class LabelSelector:
     def from_wire(cls, doc: Doc | None) -> LabelSelector:
         """A metav1.LabelSelector: none selects nothing, an empty one everything (T6).
 
-        Raises ValueError: schemas let a bad operator pass, so whoever uses the selector has to isolate it (K24).
+        Raises ValueError: schemas let a bad operator pass, so callers have to isolate it (K24: other objects go on).
         """
         if doc is None:
             return NOTHING
@@ -168,7 +168,7 @@ class LabelSelector:
 
 
 EVERYTHING = LabelSelector()
-# A requirement that cannot hold, and not a flag: whoever walks the requirements gets the right answer unawares.
+# A requirement that cannot hold, and not a flag: callers that read the requirements need no special case.
 NOTHING = LabelSelector((Requirement("", Operator.IN, ()),))
 
 

@@ -78,7 +78,7 @@ def stranger(request: HttpRequest) -> Actor:
 
 
 def seen(request: HttpRequest) -> dict[str, Any]:
-    """What the console sees of whoever is there."""
+    """The actor of a request of the console."""
     return {
         "address": request.META.get("REMOTE_ADDR", ""),
         "user_agent": request.META.get("HTTP_USER_AGENT", "")[:256],
@@ -87,7 +87,7 @@ def seen(request: HttpRequest) -> dict[str, Any]:
 
 
 def stand_in(name: str, credential: str) -> Actor | None:
-    """The person of that name, for what he decided beforehand: with the rights he has now. None when he is gone."""
+    """The user of that name, for what they decided beforehand: with present rights. None when the account is gone."""
     found = get_user_model().objects.filter(username=name, is_active=True).values_list("pk", flat=True).first()
     try:
         return actor_of_present(found, door=EntryPoint.STANDING, credential=credential) if found is not None else None

@@ -1,4 +1,4 @@
-"""The verbs: the one way in for every door. The life of a write is ``_step``; one screen, no hidden hooks.
+"""The verbs: the one way in for every entry point. The life of a write is ``_step``; one screen, no hidden hooks.
 
 A verb asks *may you?*, reads what is there, takes the proposed document, prunes, defaults and checks it, and hands the
 result to ``store.commit``. Documents in and out are in the stored version unless ``Options.version`` names another.
@@ -46,8 +46,9 @@ Edit = Callable[["Doc"], None]
 class Options:
     """How a write is meant. ``unknown`` is what strict decoding found: ``ignore``, ``warn``, ``strict``.
 
-    ``decision`` is the answer when the door has asked already, and ``asked`` its question. ``applies``: server-side
-    apply keeps its own fields. ``alone``: decided while nobody else may write, for what must not be done twice.
+    ``decision`` is the answer when the entry point has authorized already, and ``asked`` what it authorized.
+    ``applies``: server-side apply keeps its own fields. ``alone``: decided while nobody else may write, for what must
+    not be done twice.
     ``uid`` and ``resource_version`` are preconditions of a delete.
     """
 
@@ -197,7 +198,7 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
 def edit(
     actor: Actor, kind: Kind, key: Key, change: Edit, *, subresource: str = "", options: Options = DEFAULT
 ) -> Result:
-    """Change a document in place, for doors and reconcilers that think in Python."""
+    """Change a document in place, for entry points and reconcilers in Python."""
     return patch(actor, kind, key, _changed_by(change), subresource=subresource, options=options)
 
 

@@ -1,4 +1,4 @@
-"""The API door: one DRF view that turns an HTTP request into a verb and its result into HTTP.
+"""The API: one DRF view that turns an HTTP request into a verb and its result into HTTP.
 
 Order of checks (W20): authenticate, impersonate, authorise, find the kind, options, negotiate, decode, verb.
 It decides nothing itself; every rule is behind the verbs.

@@ -29,14 +29,14 @@ BOOKMARK_SECONDS = 60.0  # between two bookmarks
 RECHECK_SECONDS = 30.0  # between two checks of credential and right
 LONGEST_SECONDS = (1_800.0, 3_600.0)  # of a watch without ``timeoutSeconds``, random in between as a kube-apiserver's
 # A client that watches for the end of what it deletes may be overtaken by its own DELETE: on HTTP/1.1 the other request
-# waits for a connection. So a watch that names no version is told what ended a moment ago (K42).
+# waits for a connection. So a watch that names no version gets DELETED events of the last moment too (K42).
 MOMENT_SECONDS = 5.0
 END_OF_INITIAL = "k8s.io/initial-events-end"
 
 
 @dataclass(frozen=True, slots=True)
 class WatchScope:
-    """What a watcher wants to see: objects that pass are his, in the form he asked for."""
+    """The selection of a watcher, and the form in which matching objects are sent."""
 
     served: Served
     namespace: str
@@ -118,7 +118,7 @@ async def events(scope: WatchScope, may_go_on: Callable[[], bool], state: State 
 
 
 def _topic(scope: WatchScope) -> changes.Topic:
-    """What can be told of a change without reading its document: where it is and how it is called."""
+    """What a change says without its document being read: namespace and name."""
     name = scope.options.fields.pinned("metadata.name") or ""
     return changes.Topic(scope.served.kind.resource, scope.namespace, name)
 
@@ -182,7 +182,7 @@ async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
             stream.is_over = True
         if cut is not None or not entries:
             return
-        # Lines wait for a slow client: whoever has lost the right or the credential meanwhile is sent no more of them.
+        # Lines wait for a slow client; one that has lost the right or the credential meanwhile is sent no more of them.
         if not await changes.in_thread(stream.may_go_on):
             stream.is_over = True
             return

@@ -1,4 +1,4 @@
-"""The outbox of work for reconcilers: rows written with the change that caused them, drained by whoever is there.
+"""The outbox of work for reconcilers: rows written with the change that caused them, drained by any worker.
 
 Invariants: a request for work is never lost, and no two workers are at one item. A worker claims an item until
 ``busy_until`` (compare and set), right before it runs it; it deletes the item only if nobody asked again meanwhile. Who

@@ -1,6 +1,6 @@
 """Where allauth asks what this hub wants: who may sign in, how accounts are written, what is recorded of it.
 
-Invariants: nobody signs up by himself. A first single sign-on makes an account without rights, with the name that the
+Invariants: there is no sign-up. A first single sign-on makes an account without rights, with the name that the
 provider gives and nobody has, RBAC and records included; an account that exists is never taken over, and never
 connected. Accounts and passwords are written by ``accounts``. Called by allauth; each class is named by a setting.
 """

@@ -1,4 +1,4 @@
-"""Passkeys, apps and recovery codes of somebody who has lost them: taken away, so that his password signs him in."""
+"""Removes passkeys, apps and recovery codes of a user who has lost them, so that the password alone signs in."""
 
 from __future__ import annotations
 

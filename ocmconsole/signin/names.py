@@ -1,4 +1,4 @@
-"""Names that mean somebody without being an account's: nobody may come to them by choosing his name at a provider.
+"""Names that mean somebody without being an account's: nobody may get one by choosing their name at a provider.
 
 Rights are given to names, and policies, tokens and requests stay when an account goes. Called by ``adapters``.
 """

@@ -45,14 +45,14 @@ def _method(record: dict[str, Any]) -> str:
 
 
 def signed_out(request: HttpRequest, *, others: int = 0) -> None:
-    """The person left, or ended other sessions of his."""
+    """The user signed out, or ended other sessions of their own."""
     if isinstance(request.user, User):
         reason = f"{others} other session{'' if others == 1 else 's'}" if others else ""
         permissions.entry(actor_of(request), SIGN_OUT, place_of(request.user), diff=[], reason=reason).save()
 
 
 def refused(request: HttpRequest, reason: str, *, name: str = "") -> None:
-    """Somebody was not let in; ``name`` is what he calls himself."""
+    """A sign-in was refused; ``name`` is the name that was given."""
     is_known = name.isprintable() and User.objects.filter(username=name).exists()
     attributes = Attributes("create", resource="users", name=name if is_known else "")
     audit.denied(stranger(request), attributes, reason, act=SIGN_IN, is_known=True)

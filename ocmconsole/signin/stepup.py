@@ -94,7 +94,7 @@ ACTS: dict[str, Condition] = {
     "registration:switch-policy": _always,
     "registration:delete-policy": _always,
     "registration:add-token": _lets_in,
-    # What agents are told the hub is called, and its certificate.
+    # The names by which agents reach the hub, and its certificate.
     "registration:add-address": _always,
     "registration:add-run": _is_sent("name_it"),
     "demo-remove": _always,

@@ -174,7 +174,7 @@ def last_segment(value: object) -> str:
 
 @register.filter
 def who(value: object) -> str:
-    """A user of the audit as people call him: the hub itself, the agent of a cluster, or his name."""
+    """A user of the audit in words: the hub itself, the agent of a cluster, or the user's name."""
     text = str(value)
     if text.startswith("system:ocmconsole:"):
         return "the hub"

@@ -1,6 +1,6 @@
 """The heartbeats of one cluster as SVG: the strip of a day, the marks above it, the line of its clock.
 
-As in ``charts``: no script, no style attribute, text that never scales, and words for whoever does not see it.
+As in ``charts``: no script, no style attribute, text that never scales, and words for those who do not see it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 register = template.Library()
 
 PITCH, BAR, HEIGHT = 4, 3, 44
-# Tone and height of each level: it is told by more than its colour.
+# Tone and height of each level: it is shown by more than its colour.
 BARS = {0: ("none", 40), 1: ("ok", 40), 2: ("caution", 24), 3: ("danger", 8)}
 ROWS = 4
 LABELS = 6

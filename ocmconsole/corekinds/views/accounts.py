@@ -84,7 +84,7 @@ def join(request: HttpRequest) -> HttpResponse:
 
 
 def _person(request: HttpRequest) -> User:
-    """Who is meant; whoever may not see everyone learns nothing of who exists."""
+    """The user meant; users who may not see everyone learn nothing of who exists."""
     name = request.POST.get("user", "")
     found = User.objects.filter(username=name).first() if "\0" not in name else None
     if found is None or not access.sees_everyone(actor_of(request)):

@@ -82,7 +82,7 @@ def _spelled() -> set[str]:
 
 
 def _subject(actor: Actor, form: QuestionForm) -> Actor | None:
-    """Whom the question is about: oneself with what one came with, a person with his groups, or a bare name."""
+    """The subject of the question: the actor with its own credential, a user with the user's groups, or a bare name."""
     user, groups = form.cleaned_data["user"], form.named_groups
     if user in {"", actor.user} and not groups:
         return actor
