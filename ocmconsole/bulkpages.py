@@ -55,7 +55,7 @@ def job(request: HttpRequest, pk: UUID) -> HttpResponse:
         "percent": 100 * (found.count - found.open) // max(found.count, 1),
         "rows": [_row(item, act) for item in _items(found)],
         "more": max(0, found.count - ITEMS),
-        "back": reverse(act.back[0]),
+        "back": bulkjobs.back_of(act, found.query),
         "can_undo": bulkjobs.can_undo(found),
         "undo_until": found.ended + bulkjobs.UNDO if found.ended else None,
     }

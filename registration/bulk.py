@@ -112,17 +112,21 @@ for _act in ACTS.values():
     )
 
 
-def select(actor: Actor, names: Iterable[str], wanted: Filter, *, every_safe: bool = False) -> BulkSelection:
+def select(
+    actor: Actor, names: Iterable[str], wanted: Filter, *, every_safe: bool = False, query: str = ""
+) -> BulkSelection:
     """Keep the named requests, or with ``every_safe`` all safe ones that the filter shows on all its pages as well.
 
-    Each is kept with what the person saw of it. What is decided one by one is never among them.
+    Each is kept with what the person saw of it, all of them with the ``query`` of the list. What is decided one by one
+    is never among them.
     """
-    found, asked = inbox.of(actor), set(names)
-    shown = inbox.shown(found.put_off if wanted.later else found.rows, wanted)
-    rows = [row for row in [*found.rows, *found.put_off] if row.can_select]
-    safe = {row.name for row in shown if every_safe and row.verdict is Verdict.SAFE}
-    chosen = [row for row in rows if row.name in asked | safe]
-    return bulkjobs.select(actor, {row.name: {**asdict(row.seen), "verdict": str(row.verdict)} for row in chosen})
+    rows = {row.name: row for row in inbox.rows_of(actor, names)}
+    if every_safe:
+        shown = inbox.shown(inbox.of(actor, wanted).rows, wanted)
+        rows |= {row.name: row for row in shown if row.verdict is Verdict.SAFE}
+    chosen = sorted((row for row in rows.values() if row.can_select), key=lambda row: row.order)
+    items = {row.name: {**asdict(row.seen), "verdict": str(row.verdict)} for row in chosen}
+    return bulkjobs.select(actor, items, query=query)
 
 
 def plan(actor: Actor, act: clusters_bulk.ClusterAct, items: Mapping[str, Arguments]) -> clusters_bulk.BulkPlan:

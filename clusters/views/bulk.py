@@ -61,7 +61,8 @@ def select(request: HttpRequest) -> HttpResponse:
     """Store what the list has selected, and go to the page of the act."""
     act = _act(request.POST.get("act", ""))
     actor = actor_of(request)
-    chosen = bulkjobs.select(actor, {name: {} for name in bulk.names_of(actor, request.POST)})
+    names = bulk.names_of(actor, request.POST)
+    chosen = bulkjobs.select(actor, {name: {} for name in names}, query=request.POST.get("query", ""))
     if act.page:  # it may begin with a choice that the list has made
         begun = {"to": request.POST.get("to", "")}
         return redirect(reverse(act.page, args=[chosen.pk]) + (query_of(begun) if begun["to"] else ""))
@@ -78,8 +79,9 @@ def bulk_act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
         raise Http404("This act has a page of its own.")
     plan = bulk.plan(actor, act, selection.items)
     return answer(
-        request, act, plan, lambda told: bulk.start(actor, act, plan.possible, told), up=reverse("clusters:list")
-    )
+        request, act, plan, lambda told: bulk.start(actor, act, plan.possible, told), selection=selection,
+        up="clusters:list",
+    )  # fmt: skip
 
 
 def selected(request: HttpRequest, pk: UUID) -> BulkSelection:
@@ -102,13 +104,16 @@ def answer(
     plan: BulkPlan,
     begin: Callable[[Told], BulkJob],
     *,
+    selection: BulkSelection,
+    up: str,
     template: str = "clusters/bulk.html",
     describe: Callable[[BulkStep], BulkStep] = lambda step: step,
     **context: Any,
 ) -> HttpResponse:
     """The page of an act on a selection; a valid POST begins the job and redirects to it.
 
-    ``describe`` completes a step that is shown. ``context`` goes to the template: ``up`` is the address of the list.
+    ``up`` is the route of the list, to which page and job lead back with the query of the ``selection``. ``describe``
+    completes a step that is shown. ``context`` goes to the template.
     """
     possible = len(plan.possible)
     if request.method == "GET":
@@ -116,11 +121,12 @@ def answer(
     else:
         form, count, status = act.form(request.POST), CountForm(possible, request.POST, always=act.is_final), 400
         if (form.is_valid() & count.is_valid()) and possible:
-            return redirect("bulk:job", begin(act.arguments(form)).pk)
+            return redirect("bulk:job", bulkjobs.led_back(begin(act.arguments(form)), selection.query).pk)
     told = {name: form[name].value() or "" for name in form.fields}
     shown = sorted(plan.steps, key=lambda step: not step.obstacle)[:SHOWN]
     context |= {
         "act": act,
+        "up": reverse(up) + (f"?{selection.query}" if selection.query else ""),
         "plan": plan,
         "steps": [describe(step) for step in shown],
         "more": len(plan.steps) - len(shown),

@@ -20,12 +20,14 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Count, Q
+from django.http import QueryDict
+from django.urls import reverse
 from django.utils import timezone
 
 from ocmconsole.kubeapi import controllers, errors, workqueue
 from ocmconsole.kubeapi.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob, BulkSelection
+from ocmconsole.kubeapi.models import LONGEST_QUERY, AuditEvent, BulkItem, BulkJob, BulkSelection
 from ocmconsole.kubeapi.session import actor_of_present
 
 log = logging.getLogger(__name__)
@@ -84,15 +86,37 @@ def find(name: str) -> BulkAct | None:
 # ---------------------------------------------------------------- by the person
 
 
-def select(actor: Actor, items: Mapping[str, Arguments]) -> BulkSelection:
-    """Keep what the person selected, at most ``MOST`` objects, until an act is done to them or a day has passed."""
+def select(actor: Actor, items: Mapping[str, Arguments], *, query: str = "") -> BulkSelection:
+    """Keep what the person selected, at most ``MOST`` objects, until an act is done to them or a day has passed.
+
+    ``query`` is that of the list's address; the pages that follow lead back to it.
+    """
     kept = dict(islice(items.items(), MOST))
-    return BulkSelection.objects.create(person=_account(actor), items=kept, created=timezone.now())
+    now = timezone.now()
+    return BulkSelection.objects.create(person=_account(actor), items=kept, query=_kept_query(query), created=now)
 
 
 def selected(actor: Actor, pk: UUID) -> BulkSelection | None:
     """A selection of the actor's own, or None when there is none of that number, or not any more."""
     return BulkSelection.objects.filter(pk=pk, person__username=actor.user).first()
+
+
+def _kept_query(query: str) -> str:
+    """Without what no address holds; a list that is asked for in more words than are kept is the whole list."""
+    written = QueryDict(query.replace("\0", "")).urlencode()
+    return written if len(written) <= LONGEST_QUERY else ""
+
+
+def back_of(act: BulkAct, query: str) -> str:
+    """The address of the list from which the act began, with its filter."""
+    return reverse(act.back[0]) + (f"?{query}" if query else "")
+
+
+def led_back(job: BulkJob, query: str) -> BulkJob:
+    """The job, whose page leads back to the list of this query."""
+    job.query = _kept_query(query)
+    BulkJob.objects.filter(pk=job.pk).update(query=job.query)
+    return job
 
 
 def start(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
@@ -144,7 +168,7 @@ def undo(actor: Actor, job: BulkJob) -> BulkJob | None:
     act, items = find(job.act), _way_back(job)
     if act is None or not items or not BulkJob.objects.filter(pk=job.pk, undone=False).update(undone=True):
         return None
-    return start(actor, act, items, **act.undone)
+    return led_back(start(actor, act, items, **act.undone), job.query)
 
 
 def can_undo(job: BulkJob) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.errors import Doc
 
+LONGEST_QUERY = 2_000  # characters; browsers and proxies take addresses of this length
 APPEND_ONLY = "the audit is append-only: entries are neither changed nor removed"
 
 _store_is_writing: ContextVar[bool] = ContextVar("store_is_writing", default=False)
@@ -337,6 +338,8 @@ class BulkSelection(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     items = models.JSONField(default=dict)
+    # Of the address of the list in which they were selected: its filter and page.
+    query = models.CharField(max_length=LONGEST_QUERY, blank=True, default="")
     created = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
@@ -350,6 +353,8 @@ class BulkJob(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     act = models.CharField(max_length=40)
     arguments = models.JSONField(default=dict)
+    # Of the address of the list from which it was begun: its filter and page.
+    query = models.CharField(max_length=LONGEST_QUERY, blank=True, default="")
     # Credential, address, user agent and request id of the user who started it, for the audit of each item.
     origin = models.JSONField(default=dict)
     created = models.DateTimeField(db_index=True)

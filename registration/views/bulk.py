@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from clusters.views.bulk import answer, selected
@@ -40,9 +39,9 @@ def select(request: HttpRequest) -> HttpResponse:
         request.POST.getlist("select"),
         FilterForm(given).wanted(),
         every_safe=request.POST.get("all") == Verdict.SAFE,
+        query=query_of(given),
     )
-    query = query_of(given)
-    return redirect(reverse("registration:bulk", args=[chosen.pk, act.name]) + (f"?{query}" if query else ""))
+    return redirect("registration:bulk", chosen.pk, act.name)
 
 
 @login_required
@@ -50,14 +49,15 @@ def select(request: HttpRequest) -> HttpResponse:
 def preview(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """A page that says what would happen to each; posting it decides about what was selected, as it was then."""
     act, actor = _act(name), actor_of(request)
-    items = selected(request, pk).items
+    selection = selected(request, pk)
+    items = selection.items
     plan = bulk.plan(actor, act, items)
-    query = query_of(request.GET)
     return answer(
         request, act, plan, lambda told: bulk.start(actor, act, plan, items, told),
+        selection=selection,
+        up=bulk.BACK[0],
         template="registration/bulk.html",
         describe=_with_certificate(act),
-        up=reverse("registration:approvals") + (f"?{query}" if query else ""),
         unasked=sum(not step.row.found.waiting for step in plan.steps if not step.obstacle),
         joins=inbox.joins(step.row for step in plan.steps if not step.obstacle),
     )  # fmt: skip

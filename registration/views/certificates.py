@@ -136,7 +136,9 @@ def revoke_many(request: HttpRequest) -> HttpResponse:
     form = RevokeManyForm(request.POST if "confirmed" in request.POST else None, len(chosen))
     if form.is_bound and form.is_valid():
         job = bulk.revoke(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
-        return redirect("bulk:job", job.pk)
+        return redirect(
+            "bulk:job", bulkjobs.led_back(job, query_of({"lane": CertificateBucket.REMOVED, "q": query})[1:]).pk
+        )
     context = {
         "rows": chosen,
         "over": total - len(chosen),

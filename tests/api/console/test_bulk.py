@@ -318,3 +318,18 @@ def test_each_is_authorized_by_itself(fleet: list[str]) -> None:
     job = bulk.start(actor("raj"), bulk.LABEL, fleet[:3], TOLD)
     assert list(states(job).values()) == [State.REFUSED, State.DONE, State.REFUSED]
     assert "1 of 3 clusters labelled Ended" in text(client.get(f"/bulk/{job.pk}/"))
+
+
+def test_page_and_job_lead_back_to_the_filtered_list_of_clusters_also_after_an_undo(
+    li: Client, fleet: list[str]
+) -> None:
+    asked = "q=web-0&status=waiting&set="
+    told = {"cluster": fleet[0], "act": "label", "query": asked}
+    page = li.post("/clusters/_select/", told, follow=True)
+    back = f'href="/clusters/?{asked}"'.replace("&", "&amp;")
+    assert back in page.content.decode()
+    job = li.post(page.redirect_chain[-1][0], TOLD, follow=True)
+    assert job.content.decode().count(back) == 2
+    assert BulkJob.objects.get().query == asked
+    long = li.post("/clusters/_select/", {**told, "query": "q=" + "x" * 3_000}, follow=True)
+    assert 'href="/clusters/"' in long.content.decode()
