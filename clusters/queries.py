@@ -101,8 +101,10 @@ def sees_all(actor: Actor) -> bool:
 
 def may_see(actor: Actor, name: str) -> bool:
     """D16: a user sees clusters with ``get`` or the Django permission; a name without a cluster, with ``get`` alone."""
+    if sees_all(actor) or clusters_for(actor).filter(name=name).exists():
+        return True
     if ManagedCluster.objects.filter(name=name).exists():
-        return clusters_for(actor).filter(name=name).exists()
+        return False
     return authz.authorize(actor, Attributes("get", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed
 
 

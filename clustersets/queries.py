@@ -14,7 +14,7 @@ from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import rights, whocan
-from ocmconsole.kubeapi import authz, labels
+from ocmconsole.kubeapi import authz, labels, once
 from ocmconsole.kubeapi.authz import Attributes
 
 if TYPE_CHECKING:
@@ -36,13 +36,17 @@ def sets_for(actor: Actor) -> QuerySet[Any]:
 @names_sets
 def memberships_for(actor: Actor) -> list[Membership]:
     """Sets the actor may see; those that are being deleted have no members."""
-    return [membership.of(row.doc) for row in sets_for(actor).filter(deleted_at=None)]
+    visible = SETS.visible(actor)
+    if visible == labels.EVERYTHING:
+        return memberships()
+    rows = ManagedClusterSet.objects.filter(visible, deleted_at=None).order_by("name")
+    return [membership.of(row.doc) for row in rows]
 
 
 def memberships() -> list[Membership]:
     """Every set that is not being deleted, in the order of their names."""
     rows = ManagedClusterSet.objects.filter(deleted_at=None).order_by("name")
-    return [membership.of(row.doc) for row in rows]
+    return list(once.ask("every set", lambda: [membership.of(row.doc) for row in rows]))
 
 
 def sets_of(present: Mapping[str, str]) -> list[str]:

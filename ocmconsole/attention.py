@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Max, Min
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Count, Exists, Max, Min, Q, Subquery
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -30,8 +31,10 @@ from clusters.status import Word, clock, grace
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
 from ocmconsole.durations import span
+from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
-from registration import policy_services, register
+from ocmconsole.models import DemoFleet
+from registration import policy_services, queries, register
 from registration.later import in_sight
 
 if TYPE_CHECKING:
@@ -43,7 +46,9 @@ if TYPE_CHECKING:
 STUCK = SPANS["10m"][1]
 MOST_PUT_AWAY = 20
 MOST_COUNTED = 100
-KEPT = "ocmconsole.attention"
+ENDING = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
+LONG_LEASE = Q(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
+KEPT, LOOKED = "ocmconsole.attention", "ocmconsole.glance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +66,72 @@ class Item:
     state: str
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """One statement about much: of which of the things below there are any at all, and the audit's newest entry."""
+
+    present: frozenset[str]
+    newest: int = 0
+    is_demo: bool = False
+
+
+def glance(request: HttpRequest) -> Glance:
+    """For the frame of the page; looked up once a request."""
+    if LOOKED not in request.META:
+        request.META[LOOKED] = look(actor_of(request), timezone.now())
+    found: Glance = request.META[LOOKED]
+    return found
+
+
+def look(actor: Actor, now: datetime) -> Glance:
+    """What follows is asked only of what is there: on most pages, of nothing."""
+    visible = clusters.clusters_for(actor).order_by()
+    asked = {
+        "silent": visible.filter(available="Unknown"),
+        "credentials": visible.filter(_of_lanes(now), hub_accepts_client=True),
+        "removals": visible.filter(deleted_at__lt=now - STUCK),
+        "leases": visible.filter(LONG_LEASE),
+        "policies": policy_services.policies_for(actor).exclude(failure=""),
+        "wishes": access.waiting_requests(actor),
+        "demo": DemoFleet.objects.all(),
+    }
+    if actor.is_master:
+        asked["incidents"] = register.incidents()
+    newest = AuditEvent.objects.order_by("-pk").values("pk")[:1]
+    columns: dict[str, Any] = {name: Exists(rows.order_by()) for name, rows in asked.items()}
+    columns["newest"] = Subquery(newest)
+    row: Any = ContentType.objects.order_by().values(**columns)[:1].get()  # any table that is never empty
+    present = frozenset(name for name in asked if row[name])
+    return Glance(present, row["newest"] or 0, "demo" in present)
+
+
 def of(request: HttpRequest) -> list[Item]:
     """What there is for who is signed in; looked up once a request."""
     if KEPT not in request.META:
-        request.META[KEPT] = items(actor_of(request), timezone.now())
+        request.META[KEPT] = items(actor_of(request), timezone.now(), glance(request))
     found: list[Item] = request.META[KEPT]
     return found
 
 
-def items(actor: Actor, now: datetime) -> list[Item]:
-    """All that there is for the person to see to, in the order of the overview."""
+def items(actor: Actor, now: datetime, seen: Glance | None = None) -> list[Item]:
+    """All that there is for the person to see to, in the order of the overview. ``seen`` is ``look`` of the same."""
     visible = clusters.clusters_for(actor)
+    there = (seen or look(actor, now)).present
     found = (
-        _incidents(actor),
+        _incidents() if "incidents" in there else None,
         _approvals(actor, now),
-        _silent(visible, now),
-        _credentials(visible, now),
-        _removals(visible, now),
-        _leases(visible),
-        _policies(actor),
-        _wishes(actor),
+        _silent(visible, now) if "silent" in there else None,
+        _credentials(visible, now) if "credentials" in there else None,
+        _removals(visible, now) if "removals" in there else None,
+        _leases(visible) if "leases" in there else None,
+        _policies(actor) if "policies" in there else None,
+        _wishes(actor) if "wishes" in there else None,
     )
     return [item for item in found if item]
 
 
-def _incidents(actor: Actor) -> Item | None:
-    """D26: incidents: certificates of the hub's CA that the hub did not issue. For admins; None without any."""
-    if not actor.is_master:
-        return None
+def _incidents() -> Item | None:
+    """D26: incidents: certificates of the hub's CA that the hub did not issue. None without any."""
     rows = register.incidents()
     count, newest = rows.count(), rows.first()
     if newest is None:
@@ -105,7 +148,8 @@ def _approvals(actor: Actor, now: datetime) -> Item | None:
     names = in_sight(actor)
     if not names:
         return None
-    asked = clusters.clusters_for(actor).filter(name__in=names).aggregate(first=Min("created"))["first"]
+    waiting = queries.waiting(actor)
+    asked = min((created for name in names if (created := waiting[name].created)), default=None)
     oldest = f"Oldest has waited {span(now - asked)}." if asked else ""
     url = reverse("registration:approvals")
     state = _digest(names)
@@ -143,11 +187,10 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     lanes = credentials.lanes(now)
-    counted = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
-    counts = visible.filter(reduce(or_, (lanes[lane] for lane in counted)), hub_accepts_client=True).aggregate(
-        **{lane.value: Count("pk", filter=lanes[lane]) for lane in counted}, last=Max("facts__certificate_not_after")
+    counts = visible.filter(_of_lanes(now), hub_accepts_client=True).aggregate(
+        **{lane.value: Count("pk", filter=lanes[lane]) for lane in ENDING}, last=Max("facts__certificate_not_after")
     )
-    revoked, ended, soon = (counts[lane.value] for lane in counted)
+    revoked, ended, soon = (counts[lane.value] for lane in ENDING)
     over = revoked + ended
     if not over + soon:
         return None
@@ -157,7 +200,7 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
         (soon, f"end{'s' if soon == 1 else ''} within 7 days"),
     )
     parts = [f"{number} {what}." for number, what in found if number]
-    asked = {"certificate": [lane.value for lane in counted], "accepted": "yes"}
+    asked = {"certificate": [lane.value for lane in ENDING], "accepted": "yes"}
     url = f"{reverse('clusters:list')}?{urlencode(asked, doseq=True)}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
@@ -165,21 +208,27 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, state)
 
 
+def _of_lanes(now: datetime) -> Q:
+    lanes = credentials.lanes(now)
+    return reduce(or_, (lanes[lane] for lane in ENDING))
+
+
 def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
     stuck = visible.filter(deleted_at__lt=now - STUCK).order_by("deleted_at")
-    count, longest, newest = stuck.count(), stuck.first(), stuck.last()
-    if longest is None or newest is None:
+    rows = list(stuck.values_list("name", "uid", "deleted_at"))
+    if not rows:
         return None
-    text = f"Longest: {longest.name}, {span(now - longest.deleted_at)}."
+    (name, _, since), (_, newest, _) = rows[0], rows[-1]
+    text = f"Longest: {name}, {span(now - since)}."
     url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value, 'for': '10m'})}"
     return Item(
-        "removals", count, "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{count} {newest.uid}"
+        "removals", len(rows), "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{len(rows)} {newest}"
     )
 
 
 def _leases(visible: QuerySet[Any]) -> Item | None:
     """Accepted clusters whose ``leaseDurationSeconds`` reaches the bound: their silence would be found late."""
-    found = visible.filter(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
+    found = visible.filter(LONG_LEASE)
     names = list(found.order_by("name").values_list("name", flat=True)[:MOST_COUNTED])
     if not names:
         return None

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from clusters.rights import FleetVisibility
 from clusters.status import Word
-from ocmconsole import attention, demofleet, live, navigation, preferences
+from ocmconsole import attention, navigation, preferences
 from ocmconsole.kubeapi.session import actor_of
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     frame["sight"] = FleetVisibility(actor_of(request))
     if "X-Fragment" in request.headers:
         return frame
-    frame["hub"]["is_demo"] = SimpleLazyObject(demofleet.there_is)
+    frame["hub"]["is_demo"] = SimpleLazyObject(lambda: attention.glance(request).is_demo)
     counts: Any = SimpleLazyObject(partial(_counts, request))
     return {
         **frame,
         "nav": SimpleLazyObject(lambda: navigation.menu(request, actor_of(request), counts)),
         "needs_you": counts,
-        "seen": SimpleLazyObject(live.newest),
+        "seen": SimpleLazyObject(lambda: attention.glance(request).newest),
     }
 
 

@@ -18,7 +18,6 @@ from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import queries as sets
 from clustersets import reach, rights
 from clustersets.models import ManagedClusterSetGroupPermission
-from ocmconsole.corekinds.models import Namespace
 from registration import ca
 from registration.controllers import lifetime
 from registration.evidence import lifetime_text
@@ -61,9 +60,9 @@ def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> Se
         return SetChoice("", "", ())
     present = cluster.clusterset
     exclusive = [each.name for each in sets.memberships() if each.is_exclusive]
-    joinable = rights.joinable(actor, [*exclusive, *([present] if present else [])])
     if cluster.name not in rights.movable(actor, [cluster]):
         return SetChoice(present, present, (), "You may not change the labels of this cluster.")
+    joinable = rights.joinable(actor, [*exclusive, *([present] if present else [])])
     if present and present not in joinable:
         return SetChoice(present, present, (), f"You may not take clusters out of the set {present}.")
     others = tuple(name for name in exclusive if name in joinable)
@@ -75,7 +74,7 @@ def of(actor: Actor, found: Evidence, chosen: SetChoice, asked: Asked | None = N
     signed = asked or next(iter(found.waiting), None)
     return [
         *([_signing(signed, len(found.waiting) - 1)] if signed else []),
-        *([] if found.is_accepted else _admission(found.name)),
+        *([] if found.is_accepted else _admission(found)),
         *(_sets(actor, found, chosen) if chosen.is_move or not found.is_accepted else []),
     ]
 
@@ -111,13 +110,13 @@ def certificate(asked: Asked, ca_ends: datetime | None) -> str:
     return f"Client certificate for {lifetime_text(signed.total_seconds())}, to {end}.{shorter}"
 
 
-def _admission(name: str) -> list[Effect]:
+def _admission(found: Evidence) -> list[Effect]:
     """What only a cluster that is not let in yet still lacks."""
     accepts = Effect("Sets hubAcceptsClient to true", "The agent may renew its lease and report its status.")
-    return [accepts, _namespace(name)]
+    return [accepts, _namespace(found.name, exists=found.has_namespace)]
 
 
-def _namespace(name: str) -> Effect:
+def _namespace(name: str, *, exists: bool) -> Effect:
     """H4: the namespace that acceptance creates or uses, with a ClusterRole and bindings."""
     bindings = (
         roles.cluster_role_binding(name, {}),
@@ -125,7 +124,7 @@ def _namespace(name: str) -> Effect:
         roles.work_binding(name, {}),
     )
     text = f"With a cluster role and {len(bindings)} bindings for its agents."
-    if Namespace.objects.filter(name=name).exists():
+    if exists:
         return Effect(f"Uses namespace {name}, which exists", text)
     return Effect(f"Creates namespace {name}", text)
 
@@ -137,8 +136,7 @@ def _sets(actor: Actor, found: Evidence, chosen: SetChoice) -> list[Effect]:
     labels = dict(found.cluster.labels)
     if chosen.joined:
         labels[CLUSTERSET_LABEL] = chosen.joined
-    seen = sets.sets_for(actor).filter(name__in=sets.sets_of(labels))
-    joined = list(seen.values_list("name", flat=True))
+    joined = [each.name for each in sets.memberships_for(actor) if each.includes(labels)]
     others = [name for name in joined if name != chosen.joined]
     also = f"Its labels also make it a member of {_listed(others)}." if others else ""
     title = f"{'Moves to' if chosen.is_move else 'Joins'} set {chosen.joined}" if chosen.joined else "Joins no set"

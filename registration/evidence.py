@@ -57,6 +57,7 @@ def _of(name: str, gathered: Gathered) -> Evidence:
 def _fill(found: Evidence, gathered: Gathered) -> None:
     rows = gathered.requests.get(found.name, [])
     found.recorded = gathered.recorded(_newest(found.cluster, rows, gathered))
+    found.has_namespace = found.name in gathered.namespaces
     found.declines = gathered.declines.get(found.name, [])
     found.keys = gathered.keys.get(found.name, [])
     found.earlier = gathered.lives.get(found.name, [])
@@ -68,6 +69,8 @@ def _fill(found: Evidence, gathered: Gathered) -> None:
 
 def _standing(asked: list[Asked]) -> tuple[list[Asked], dict[str, str]]:
     """The requests, of which those that give way wait no more, and which gives way to which (K11)."""
+    if len(asked) < 2:  # noqa: PLR2004 - one alone has nothing to give way to
+        return asked, {}
     gave_way = superseding.giving_way([
         superseding.candidate(each.doc, each.asker, state=each.state, created=each.asked) for each in asked
     ])  # fmt: skip
@@ -101,16 +104,18 @@ def _asked(row: CertificateSigningRequest, gathered: Gathered) -> Asked:
         problems=tuple(identity.problems(request, cluster=row.cluster, signer=row.signer, usages=usages)),
         recorded=gathered.recorded(event),
         asker=asker,
-        history=_history(row, doc, asker, gathered),
+        history=_history(row, doc, request.key_fingerprint, asker, gathered),
         reason=_decision_text(doc),
         decline=memory.decline_among(gathered.declines.get(row.cluster, ()), request.key_fingerprint, asker),
     )
 
 
-def _history(row: CertificateSigningRequest, doc: Doc, asker: Asker, gathered: Gathered) -> KeyHistory:
+def _history(
+    row: CertificateSigningRequest, doc: Doc, fingerprint: str, asker: Asker, gathered: Gathered
+) -> KeyHistory:
     known = {key.fingerprint for key in gathered.keys.get(row.cluster, ())}
     closed = gathered.closed_keys.get(row.cluster, set())
-    if known and not memory.is_strange(memory.requested(doc).key_fingerprint, known, closed):
+    if known and not memory.is_strange(fingerprint, known, closed):
         return KeyHistory.KNOWN
     if memory.is_renewal(doc, asker, row.cluster, gathered.revoked.__contains__):
         return KeyHistory.RENEWAL

@@ -147,6 +147,7 @@ class Evidence:
     keys: list[AcceptedKey] = field(default_factory=list)
     earlier: list[EarlierCluster] = field(default_factory=list)
     superseded: int = 0
+    has_namespace: bool = False  # whether the hub has a namespace of this name, whosever it is
 
     @property
     def waiting(self) -> list[Asked]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from ipaddress import IPv4Network, IPv6Network
 
-    from registration.inbox import InboxRow
-
 MOST_REQUESTS = 100
 DAMAGED = "This page is damaged; open it again."
 LONGEST_NAME = 253
@@ -239,11 +237,6 @@ def query_of(given: Mapping[str, Any]) -> str:
     """The part of an address that says what the inbox shows and where: filter and page, and nothing else of it."""
     kept = {name: given.get(name, "")[:LONGEST_NAME] for name in (*FilterForm.base_fields, "page")}
     return urlencode({name: value for name, value in kept.items() if value and "\0" not in value})
-
-
-def token_choices(rows: list[InboxRow]) -> list[tuple[str, str]]:
-    """The tokens that the rows came with."""
-    return sorted({(row.token, row.credential) for row in rows if row.token}, key=lambda choice: choice[1])
 
 
 class DisconnectForm(forms.Form):

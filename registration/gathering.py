@@ -5,13 +5,19 @@ Reads only, decides nothing. Called by ``evidence``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, reduce
+from heapq import nlargest
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from itertools import accumulate, pairwise
+from operator import or_
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db.models import Count, Max, Min
+from django.db.models import Exists, Max, Min, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
@@ -26,23 +32,68 @@ from registration.models import AcceptedKey, CertificateSigningRequest, Decline,
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+AT_A_TIME = 1_000  # names of one statement
 SUPERSEDED_SHOWN = timedelta(hours=24)
 AT_ONCE = timedelta(minutes=1)  # a roll-out by hand is slower, a script with a stolen token faster
 ANY_NUMBER = 1000  # uses of a token from which it is one for any number of clusters
+MOST_RANGES = 50  # of time in one statement, each an OR: SQLite takes less than a thousand
 MOST_SUPERSEDED = 1_000  # notes that are read; an agent that restarts without end leaves one each time
+RANGES = {IPv4Address: 16, IPv6Address: 48}  # bits of the network that a site would have
 BOOTSTRAP = "bootstrap:"
 CERTIFICATE = "cert:"
 WORDS = {"cert": "client certificate", "session": "console session"}
 State = CertificateSigningRequest.State
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """From where and when a bootstrap token was used."""
+class Entry(NamedTuple):
+    """An audit entry of a creation or deletion, without its diff."""
 
+    resource: str
+    name: str
+    uid: str
+    verb: str
+    user: str
+    impersonator: str
+    credential: str
     address: str
-    first: datetime
-    last: datetime
+    user_agent: str
+    time: datetime
+
+
+class Uses:
+    """From where and when a bootstrap token was used: rows of address, first and last time."""
+
+    def __init__(self, rows: Iterable[tuple[str, datetime, datetime]]) -> None:
+        ordered = sorted(rows, key=lambda row: row[1])
+        self._firsts = [first for _, first, _ in ordered]
+        self._lasts = list(accumulate((last for _, _, last in ordered), max))
+        self._networks: dict[str, datetime] = {}
+        for address, first, _ in ordered:
+            self._networks.setdefault(network_of(address), first)
+
+    def networks_before(self, moment: datetime) -> set[str]:
+        """Networks (``network_of``) from which it had been used; addresses that cannot be read are left out."""
+        return {network for network, first in self._networks.items() if network and first < moment}
+
+    def last_before(self, moment: datetime) -> datetime | None:
+        """When it was used last, at most ``moment``; None when it had not been used."""
+        count = bisect_left(self._firsts, moment)
+        return min(self._lasts[count - 1], moment) if count else None
+
+
+NEVER_USED = Uses(())
+
+
+@lru_cache(maxsize=4_096)
+def network_of(address: str) -> str:
+    """The network that a site would have; an address is never proof of one. "" when it cannot be read."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(ip_network((found, RANGES[type(found)]), strict=False))
 
 
 @dataclass(slots=True)
@@ -51,9 +102,9 @@ class Gathered:
 
     clusters: dict[str, ManagedCluster] = field(default_factory=dict)
     requests: dict[str, list[CertificateSigningRequest]] = field(default_factory=dict)
-    creations: dict[str, AuditEvent] = field(default_factory=dict)
+    creations: dict[str, Entry] = field(default_factory=dict)
     tokens: dict[str, BootstrapToken] = field(default_factory=dict)
-    uses: dict[str, list[Use]] = field(default_factory=dict)
+    uses: dict[str, Uses] = field(default_factory=dict)
     # Of tokens for any number of clusters: when each of these came, in order.
     brought: dict[str, list[datetime]] = field(default_factory=dict)
     facts: dict[str, ClusterFacts] = field(default_factory=dict)
@@ -64,13 +115,14 @@ class Gathered:
     declines: dict[str, list[Decline]] = field(default_factory=dict)
     gave_way: dict[str, dict[str, str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    namespaces: set[str] = field(default_factory=set)
     foreign: set[str] = field(default_factory=set)
     lives: dict[str, list[EarlierCluster]] = field(default_factory=dict)
 
-    def creation_of(self, row: Any) -> AuditEvent | None:
+    def creation_of(self, row: Any) -> Entry | None:
         return self.creations.get(row.uid) if row is not None else None
 
-    def recorded(self, event: AuditEvent | None) -> Recorded:
+    def recorded(self, event: Entry | None) -> Recorded:
         if event is None:
             return Recorded()
         token = self.tokens.get(event.credential)
@@ -78,7 +130,7 @@ class Gathered:
         source, client = event.address, event.user_agent
         return Recorded(event.user, self._credential(event), minter, source, client, event.time, token)
 
-    def _credential(self, event: AuditEvent) -> str:
+    def _credential(self, event: Entry) -> str:
         """In words."""
         kind, _, value = event.credential.partition(":")
         if kind == "bootstrap":
@@ -93,15 +145,53 @@ class Gathered:
 def of(names: Collection[str]) -> Gathered:
     """Everything about these names."""
     found = Gathered()
-    found.clusters = {row.name: row for row in ManagedCluster.objects.filter(name__in=names)}
-    found.requests = _by("cluster", queries.requests_of_all(names))
-    rows = [*found.clusters.values(), *(row for each in found.requests.values() for row in each)]
-    found.creations = _creations(rows)
-    credentials = {event.credential for event in found.creations.values()}
-    _read_tokens(found, {each for each in credentials if each.startswith(BOOTSTRAP)})
-    _read_memory(found, names, credentials)
-    _read_counts(found, names)
-    found.lives = _lives(names, {row.uid for row in found.clusters.values()})
+    _read_clusters(found, names)
+    _read_requests(found, names)
+    _read_audit(found, names)
+    _read_tokens(found)
+    _read_memory(found, names)
+    return found
+
+
+class Origin(NamedTuple):
+    """Who made the newest request of a name, from where and when, or its cluster if none has asked.
+
+    ``token`` is the id of a bootstrap token, or "".
+    """
+
+    name: str
+    token: str
+    source: str
+    asked: datetime | None
+
+
+def origins(names: Sequence[str]) -> dict[str, Origin]:
+    """By name, for a filter over very many: three queries for each ``AT_A_TIME`` of them, and nothing is weighed."""
+    found: dict[str, Origin] = {}
+    for start in range(0, len(names), AT_A_TIME):
+        found |= _origins(names[start : start + AT_A_TIME])
+    return found
+
+
+def _origins(names: Sequence[str]) -> dict[str, Origin]:
+    clusters = ManagedCluster.objects.filter(name__in=names).values_list("name", "uid", "created")
+    created = {name: (uid, at) for name, uid, at in clusters}
+    requests: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for cluster, name, uid in queries.requests_of_all(names).values_list("cluster", "name", "uid"):
+        requests[cluster].append((name, uid))
+    asked = {name for each in requests.values() for name, _ in each}
+    made = _lives_and_requests({*names, *asked}).filter(verb="create")
+    entries = {entry.uid: entry for entry in map(Entry._make, made.values_list(*Entry._fields))}
+    found = {}
+    for name in names:
+        own, at = created.get(name, ("", None))
+        uids = (*(uid for _, uid in requests[name]), own)
+        entry = next((entries[uid] for uid in uids if uid and uid in entries), None)
+        if entry is None:
+            found[name] = Origin(name, "", "", at)
+        else:
+            kind, _, token = entry.credential.partition(":")
+            found[name] = Origin(name, token if kind == "bootstrap" else "", entry.address, entry.time)
     return found
 
 
@@ -112,20 +202,108 @@ def _by(attribute: str, rows: Iterable[Any]) -> dict[str, list[Any]]:
     return dict(found)
 
 
-def _creations(rows: list[Any]) -> dict[str, AuditEvent]:
-    """Who created each object: the audit remembers credential, address and client (ADR 2)."""
-    found = AuditEvent.objects.filter(
+def _read_clusters(found: Gathered, names: Collection[str]) -> None:
+    """Clusters with what hangs on their name, in one statement; of names that have no cluster, what there is as well.
+
+    Declines and notes are read for those names only that have some.
+    """
+    notes = queries.superseded(timezone.now() - SUPERSEDED_SHOWN)
+    rows: Any = ManagedCluster.objects.filter(name__in=names).select_related("facts").annotate(
+        is_declined=Exists(Decline.objects.filter(cluster=OuterRef("name"), lifted_at=None)),
+        has_notes=Exists(notes.filter(name=OuterRef("name"))),
+        namespace_labels=Subquery(Namespace.objects.filter(name=OuterRef("name")).values("labels")[:1]),
+    )  # fmt: skip
+    known: dict[str, Any] = {row.name: row for row in rows}
+    found.clusters = known
+    found.facts = {name: row.facts for name, row in known.items() if row.facts is not None}
+    alone = set(names) - known.keys()
+    found.facts |= {each.cluster: each for each in ClusterFacts.objects.filter(cluster__in=alone)}
+    labels = {name: row.namespace_labels for name, row in known.items() if row.namespace_labels is not None}
+    labels |= dict(Namespace.objects.filter(name__in=alone).values_list("name", "labels"))
+    found.namespaces = set(labels)
+    found.foreign = {name for name, each in labels.items() if each.get(identity.CLUSTER_LABEL) != name}
+    declined = alone | {name for name, row in known.items() if row.is_declined}
+    standing = Decline.objects.filter(cluster__in=declined, lifted_at=None).order_by("-declined_at", "-pk")
+    found.declines = _by("cluster", standing)
+    found.gave_way = _gave_way(notes, alone | {name for name, row in known.items() if row.has_notes})
+
+
+def _gave_way(notes: QuerySet[AuditEvent], names: set[str]) -> dict[str, dict[str, str]]:
+    """By name, requests that gave way of late, each with the one to which it did."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    newest = notes.filter(name__in=names).order_by("-time", "-pk")
+    for name, diff in newest.values_list("name", "diff")[:MOST_SUPERSEDED]:
+        found[name] |= {entry["old"]: entry["new"] for entry in diff if entry.get("path") == queries.GAVE_WAY}
+    return dict(found)
+
+
+def _read_requests(found: Gathered, names: Collection[str]) -> None:
+    """Those of the names, newest first; and under which other names the keys that ask now ask too (D9)."""
+    wanted = set(names)
+    agents = CertificateSigningRequest.objects.filter(addon="", signer=identity.SIGNER)
+    asking = agents.filter(state=State.PENDING)
+    keys = asking.filter(cluster__in=wanted).values("key_fingerprint")
+    shared = Q(state=State.PENDING, addon="", signer=identity.SIGNER, key_fingerprint__in=keys)
+    rows = CertificateSigningRequest.objects.filter(Q(cluster__in=wanted) | shared)
+    for row in rows.order_by("-created", "-resource_version"):
+        is_agents = not row.addon and row.signer == identity.SIGNER
+        if is_agents and row.state == State.PENDING:
+            found.elsewhere.setdefault(row.key_fingerprint, set()).add(row.cluster)
+        if row.cluster in wanted:
+            found.counts[row.cluster] += 1
+            if is_agents:
+                found.requests.setdefault(row.cluster, []).append(row)
+
+
+# ---------------------------------------------------------------- the audit
+
+
+def _read_audit(found: Gathered, names: Collection[str]) -> None:
+    """Who created each object: the audit remembers credential, address and client (ADR 2); and earlier clusters."""
+    asked = [row for rows in found.requests.values() for row in rows]
+    entries = _lives_and_requests({*names, *(row.name for row in asked)})
+    present = {row.uid for row in found.clusters.values()}
+    uids = present | {row.uid for row in asked}
+    lives: dict[tuple[str, str], EarlierCluster] = {}
+    for entry in map(Entry._make, entries.order_by("time", "pk").values_list(*Entry._fields)):
+        if entry.verb == "create" and entry.uid in uids:
+            found.creations[entry.uid] = entry
+        elif entry.resource == MANAGED_CLUSTER.resource and entry.uid and entry.uid not in present:
+            _note_life(lives, entry)
+    for (name, _), life in reversed(lives.items()):
+        found.lives.setdefault(name, []).append(life)
+
+
+def _lives_and_requests(names: Collection[str]) -> QuerySet[AuditEvent]:
+    """When clusters and requests of these names were made and deleted, and by whom."""
+    return AuditEvent.objects.filter(
         resource__in=(CSR.resource, MANAGED_CLUSTER.resource),
         namespace="",
-        name__in={row.name for row in rows},
-        uid__in={row.uid for row in rows},
-        verb="create",
+        name__in=names,
+        verb__in=("create", "delete"),
         outcome=AuditEvent.Outcome.ALLOWED,
     )
-    return {event.uid: event for event in found.defer("diff", "groups")}
 
 
-def _read_tokens(found: Gathered, credentials: set[str]) -> None:
+def _note_life(lives: dict[tuple[str, str], EarlierCluster], entry: Entry) -> None:
+    """An object's uid is never used again."""
+    key = (entry.name, entry.uid)
+    life = lives.get(key)
+    if life is None and entry.verb == "create":
+        lives[key] = EarlierCluster(entry.uid, entry.time, entry.user)
+    elif life is not None and entry.verb == "delete" and life.removed_at is None:
+        lives[key] = EarlierCluster(entry.uid, life.since, life.by, entry.time, entry.user)
+
+
+def _is_pending(row: CertificateSigningRequest) -> bool:
+    return row.state == State.PENDING
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def _read_tokens(found: Gathered) -> None:
+    credentials = {entry.credential for entry in found.creations.values() if entry.credential.startswith(BOOTSTRAP)}
     rows = BootstrapToken.objects.counted().filter(pk__in={each.removeprefix(BOOTSTRAP) for each in credentials})
     found.tokens = {f"{BOOTSTRAP}{row.pk}": row for row in rows}
     _read_brought(found)
@@ -136,94 +314,61 @@ def _read_tokens(found: Gathered, credentials: set[str]) -> None:
             credential__in=credentials,
             verb="create",
             outcome=AuditEvent.Outcome.ALLOWED,
-            resource__in=(CSR.resource, MANAGED_CLUSTER.resource),
         )
         .values_list("credential", "address")
         .annotate(first=Min("time"), last=Max("time"))
     )
-    for credential, address, first, last in uses:
-        found.uses.setdefault(credential, []).append(Use(address, first, last))
+    by_credential: dict[str, list[tuple[str, datetime, datetime]]] = defaultdict(list)
+    for credential, *use in uses:
+        by_credential[credential].append(tuple(use))
+    found.uses = {credential: Uses(each) for credential, each in by_credential.items()}
 
 
 def _read_brought(found: Gathered) -> None:
-    """Those that came near to one of the names in time, so that a token's long past is not read."""
-    unlimited = [
-        row.pk
-        for row in found.tokens.values()
-        if not row.cluster and (row.max_uses is None or row.max_uses >= ANY_NUMBER)
-    ]
-    moments = [event.time for event in found.creations.values()]
-    if not unlimited or not moments:
+    """Of tokens for any number, who came near in time to one of the names: never a token's long past between them."""
+    unlimited = {
+        credential
+        for credential, token in found.tokens.items()
+        if not token.cluster and (token.max_uses is None or token.max_uses >= ANY_NUMBER)
+    }
+    moments = [entry.time for entry in found.creations.values() if entry.credential in unlimited]
+    if not moments:
         return
-    near = (min(moments) - AT_ONCE, max(moments) + AT_ONCE)
-    uses = BootstrapTokenUse.objects.filter(token__in=unlimited, since__range=near).order_by("since")
+    near = reduce(or_, (Q(since__range=each) for each in ranges_around(moments, AT_ONCE, most=MOST_RANGES)))
+    tokens = [credential.removeprefix(BOOTSTRAP) for credential in unlimited]
+    uses = BootstrapTokenUse.objects.filter(near, token__in=tokens).order_by("since")
     for token, since in uses.values_list("token", "since"):
         found.brought.setdefault(f"{BOOTSTRAP}{token}", []).append(since)
 
 
-def _read_memory(found: Gathered, names: Collection[str], credentials: set[str]) -> None:
-    """D9, D10: keys, certificates and declines; and where else in the fleet the keys that ask now are known."""
-    found.facts = {each.cluster: each for each in ClusterFacts.objects.filter(cluster__in=names)}
-    found.keys = _by("cluster", AcceptedKey.objects.filter(cluster__in=names).order_by("-accepted_at", "-pk"))
-    revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False)
-    found.closed_keys = memory.closed_keys(names)
+def ranges_around(moments: Collection[datetime], reach: timedelta, *, most: int) -> list[tuple[datetime, datetime]]:
+    """At most ``most`` ranges of time, in order, that hold ``reach`` before and after each moment; as short as can be.
+
+    The widest gaps between the moments are what they leave out. ``moments`` is not empty.
+    """
+    ordered = sorted(moments)
+    gaps = ((later - earlier, earlier, later) for earlier, later in pairwise(ordered) if later - earlier > 2 * reach)
+    cuts = sorted(nlargest(most - 1, gaps), key=lambda gap: gap[1])
+    begins = [ordered[0], *(later for _, _, later in cuts)]
+    ends = [*(earlier for _, earlier, _ in cuts), ordered[-1]]
+    return [(begin - reach, end + reach) for begin, end in zip(begins, ends, strict=True)]
+
+
+# ---------------------------------------------------------------- what is remembered
+
+
+def _read_memory(found: Gathered, names: Collection[str]) -> None:
+    """D9: keys and certificates; and where else in the fleet the keys that ask now were let in."""
+    wanted = set(names)
+    asking = {row.key_fingerprint for rows in found.requests.values() for row in rows if _is_pending(row)}
+    keys = AcceptedKey.objects.filter(Q(cluster__in=wanted) | Q(fingerprint__in=asking))
+    for key in keys.order_by("-accepted_at", "-pk"):
+        if key.fingerprint in asking:
+            found.elsewhere.setdefault(key.fingerprint, set()).add(key.cluster)
+        if key.cluster in wanted:
+            found.keys.setdefault(key.cluster, []).append(key)
+    found.closed_keys = memory.closed_keys(found.keys)  # asked of names with keys alone
+    credentials = {entry.credential for entry in found.creations.values()}
     shown = {each.removeprefix(CERTIFICATE) for each in credentials if each.startswith(CERTIFICATE)}
-    found.revoked = {f"{CERTIFICATE}{pk}" for pk in revoked.filter(pk__in=shown).values_list("pk", flat=True)}
-    standing = Decline.objects.filter(cluster__in=names, lifted_at=None).order_by("-declined_at", "-pk")
-    found.declines = _by("cluster", standing)
-    asking = {row.key_fingerprint for each in found.requests.values() for row in each if row.state == State.PENDING}
-    accepted = AcceptedKey.objects.filter(fingerprint__in=asking).values_list("fingerprint", "cluster")
-    waiting = CertificateSigningRequest.objects.filter(
-        key_fingerprint__in=asking, state=State.PENDING, addon="", signer=identity.SIGNER
-    ).values_list("key_fingerprint", "cluster")
-    for fingerprint, cluster in (*accepted, *waiting):
-        found.elsewhere.setdefault(fingerprint, set()).add(cluster)
-
-
-def _read_counts(found: Gathered, names: Collection[str]) -> None:
-    every = CertificateSigningRequest.objects.filter(cluster__in=names)
-    found.counts = _counted("cluster", every)
-    found.gave_way = _gave_way({name for name, rows in found.requests.items() if any(map(_is_pending, rows))})
-    namespaces = Namespace.objects.filter(name__in=names)
-    found.foreign = {row.name for row in namespaces if row.labels.get(identity.CLUSTER_LABEL) != row.name}
-
-
-def _is_pending(row: CertificateSigningRequest) -> bool:
-    return row.state == State.PENDING
-
-
-def _gave_way(names: set[str]) -> dict[str, dict[str, str]]:
-    """By name, requests that gave way of late, each with the one to which it did."""
-    notes = queries.superseded(timezone.now() - SUPERSEDED_SHOWN).filter(name__in=names).order_by("-time", "-pk")
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for name, diff in notes.values_list("name", "diff")[:MOST_SUPERSEDED] if names else ():
-        found[name] |= {entry["old"]: entry["new"] for entry in diff if entry.get("path") == queries.GAVE_WAY}
-    return dict(found)
-
-
-def _counted(column: str, rows: QuerySet[Any]) -> Counter[str]:
-    return Counter(dict(rows.order_by().values_list(column).annotate(Count("pk"))))
-
-
-def _lives(names: Collection[str], present: set[str]) -> dict[str, list[EarlierCluster]]:
-    """Earlier clusters of the names, newest first: an object's uid is never used again."""
-    events = AuditEvent.objects.filter(
-        resource=MANAGED_CLUSTER.resource,
-        namespace="",
-        name__in=names,
-        verb__in=("create", "delete"),
-        outcome=AuditEvent.Outcome.ALLOWED,
-    )
-    found: dict[tuple[str, str], EarlierCluster] = {}
-    for name, uid, verb, user, time in events.order_by("time", "pk").values_list("name", "uid", "verb", "user", "time"):
-        if not uid or uid in present:
-            continue
-        life = found.get((name, uid))
-        if life is None and verb == "create":
-            found[name, uid] = EarlierCluster(uid, time, user)
-        elif life is not None and verb == "delete" and life.removed_at is None:
-            found[name, uid] = EarlierCluster(uid, life.since, life.by, time, user)
-    lives: dict[str, list[EarlierCluster]] = defaultdict(list)
-    for (name, _), life in reversed(found.items()):
-        lives[name].append(life)
-    return dict(lives)
+    revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False, pk__in=shown)
+    found.revoked = {f"{CERTIFICATE}{pk}" for pk in revoked.values_list("pk", flat=True)}

@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Max
 from django.utils import timezone
 
 from clusters import queries as clusters
-from clusters.models import ClusterFacts, ManagedCluster
+from clusters.models import ClusterFacts
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import evidence, later, queries, services, staleness
+from registration import evidence, gathering, later, queries, services, staleness
 from registration.facts import RISK, Verdict
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from registration.cursors import Cursor
     from registration.facts import Evidence
+    from registration.gathering import Origin
     from registration.models import Snooze
     from registration.staleness import SeenVersions
 
@@ -37,9 +37,9 @@ GONE_SHOWN = timedelta(minutes=2)
 UNDO = timedelta(minutes=10)
 # Beyond these a page would be slow; a flood of names must not make the inbox useless.
 MOST_WEIGHED = 1_000
+MOST_GONE = 200  # a bulk act decides thousands at once; greyed rows are there for who looks at one of them
 LONGEST_WHY = 110
 LONGEST_ID = 18  # digits of a row's number
-LAST = datetime.max.replace(tzinfo=UTC)  # for a name whose rows went while they were read
 Decision = ClusterFacts.Decision
 
 
@@ -87,6 +87,10 @@ class InboxRow:
     def credential(self) -> str:
         token = self.found.recorded.token
         return (token.name or token.pk) if token else self.found.recorded.credential
+
+    @property
+    def source(self) -> str:
+        return self.found.recorded.source
 
     @property
     def uses(self) -> str:
@@ -143,16 +147,21 @@ def _continued(title: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """Worst first, then oldest. ``beyond`` is how many names were too many to weigh."""
+    """What a filter lets through of what waits for one person.
 
+    ``waiting`` and ``put_off`` are all names in sight and out of it, whatever the filter, in the order of the names.
+    ``rows`` are those of one of the two that match all of the filter but the verdict, weighed, worst first, then
+    oldest; ``gone`` the matching ones that were just decided; ``tokens`` ids and words of the bootstrap tokens that a
+    filter by token may name. ``beyond`` is how many more match than one page can weigh: then ``rows`` are those that
+    have waited longest.
+    """
+
+    waiting: list[str]
+    put_off: list[str]
     rows: list[InboxRow]
-    put_off: list[InboxRow]
     gone: list[InboxRow]
+    tokens: list[tuple[str, str]]
     beyond: int = 0
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return counts(self.rows)
 
     @property
     def everything(self) -> list[InboxRow]:
@@ -165,30 +174,36 @@ def counts(rows: Iterable[InboxRow]) -> dict[str, int]:
     return {"all": found.total()} | {str(verdict): found[str(verdict)] for verdict in Verdict}
 
 
-def of(actor: Actor, *, with_gone: bool = False) -> Inbox:
-    """What waits for the actor's eyes."""
-    names = queries.waiting_names(actor)
-    wanted = names[:MOST_WEIGHED]
-    recent = _just_decided(actor, set(names)) if with_gone else {}
-    found = evidence.of_all([*wanted, *recent])
-    allowed = services.acceptable(actor, wanted)
-    put_off = later.put_off_by(actor, names)
-    rows = [InboxRow(found[name], found[name].verdict, name in allowed, put_off=put_off.get(name)) for name in wanted]
-    rows.sort(key=lambda row: row.order)
+def of(actor: Actor, wanted: Filter | None = None, *, with_gone: bool = False) -> Inbox:
+    """What waits for the actor's eyes. All of it is counted; what the filter leaves is weighed."""
+    wanted = wanted or Filter()
+    since = queries.waiting(actor)
+    out_of_sight = later.put_off_by(actor, since)
+    in_sight = later.in_sight(actor)
+    called = [name for name in (sorted(out_of_sight) if wanted.later else in_sight) if wanted.calls(name)]
+    if len(called) > MOST_WEIGHED and wanted.is_of_origin:
+        origins, now = gathering.origins(called), timezone.now()
+        called = [name for name in called if wanted.keeps(origins[name], now)]
+    weighed = sorted(called, key=lambda name: since[name].since)[:MOST_WEIGHED]
+    recent = _just_decided(actor, wanted, since.keys()) if with_gone and not wanted.later else {}
+    found, allowed = evidence.of_all([*weighed, *recent]), services.acceptable(actor, weighed)
+    rows = [
+        InboxRow(found[name], found[name].verdict, name in allowed, put_off=out_of_sight.get(name)) for name in weighed
+    ]
     return Inbox(
-        rows=[row for row in rows if row.put_off is None],
-        put_off=[row for row in rows if row.put_off is not None],
-        gone=[_gone(found[name], outcome) for name, outcome in recent.items()],
-        beyond=len(names) - len(wanted),
+        waiting=in_sight,
+        put_off=sorted(out_of_sight),
+        rows=sorted(filtered(rows, wanted), key=lambda row: row.order),
+        gone=filtered((_gone(found[name], outcome) for name, outcome in recent.items()), wanted),
+        tokens=sorted({(row.token, row.credential) for row in rows if row.token}, key=lambda choice: choice[1]),
+        beyond=len(called) - len(weighed),
     )
 
 
-def oldest_first(names: Collection[str]) -> list[str]:
-    """The names by the time of their newest request, else of their cluster; by columns alone, so nothing is weighed."""
-    clusters_since = ManagedCluster.objects.filter(name__in=names).values_list("name", "created")
-    asked = queries.requests_of_all(names).order_by().values_list("cluster").annotate(at=Max("created"))
-    since = {**dict(clusters_since), **dict(asked)}
-    return sorted(names, key=lambda name: (since.get(name, LAST), name))
+def oldest_first(actor: Actor) -> list[str]:
+    """The names in sight by the time of their newest request, else of their cluster; nothing is weighed."""
+    since = queries.waiting(actor)
+    return sorted(later.in_sight(actor), key=lambda name: (since[name].since, name))
 
 
 def _gone(found: Evidence, outcome: RequestOutcome) -> InboxRow:
@@ -196,12 +211,12 @@ def _gone(found: Evidence, outcome: RequestOutcome) -> InboxRow:
     return InboxRow(found, verdict, is_allowed=False, outcome=outcome)
 
 
-def _just_decided(actor: Actor, waiting: set[str]) -> dict[str, RequestOutcome]:
+def _just_decided(actor: Actor, wanted: Filter, waiting: Collection[str]) -> dict[str, RequestOutcome]:
+    """Those of the last moment that are called so, the newest first; at most ``MOST_GONE`` of them."""
     since = timezone.now() - GONE_SHOWN
     rows = _facts_for(actor).filter(decided_at__gte=since, decision__in=(Decision.ACCEPTED, Decision.DECLINED))
-    return {
-        each.cluster: outcome for each, outcome in _with_outcomes(rows[:MOST_WEIGHED]) if each.cluster not in waiting
-    }
+    called = [each for each in rows if each.cluster not in waiting and wanted.calls(each.cluster)]
+    return {each.cluster: outcome for each, outcome in _with_outcomes(called[:MOST_GONE])}
 
 
 # ---------------------------------------------------------------- filtered
@@ -219,12 +234,25 @@ class Filter:
     name: str = ""
     later: bool = False  # of what the person has put off
 
-    def keeps(self, row: InboxRow, now: datetime) -> bool:
+    def calls(self, name: str) -> bool:
+        return not self.name or is_called(name, self.name)
+
+    @property
+    def is_of_origin(self) -> bool:
+        """Whether it asks who made the request, from where, or when."""
+        return bool(self.token or self.source is not None or self.older_than or self.younger_than)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it may leave out something, other than by its verdict."""
+        return bool(self.name or self.is_of_origin)
+
+    def keeps(self, row: InboxRow | Origin, now: datetime) -> bool:
         """All but the verdict, whose counts are shown beside each other."""
         return (
-            (not self.name or is_called(row.name, self.name))
+            self.calls(row.name)
             and (not self.token or row.token == self.token)
-            and (self.source is None or bootstrap.is_within(row.found.recorded.source, [str(self.source)]))
+            and (self.source is None or bootstrap.is_within(row.source, [str(self.source)]))
             and (self.older_than is None or (row.asked is not None and now - row.asked >= self.older_than))
             and (self.younger_than is None or (row.asked is not None and now - row.asked < self.younger_than))
         )
@@ -241,8 +269,8 @@ def filtered(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
 
 
 def shown(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
-    """What the list has of them on all its pages."""
-    return [row for row in filtered(rows, wanted) if wanted.verdict in {"", row.verdict}]
+    """What the list has of an inbox of this filter on all its pages."""
+    return [row for row in rows if wanted.verdict in {"", row.verdict}]
 
 
 def rows_of(actor: Actor, names: Iterable[str]) -> list[InboxRow]:

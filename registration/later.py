@@ -50,18 +50,22 @@ def bring_back(actor: Actor, name: str) -> None:
 
 def put_off_by(actor: Actor, names: Collection[str]) -> dict[str, Snooze]:
     """By cluster name, what the user does not want to see now. Weighs no evidence; at most four queries."""
-    wanted = frozenset(names)
-    return once.ask(("put off", actor.user, wanted), lambda: _put_off_by(actor, wanted))
+    snoozed = once.ask(("snoozed", actor.user), lambda: _snoozed(actor.user))
+    wanted = frozenset(snoozed).intersection(names)
+    return once.ask(("put off", actor.user, wanted), lambda: _unchanged(snoozed, wanted))
 
 
-def _put_off_by(actor: Actor, names: frozenset[str]) -> dict[str, Snooze]:
+def _snoozed(user: str) -> dict[str, Snooze]:
     live = Q(until=None) | Q(until__gt=timezone.now())
-    found = {row.cluster: row for row in Snooze.objects.filter(live, user=actor.user) if row.cluster in names}
-    if not found:
+    return {row.cluster: row for row in Snooze.objects.filter(live, user=user)}
+
+
+def _unchanged(snoozed: dict[str, Snooze], names: frozenset[str]) -> dict[str, Snooze]:
+    if not names:
         return {}
-    clusters = {row.name: row for row in ManagedCluster.objects.filter(name__in=list(found))}
-    waiting = queries.waiting_requests_of_all(found)
-    return {name: row for name, row in found.items() if row.seen == _digest(clusters.get(name), waiting[name])}
+    clusters = {row.name: row for row in ManagedCluster.objects.filter(name__in=names)}
+    waiting = queries.waiting_requests_of_all(names)
+    return {name: snoozed[name] for name in names if snoozed[name].seen == _digest(clusters.get(name), waiting[name])}
 
 
 def in_sight(actor: Actor) -> list[str]:

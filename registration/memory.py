@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 
@@ -63,7 +63,26 @@ def _creations(kind: Kind) -> QuerySet[AuditEvent]:
     )
 
 
-def asker_of(event: AuditEvent | None, *, user: str = "") -> Asker:
+class Created(Protocol):
+    """Who created an object: an audit entry, or what ``gathering`` has read of one."""
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def impersonator(self) -> str: ...
+
+    @property
+    def credential(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def time(self) -> datetime: ...
+
+
+def asker_of(event: Created | None, *, user: str = "") -> Asker:
     """``user`` is what the object itself says, for when the audit has been cut."""
     if event is None:
         return Asker(f"user:{user}", "", user)

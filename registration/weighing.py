@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from datetime import datetime, timedelta
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -18,13 +16,13 @@ from django.conf import settings
 from ocmconsole.corekinds.tokens import JOINING
 from registration import identity, memory
 from registration.facts import Fact, KeyHistory, Verdict
-from registration.gathering import AT_ONCE
+from registration.gathering import AT_ONCE, NEVER_USED, network_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from registration.facts import Asked, Evidence
-    from registration.gathering import Gathered, Use
+    from registration.gathering import Gathered
 
 MOST_REQUESTS = 10  # certificate requests of one cluster, with which its agent creates no more (G22)
 STRONG_RSA = 3_072
@@ -34,7 +32,6 @@ COUNTED_FROM = 10
 # Clusters that one token for any number brings within a minute before and after: a site of a few machines is less.
 CROWD = 20
 NEAR_END = 0.9
-RANGES = {IPv4Address: 16, IPv6Address: 48}
 
 
 def checked(found: Evidence, gathered: Gathered) -> list[Fact]:
@@ -203,14 +200,14 @@ def _token_facts(found: Evidence, gathered: Gathered) -> Iterator[Fact]:
     own = [event.time for row in _rows(found, gathered) if (event := gathered.creation_of(row)) is not None]
     if token is None or not own:
         return
-    before = [use for use in gathered.uses.get(f"bootstrap:{token.pk}", ()) if use.first < min(own)]
-    odd = [*_range_facts(found.recorded.source, before)]
+    uses, came = gathered.uses.get(f"bootstrap:{token.pk}", NEVER_USED), min(own)
+    odd = [*_range_facts(found.recorded.source, uses.networks_before(came))]
     if token.max_uses and token.max_uses >= COUNTED_FROM and token.uses >= NEAR_END * token.max_uses:
         odd.append(Fact(ok=False, title=f"The token is nearly used up: {token.uses_text}", weight=Verdict.CHECK,
                         text="Were so many clusters meant to come with it?"))  # fmt: skip
-    odd += _crowd_facts(gathered.brought.get(f"bootstrap:{token.pk}", []), min(own))
-    last = max([token.created, *(min(use.last, *own) for use in before)])
-    if min(own) - last > LONG_UNUSED:
+    odd += _crowd_facts(gathered.brought.get(f"bootstrap:{token.pk}", []), came)
+    last = max(token.created, uses.last_before(came) or token.created)
+    if came - last > LONG_UNUSED:
         odd.append(Fact(ok=False, title=f"The token had not been used since {_day(last)}", weight=Verdict.CHECK))
     yield from odd or [Fact(ok=True, title="Nothing about token and address is unusual")]
 
@@ -228,21 +225,8 @@ def _rows(found: Evidence, gathered: Gathered) -> list[object]:
     return [*([found.cluster] if found.cluster else []), *gathered.requests.get(found.name, ())]
 
 
-def _range_facts(source: str, before: list[Use]) -> Iterator[Fact]:
-    known = {_range(use.address) for use in before} - {""}
-    if known and _range(source) not in known:
+def _range_facts(source: str, known: set[str]) -> Iterator[Fact]:
+    if known and network_of(source) not in known:
         shown = ", ".join(sorted(known)[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")  # noqa: PLR2004 - three examples
         yield Fact(ok=False, title="New address range for this token", weight=Verdict.CHECK,
                    text=f"{source} asks; before, it was used from {shown}.")  # fmt: skip
-
-
-@lru_cache(maxsize=4_096)
-def _range(address: str) -> str:
-    """The network that a site would have; an address is never proof of one."""
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return ""
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return str(ip_network((found, RANGES[type(found)]), strict=False))

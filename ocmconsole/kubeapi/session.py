@@ -107,6 +107,8 @@ def actor_for(user: Any, **how: Any) -> Actor:
     if how.get("renew") is None:
         kept = {name: value for name, value in how.items() if name not in {"as_of", "renew"}}
         how["renew"] = partial(actor_of_present, user.pk, **kept)
+    if user.is_active:  # whom ``authz.person_of`` would read again
+        once.ask(("person", user.get_username()), lambda: user)
     named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []
     names = once.ask(("groups", user.pk), lambda: tuple(named.values_list("name", flat=True)))

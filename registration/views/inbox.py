@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.session import actor_of
 from registration import inbox, later, services
 from registration.cursors import Cursor
 from registration.facts import Verdict
-from registration.forms import FilterForm, query_of, token_choices
+from registration.forms import FilterForm, query_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,34 +34,39 @@ VERDICTS = (Verdict.BLOCKED, Verdict.CHECK, Verdict.SAFE)
 def waiting(request: HttpRequest) -> HttpResponse:
     """What waits for a decision, worst and oldest first."""
     actor = actor_of(request)
-    found = inbox.of(actor, with_gone=True)
     form = FilterForm(request.GET)
     wanted = form.wanted()
-    matching = inbox.filtered(found.put_off if wanted.later else found.everything, wanted)
-    counts = inbox.counts(matching)
-    shown = [row for row in matching if wanted.verdict in {"", row.verdict}]
+    found = inbox.of(actor, wanted, with_gone=True)
+    total = len(found.put_off if wanted.later else found.waiting)
+    counts = inbox.counts(found.rows)
+    shown = inbox.shown(found.everything, wanted)
+    undecided = inbox.shown(found.rows, wanted)
     start = _number(request.GET.get("page", ""))
     if start >= len(shown):
         start = max(len(shown) - 1, 0) // PAGE * PAGE  # what was on the last page is decided
     context = {
         "tabs": _tabs("waiting", actor),
-        "counts": found.counts,
-        "news": _news(found.counts),
+        "total": len(found.waiting),
+        "news": "" if wanted.is_narrow or wanted.later else _news(counts),
         "put_off": [] if wanted.later else found.put_off,
         "beyond": found.beyond,
-        "rows": shown[start : start + PAGE] if found.rows or wanted.later else [],
-        "verdicts": [("", "All", counts["all"]), *((str(v), v.capitalize(), counts[v]) for v in VERDICTS)],
+        "weighed": counts["all"],
+        "rows": shown[start : start + PAGE] if total else [],
+        "verdicts": [
+            ("", "All", counts["all"] + found.beyond),
+            *((str(v), v.capitalize(), counts[v]) for v in VERDICTS),
+        ],
         "filter": form,
         "is_filtered": form.is_valid() and any(form.cleaned_data.values()),
-        "is_narrowed": form.is_valid() and any(value for name, value in form.cleaned_data.items() if name != "later"),
-        "matching": sum(row.outcome is None for row in shown),
-        "of": len(found.put_off if wanted.later else found.rows),
+        "is_narrowed": bool(wanted.is_narrow or wanted.verdict),
+        "matching": len(undecided) + (0 if wanted.verdict else found.beyond),
+        "of": total,
         "query": query_of(request.GET),
-        "can_select": any(row.can_select for row in shown),
-        "safe": sum(row.can_select and row.verdict is Verdict.SAFE for row in shown),
-        "tokens": token_choices(found.rows),
+        "can_select": any(row.can_select for row in undecided),
+        "safe": sum(row.can_select and row.verdict is Verdict.SAFE for row in undecided),
+        "tokens": found.tokens,
         "pager": _pager(request, start, len(shown)),
-        "decided": inbox.decided(actor, limit=LAST_DECIDED) if not found.rows else [],
+        "decided": [] if found.waiting else inbox.decided(actor, limit=LAST_DECIDED),
         "undo": _undo(actor, found),
         "may_keep": request.user.has_perm("registration.view_approvalpolicy"),
         "may_mint": tokens.may_mint(actor).allowed,
@@ -100,8 +105,7 @@ def _news(counts: dict[str, int]) -> str:
 def _undo(actor: Actor, found: Inbox) -> dict[str, Any] | None:
     """The person's own last decline, for the ten minutes in which one click takes it back."""
     facts = inbox.own_decline(actor)
-    asking = {row.name for row in found.rows}
-    if facts is None or facts.cluster in asking or not services.may_accept(actor, facts.cluster).allowed:
+    if facts is None or facts.cluster in found.waiting or not services.may_accept(actor, facts.cluster).allowed:
         return None
     return {"name": facts.cluster, "at": facts.decided_at, "reason": facts.decision_reason}
 

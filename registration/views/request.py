@@ -19,7 +19,7 @@ from ocmconsole.kubeapi import shown
 from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.session import actor_of
-from registration import effects, evidence, identity, inbox, later, lines, services, staleness
+from registration import effects, evidence, identity, inbox, later, lines, queries, services, staleness
 from registration.facts import Verdict
 from registration.forms import DeclineForm, LaterForm, OverrideForm, packed_requests, query_of
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -67,7 +67,7 @@ def page(
         raise Http404(f"Nothing called {name} asks to join.")
     if refusal:
         messages.error(request, refusal)
-    decision = services.may_accept(actor, name)
+    may_accept = name in services.acceptable(actor, [name])
     chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
     seen, compared, on_record = staleness.seen_of(found), _compared(found), _on_record(found)
     columns = [*compared, *(on_record["columns"] if on_record else [])]
@@ -83,10 +83,10 @@ def page(
         "reported": _reported(found),
         "choice": chosen,
         "effects": effects.of(actor, found, chosen),
-        "can_accept": decision.allowed,
-        "undeniable": services.undeniable(actor, name, found.waiting) if decision.allowed else "",
+        "can_accept": may_accept,
+        "undeniable": services.undeniable(actor, name, found.waiting) if may_accept else "",
         "deny_explain_url": explain_url("approve", f"signers.{CSR.group}", name=identity.SIGNER),
-        "missing": "" if decision.allowed else services.MISSING.format(name=name),
+        "missing": "" if may_accept else services.MISSING.format(name=name),
         "explain_url": explain_url("update", ACCEPT_RESOURCE, name=name),
         "audit_url": audit_url(MANAGED_CLUSTER.resource, name),
         "cluster_rv": seen.cluster,
@@ -94,12 +94,12 @@ def page(
         "decline_form": DeclineForm(may_revoke=may_revoke(actor, found)),
         "later_form": LaterForm(),
         "override_form": OverrideForm(),
-        "valid_certificates": lines.certificates_of(name, timezone.now()).count(),
+        "valid_certificates": lambda: lines.certificates_of(name, timezone.now()).count(),  # of an override alone
         "keys": found.fitting if found.cluster else [],
         "commands": _commands(found, chosen),
         "decision": _decision(found),
         "list": query_of(QueryDict(request.POST.get("list") or request.GET.get("list", ""))),
-        "put_off": later.put_off_by(actor, [name]).get(name),
+        "put_off": later.put_off_by(actor, {*queries.waiting(actor), name}).get(name),
         "raw": _raw(found),
         "wizard": wizard_of(request),
         **(forms or {}),
@@ -249,7 +249,7 @@ def _raw(found: Evidence) -> list[tuple[str, str]]:
 
 def _place(actor: Actor, name: str) -> dict[str, Any] | None:
     """Where it stands among the requests in sight, the oldest first, and its neighbours there."""
-    names = inbox.oldest_first(later.in_sight(actor))
+    names = inbox.oldest_first(actor)
     if name not in names:
         return None
     at = names.index(name)

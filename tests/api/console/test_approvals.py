@@ -829,6 +829,17 @@ class TestBulk:
         make.settle()
         assert "21 of 21 clusters accepted" in text(browser.get(answer.request["PATH_INFO"]))
 
+    @pytest.mark.parametrize("query", ["q=web&page=50", ""])
+    def test_the_page_of_the_job_leads_back_to_the_filtered_list(self, browser: Client, query: str) -> None:
+        asks("web-1", bearer())
+        chosen = self.select(browser, "web-1", act="later", query=f"{query}&next=https%3A%2F%2Felsewhere")
+        back = f'href="{INBOX}?{query}"'.replace("&", "&amp;") if query else f'href="{INBOX}"'
+        assert back in browser.get(chosen).content.decode()
+        job = browser.post(chosen, {"until": "changed"}, follow=True)
+        assert "1 of 1 cluster" in text(job) or "web-1 put off" in text(job)
+        assert job.content.decode().count(back) >= 2
+        assert "elsewhere" not in job.content.decode()
+
     def test_a_selection_is_its_persons_and_an_act_has_a_name(self, browser: Client) -> None:
         asks("web-1", bearer())
         chosen = self.select(browser, "web-1")
