@@ -28,7 +28,8 @@ from clusters.kinds import (
     label_of,
     spec_of,
 )
-from clusters.models import ClusterFacts, Lease, ManagedCluster, ManifestWork
+from clusters.models import ClusterFacts, ManagedCluster, ManifestWork
+from ocmconsole.corekinds import controllers as namespaces
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING
 from ocmconsole.kubeapi import conditions, controllers, errors, times, verbs
 from ocmconsole.kubeapi.conditions import Condition
@@ -92,43 +93,59 @@ def reconcile_acceptance(key: Key) -> timedelta | None:
         return _remove(key.name, present=cluster is not None)
     if not cluster.hub_accepts_client:
         return _expel(cluster)
-    _admit(cluster)
+    _admit(cluster.name)
     return None
 
 
 # ---------------------------------------------------------------- accepted
 
 
-def _admit(cluster: ManagedCluster) -> None:
-    problems = list(_attempt(cluster, _steps(cluster.name)))
-    if not problems:
-        _freshen_lease(cluster)
-        hand.report(cluster.name, ACCEPTED)
-        return
-    text = "\n".join(problems)
-    if cluster.accepted != "True":  # K40: once granted it stays; an agent takes anything but True for a refusal
-        hand.report(cluster.name, Condition(ConditionType.ACCEPTED, "False", "Error", text))
-    raise errors.Conflict(text)  # the queue tries again, later each time
+def _admit(name: str) -> None:
+    """In one transaction: namespace, finalizer, rights, what a new namespace has, a lease; then the condition says so.
+
+    What can be given is given though something else cannot; the condition then says what. Raises Conflict for that.
+    """
+    problems: list[str] = []
+
+    def give(batch: verbs.Batch) -> None:
+        problems.clear()
+        cluster = batch.find(MANAGED_CLUSTER, Key("", name))
+        if cluster is None or is_deleting(cluster) or not _accepts(cluster):
+            return  # meanwhile; that write has asked for another look
+        problems.extend(_attempt(name, _steps(batch, name)))
+        is_granted = conditions.status_of(conditions_of(cluster), ConditionType.ACCEPTED) == "True"
+        if not problems:
+            _complete(batch, name, is_granted=is_granted)
+        elif not is_granted:  # K40: once granted it stays; an agent takes anything but True for a refusal
+            failed = Condition(ConditionType.ACCEPTED, "False", "Error", "\n".join(problems))
+            hand.say(batch, name, failed)
+        batch.settled.add(("acceptance", Key("", name)))
+
+    verbs.together(CONTROLLER, give)
+    if problems:
+        raise errors.Conflict("\n".join(problems))  # the queue tries again, later each time
 
 
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 
-def _steps(name: str) -> Iterable[Step]:
+def _steps(batch: verbs.Batch, name: str) -> Iterable[Step]:
     """H4: what an accepted cluster gets, in this order: namespace, finalizer, ClusterRole, bindings."""
     labels = settings.OCMCONSOLE_RESOURCE_LABELS
+    namespace: Doc = {"metadata": {"name": name, "labels": {**labels, CLUSTER_LABEL: name}}}
+    finalizer = hand.with_finalizer(API_RESOURCE_CLEANUP)
     role = roles.cluster_role(name, roles.accepted_rules(name, may_renew=not _renewal_withheld(name)), labels)
     return (
-        lambda: hand.ensure(NAMESPACE, {"metadata": {"name": name, "labels": {**labels, CLUSTER_LABEL: name}}}),
-        lambda: hand.add_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP),
-        lambda: hand.ensure(CLUSTER_ROLE, role),
-        lambda: hand.ensure(CLUSTER_ROLE_BINDING, roles.cluster_role_binding(name, labels)),
-        lambda: hand.ensure(ROLE_BINDING, roles.registration_binding(name, labels), namespace=name),
-        lambda: hand.ensure(ROLE_BINDING, roles.work_binding(name, labels), namespace=name),
+        lambda: hand.ensure(batch, NAMESPACE, namespace),
+        lambda: batch.edit(MANAGED_CLUSTER, Key("", name), finalizer),
+        lambda: hand.ensure(batch, CLUSTER_ROLE, role),
+        lambda: hand.ensure(batch, CLUSTER_ROLE_BINDING, roles.cluster_role_binding(name, labels)),
+        lambda: hand.ensure(batch, ROLE_BINDING, roles.registration_binding(name, labels), namespace=name),
+        lambda: hand.ensure(batch, ROLE_BINDING, roles.work_binding(name, labels), namespace=name),
     )
 
 
-def _attempt(cluster: ManagedCluster, steps: Iterable[Step]) -> Iterable[str]:
+def _attempt(name: str, steps: Iterable[Step]) -> Iterable[str]:
     """Texts of what failed. A lost race is no failure: the queue tries again at once."""
     for step in steps:
         try:
@@ -136,22 +153,30 @@ def _attempt(cluster: ManagedCluster, steps: Iterable[Step]) -> Iterable[str]:
         except errors.Conflict:
             raise
         except errors.ApiError as error:
-            log.warning("accepting %s: %s", cluster.name, error.message)
+            log.warning("accepting %s: %s", name, error.message)
             yield error.message
+
+
+def _complete(batch: verbs.Batch, name: str, *, is_granted: bool) -> None:
+    """The rights are given: say so, and with the first time give what other reconcilers would give a moment later."""
+    key, lease = Key("", name), Key(name, LEASE_NAME)
+    has_lease = is_granted or batch.find(LEASE, lease) is not None
+    if not is_granted and has_lease:  # K15: one from before the acceptance says nothing about the agent that comes now
+        now = times.micro_timestamp(timezone.now())
+        batch.edit(LEASE, lease, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))
+    hand.say(batch, name, ACCEPTED)
+    namespace = batch.find(NAMESPACE, key)
+    if is_granted or namespace is None or is_deleting(namespace):
+        return
+    if not has_lease:
+        batch.create(LEASE, hand.new_lease(name), namespace=name)
+    batch.settled.add(("lease_health", key))
+    namespaces.furnish(batch, name)
+    batch.settled.add(("namespace", key))
 
 
 def _renewal_withheld(name: str) -> bool:
     return ClusterFacts.objects.filter(cluster=name, renewal_withheld=True).exists()
-
-
-def _freshen_lease(cluster: ManagedCluster) -> None:
-    """K15: acceptance renews a lease that an earlier cluster of the name left, or it would be Unknown at once."""
-    key = Key(cluster.name, LEASE_NAME)
-    is_accepted = ManagedCluster.objects.filter(pk=cluster.pk, accepted="True").exists()  # by now, perhaps by another
-    if is_accepted or not Lease.objects.at(key).exists():
-        return
-    now = times.micro_timestamp(timezone.now())
-    verbs.edit(CONTROLLER, LEASE, key, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))
 
 
 # ---------------------------------------------------------------- un-accepted
@@ -164,7 +189,8 @@ def _expel(cluster: ManagedCluster) -> timedelta | None:
     had_rights = verbs.find(CLUSTER_ROLE, role) is not None
     if had_rights:
         labels = settings.OCMCONSOLE_RESOURCE_LABELS
-        hand.ensure(CLUSTER_ROLE, roles.cluster_role(name, roles.denied_rules(name), labels))
+        with verbs.batch(CONTROLLER) as batch:
+            hand.ensure(batch, CLUSTER_ROLE, roles.cluster_role(name, roles.denied_rules(name), labels))
     again = _withdraw_bindings(name)
     if had_rights or cluster.accepted:
         hand.report(name, DENIED)
@@ -226,6 +252,7 @@ def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set
     wanted = ManagedCluster.objects.exists()
     for role in roles.shared_roles(settings.OCMCONSOLE_RESOURCE_LABELS):
         if wanted:
-            hand.ensure(CLUSTER_ROLE, role)
+            with verbs.batch(CONTROLLER) as batch:
+                hand.ensure(batch, CLUSTER_ROLE, role)
         else:
             hand.delete(CLUSTER_ROLE, Key("", role["metadata"]["name"]))

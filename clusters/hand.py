@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from clusters.kinds import MANAGED_CLUSTER, conditions_of
+from clusters.kinds import CLUSTER_LABEL, LEASE, LEASE_NAME, MANAGED_CLUSTER, conditions_of
 from ocmconsole.kubeapi import conditions, errors, times, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.conditions import Condition
@@ -15,7 +15,7 @@ from ocmconsole.kubeapi.kinds import Key
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
-    from ocmconsole.kubeapi.verbs import Edit
+    from ocmconsole.kubeapi.verbs import Batch, Edit
 
 CONTROLLER = Actor.controller("registration")
 
@@ -33,25 +33,37 @@ def report(cluster: str, condition: Condition) -> None:
     verbs.edit(CONTROLLER, MANAGED_CLUSTER, Key("", cluster), set_condition(condition), subresource="status")
 
 
-def add_finalizer(kind: Kind, key: Key, finalizer: str, *, first: bool = False) -> None:
+def say(batch: Batch, cluster: str, condition: Condition) -> None:
+    """As ``report``, in a batch."""
+    batch.edit(MANAGED_CLUSTER, Key("", cluster), set_condition(condition), subresource="status", verb="patch")
+
+
+def with_finalizer(finalizer: str, *, first: bool = False) -> Edit:
     def add(doc: Doc) -> None:
         present = doc["metadata"].get("finalizers") or []
         if finalizer not in present:
             doc["metadata"]["finalizers"] = [finalizer, *present] if first else [*present, finalizer]
 
-    verbs.edit(CONTROLLER, kind, key, add)
+    return add
 
 
-def drop_finalizer(kind: Kind, key: Key, finalizer: str) -> None:
-    """An object that is being deleted goes with its last one; one that is gone already is fine."""
-
+def without_finalizer(finalizer: str) -> Edit:
     def drop(doc: Doc) -> None:
         present = doc["metadata"].pop("finalizers", None) or []
         if kept := [each for each in present if each != finalizer]:
             doc["metadata"]["finalizers"] = kept
 
+    return drop
+
+
+def add_finalizer(kind: Kind, key: Key, finalizer: str, *, first: bool = False) -> None:
+    verbs.edit(CONTROLLER, kind, key, with_finalizer(finalizer, first=first))
+
+
+def drop_finalizer(kind: Kind, key: Key, finalizer: str) -> None:
+    """An object that is being deleted goes with its last one; one that is gone already is fine."""
     try:
-        verbs.edit(CONTROLLER, kind, key, drop)
+        verbs.edit(CONTROLLER, kind, key, without_finalizer(finalizer))
     except errors.NotFound:
         return
 
@@ -66,31 +78,46 @@ def delete(kind: Kind, key: Key) -> None:
             return
 
 
-def ensure(kind: Kind, wanted: Doc, *, namespace: str = "") -> None:
+def ensure(batch: Batch, kind: Kind, wanted: Doc, *, namespace: str = "") -> bool:
     """Create an object, or make its labels include and its other parts equal the wanted ones.
 
-    A binding that points elsewhere cannot be changed: it is made anew.
+    Returns whether it is created. A binding that points elsewhere cannot be changed: it is made anew. Raises what the
+    rules of the kind raise; the batch then holds nothing, or the removal, of it.
     """
     key = Key(namespace, wanted["metadata"]["name"])
-    present = verbs.find(kind, key)
+    present = batch.find(kind, key)
     if present is not None and not _can_become(present, wanted):
-        for finalizer in wanted["metadata"].get("finalizers", ()):
-            drop_finalizer(kind, key, finalizer)
-        delete(kind, key)
-        present = verbs.find(kind, key)  # somebody else's finalizer may hold it
+        present = _removed(batch, kind, key, present, wanted)
     if present is None:
-        _create(kind, wanted, namespace)
-    elif _differs(present, wanted):
-        verbs.edit(CONTROLLER, kind, key, lambda doc: _become(doc, wanted))
+        batch.create(kind, document(kind, wanted), namespace=namespace)
+        return True
+    if _differs(present, wanted):
+        batch.edit(kind, key, lambda doc: _become(doc, wanted))
+    return False
 
 
-def _create(kind: Kind, wanted: Doc, namespace: str) -> None:
-    """Another worker may write the same cluster first; that is a lost race, and no failure to report."""
-    doc = {"apiVersion": kind.storage.api_version, "kind": kind.kind, **wanted}
-    try:
-        verbs.create(CONTROLLER, kind, doc, namespace=namespace)
-    except errors.AlreadyExists as error:
-        raise errors.Conflict(error.message) from error
+def _removed(batch: Batch, kind: Kind, key: Key, present: Doc, wanted: Doc) -> Doc | None:
+    """What is left of it: somebody else's finalizer may hold it."""
+    for finalizer in wanted["metadata"].get("finalizers", ()):
+        batch.edit(kind, key, without_finalizer(finalizer))
+    if not present["metadata"].get("deletionTimestamp"):
+        batch.delete(kind, key)
+    return batch.find(kind, key)
+
+
+def document(kind: Kind, parts: Doc) -> Doc:
+    return {"apiVersion": kind.storage.api_version, "kind": kind.kind, **parts}
+
+
+def new_lease(cluster: str) -> Doc:
+    """H15: the lease in which the agent of the cluster says that it lives; as if it had just said so."""
+    return document(
+        LEASE,
+        {
+            "metadata": {"name": LEASE_NAME, "labels": {CLUSTER_LABEL: cluster}},
+            "spec": {"holderIdentity": LEASE_NAME, "renewTime": times.micro_timestamp(timezone.now())},
+        },
+    )
 
 
 def _can_become(present: Doc, wanted: Doc) -> bool:

@@ -160,14 +160,8 @@ def reconcile_lease_health(key: Key) -> timedelta | None:
 
 def _create_lease(cluster: ManagedCluster) -> timedelta | None:
     """H15: create the cluster's lease. Returns when to look again while its namespace is missing or terminating."""
-    lease = {
-        "apiVersion": LEASE.storage.api_version,
-        "kind": LEASE.kind,
-        "metadata": {"name": LEASE_NAME, "labels": {CLUSTER_LABEL: cluster.name}},
-        "spec": {"holderIdentity": LEASE_NAME, "renewTime": times.micro_timestamp(timezone.now())},
-    }
     try:
-        verbs.create(CONTROLLER, LEASE, lease, namespace=cluster.name)
+        verbs.create(CONTROLLER, LEASE, hand.new_lease(cluster.name), namespace=cluster.name)
     except (errors.NotFound, errors.Forbidden):
         return LOOK_AGAIN
     return None

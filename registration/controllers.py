@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from clusters import roles
 from clusters.admission import GUARDED_NAMES
+from clusters.controllers import is_deleting
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE
@@ -29,12 +30,13 @@ from registration import ca, decisions, identity, lines, memory, queries
 from registration.admission import cluster_of
 from registration.decisions import AUTO_ACCEPTED
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import conditions, request_pem
+from registration.kinds import conditions, request_pem, state_of
 from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ocmconsole.kubeapi.controllers import Keys
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import AuditEvent
     from registration.memory import Asker
@@ -52,15 +54,25 @@ AUTO_GATE = "ManagedClusterAutoApproval"
 
 def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
     """The waiting requests of the cluster that a role belongs to: its right to renew may be back."""
-    labels = ((new or {}).get("metadata") or {}).get("labels") or {}
-    cluster = labels.get(identity.CLUSTER_LABEL)
+    if new is None or not roles.allows_renewal(new):
+        return []
+    cluster = (new["metadata"].get("labels") or {}).get(identity.CLUSTER_LABEL)
     return [row.key for row in queries.waiting_requests(cluster)] if cluster else []
+
+
+def _in_state(*states: State) -> Keys:
+    """A request that is, after the write, in one of these states."""
+
+    def keys(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+        return (key,) if new is not None and state_of(new) in states else ()
+
+    return keys
 
 
 # ---------------------------------------------------------------- what a person has declined
 
 
-@reconciler(CSR)
+@reconciler(CSR, keys=_in_state(State.PENDING))
 def reconcile_request_refusal(key: Key) -> None:
     """D10: a pending CSR with a declined key, or of a declined credential for the same name, is denied.
 
@@ -86,7 +98,7 @@ def _deny_as(decline: Decline) -> verbs.Edit:
 # ---------------------------------------------------------------- approval
 
 
-@reconciler(CSR, also={CLUSTER_ROLE: _pending_of})
+@reconciler(CSR, keys=_in_state(State.PENDING), also={CLUSTER_ROLE: _pending_of})
 def reconcile_request_approval(key: Key) -> None:
     """H34 to H38: approve CSRs of agents that need no person.
 
@@ -177,7 +189,18 @@ def _label_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # n
     return (Key("", cluster),) if cluster else ()
 
 
-@reconciler(MANAGED_CLUSTER, also={CSR: _label_of})
+def _has_gate() -> bool:
+    return bool(settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE])
+
+
+def _untried(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """A cluster about which this has not decided yet."""
+    if new is None or is_deleting(new) or AUTO_ACCEPTED in (new["metadata"].get("annotations") or {}):
+        return ()
+    return (key,)
+
+
+@reconciler(MANAGED_CLUSTER, keys=_untried, also={CSR: _label_of}, is_wanted=_has_gate)
 def reconcile_auto_acceptance(key: Key) -> None:
     """H9, K9: with the gate ManagedClusterAutoApproval, accept a cluster once, if a listed user asked for it.
 
@@ -224,7 +247,7 @@ def _is_younger(request: CertificateSigningRequest, creation: AuditEvent | None)
 # ---------------------------------------------------------------- signing
 
 
-@reconciler(CSR)
+@reconciler(CSR, keys=_in_state(State.APPROVED))
 def reconcile_request_signing(key: Key) -> None:
     """W24: an approved CSR for the hub's signer gets exactly one certificate.
 
@@ -296,7 +319,7 @@ def lifetime(doc: Doc) -> timedelta:
 # ---------------------------------------------------------------- collection
 
 
-@reconciler(CSR)
+@reconciler(CSR, keys=_in_state(State.PENDING, State.APPROVED))
 def reconcile_superseded_requests(key: Key) -> None:
     """K11: of the pending CSRs of one requester for one name the newest counts, the others are deleted and noted.
 

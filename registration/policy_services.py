@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from ocmconsole.kubeapi import audit, authz, errors, rows, workqueue
+from ocmconsole.kubeapi import audit, authz, errors, rows, verbs, workqueue
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from registration import identity
@@ -105,6 +105,11 @@ def ready(now: datetime) -> list[ApprovalPolicy]:
     return [policy for policy in found if policy.state(now) in {State.WORKING, State.FAILING}]
 
 
+def exist() -> bool:
+    """Whether any policy may let something in: the question of each commit that would wake ``policy_acceptance``."""
+    return ApprovalPolicy.objects.filter(enabled=True, expires__gt=timezone.now()).exists()
+
+
 def failing(actor: Actor) -> list[ApprovalPolicy]:
     """What needs a person: policies that could not do what they are for."""
     now = timezone.now()
@@ -124,7 +129,8 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
         name=rule.name, created_by=actor.user[:320], created=now, acts_as=actor.user[:320], **rule.columns()
     )
     try:
-        _write(actor, "create", made, _told(rule))
+        with verbs.between_commits():
+            _write(actor, "create", made, _told(rule))
     except IntegrityError as error:
         raise errors.already_exists("", PLURAL, rule.name) from error
     return made
@@ -133,7 +139,7 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
 def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
     """From now on it acts as the user who changed it. Raises Forbidden, NotFound, Invalid."""
     require(actor, "change", name)
-    with transaction.atomic():
+    with verbs.between_commits():
         policy = _locked(name)
         rule.check(timezone.now())
         _change(actor, "update", policy, {**rule.columns(), **_answering(actor)})
@@ -143,7 +149,7 @@ def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
 def enable_policy(actor: Actor, name: str) -> None:
     """It acts as the user who enabled it. Enabling again changes nothing but that."""
     require(actor, "change", name)
-    with transaction.atomic():
+    with verbs.between_commits():
         _change(actor, "enable", _locked(name), {"enabled": True, **_answering(actor)})
 
 
@@ -210,7 +216,7 @@ def _change(actor: Actor, act: str, policy: ApprovalPolicy, columns: dict[str, A
 def _write(
     actor: Actor, act: str, policy: ApprovalPolicy, diff: list[dict[str, Any]], columns: Iterable[str] | None = None
 ) -> None:
-    """The row, its audit entry, and another look at what waits already."""
+    """The row, its audit entry, and another look at what waits already; inside of ``between_commits`` if enabled."""
     with transaction.atomic():
         policy.save(update_fields=columns)
         _entry(actor, act, policy.name, diff)

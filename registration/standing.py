@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
+from clusters.controllers import is_deleting
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clusters.models import ManagedCluster
 from clustersets import queries as sets
 from ocmconsole.corekinds import bootstrap
@@ -108,7 +109,12 @@ def _concerned(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # 
     return (Key("", cluster),) if cluster else ()
 
 
-@reconciler(MANAGED_CLUSTER, also={CSR: _concerned})
+def _waiting(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """A cluster that is not let in."""
+    return () if new is None or is_deleting(new) or spec_of(new).get("hubAcceptsClient") else (key,)
+
+
+@reconciler(MANAGED_CLUSTER, keys=_waiting, also={CSR: _concerned}, is_wanted=policy_services.exist)
 def reconcile_policy_acceptance(key: Key) -> None:
     """K9, D9, D10: approval policies accept clusters that fit them and whose verdict is Safe.
 

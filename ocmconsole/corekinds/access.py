@@ -6,8 +6,7 @@ hand out; what has no audit of its own gets an entry here. Called by the access 
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
@@ -21,19 +20,22 @@ from ocmconsole.corekinds.rbac import SERVICE_ACCOUNT, Subject
 from ocmconsole.corekinds.rights import ALL, Question
 from ocmconsole.corekinds.whocan import GrantSource, Source
 from ocmconsole.kubeapi import authz, errors, permissions, verbs
-from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.permissions import MAY_CHANGE, AuditTarget, Holder, PermissionAct, PermissionChange
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
+    from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import AuditEvent
+    from ocmconsole.kubeapi.permissions import AuditRecord
 
 MOST_OPEN = 20
-CONTROLLER = Actor.controller("access")
 ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectaccessreviews")
 
 
@@ -50,25 +52,21 @@ def sees_everyone(actor: Actor) -> bool:
 # ---------------------------------------------------------------- give
 
 
-def give(actor: Actor, plan: GrantPlan) -> int:
-    """All of the plan or nothing; how much of it was new. Raises Forbidden, NotFound, AlreadyExists."""
+def give(actor: Actor, plan: GrantPlan, *, records: Sequence[AuditRecord] = ()) -> int:
+    """Give the whole plan in one transaction; returns how much of it was new.
+
+    ``records`` make rows that are saved in the same transaction. Raises Forbidden, NotFound, AlreadyExists, and what
+    ``records`` raise; then nothing was given.
+    """
     if plan.permissions:
         holder = holder_of(plan.subject)
-        return permissions.change(actor, [_change(PermissionAct.GRANT, each, holder) for each in plan.permissions])
-    for each in plan.documents:
-        authz.require(actor, verbs.attributes(each.kind, "create", Key(each.namespace, "")))
-    made: list[tuple[Any, Key]] = []
-    try:
+        changes = [_change(PermissionAct.GRANT, each, holder) for each in plan.permissions]
+        return permissions.change(actor, changes, records=records)
+    with verbs.batch(actor) as batch:
         for each in plan.documents:
-            verbs.create(actor, each.kind, each.doc, namespace=each.namespace)
-            made.append((each.kind, Key(each.namespace, each.doc["metadata"]["name"])))
-    except errors.ApiError:
-        # A role without its binding gives nothing, but nobody would find it. Who may create need not be able to delete.
-        for kind, key in reversed(made):
-            with suppress(errors.ApiError):
-                verbs.delete(CONTROLLER, kind, key)
-        raise
-    return len(made)
+            batch.create(each.kind, each.doc, namespace=each.namespace)
+        batch.records.extend(records)
+    return len(plan.documents)
 
 
 def holder_of(subject: Subject) -> Holder:
@@ -189,7 +187,7 @@ def ask(actor: Actor, asked: Question, reason: str) -> AccessRequest:
     try:
         with transaction.atomic():
             row.save()
-            _record(actor, "ask", row, reason)
+            _entry(actor, "ask", row, reason).save()
     except IntegrityError as error:
         raise errors.Conflict("you have asked for this already, and nobody has answered yet") from error
     return row
@@ -221,13 +219,13 @@ def grant_request(actor: Actor, row: AccessRequest) -> GrantPlan:
     _require_administrator(actor, row, "grant")
     _require_open(row)
     plan = plan_of(row)
-    _claim(actor, row, AccessRequest.Answer.GRANTED, "")  # or another's no would stand beside what was given
-    try:
-        give(actor, plan)
-    except Exception:
-        _release(row)
-        raise
-    _record(actor, "grant", row, "")
+
+    def answered() -> AuditEvent:
+        """In the transaction of what is given, or another's no would stand beside it."""
+        _claim(actor, row, AccessRequest.Answer.GRANTED, "")
+        return _entry(actor, "grant", row, "")
+
+    give(actor, plan, records=[answered])
     return plan
 
 
@@ -237,7 +235,7 @@ def dismiss_request(actor: Actor, row: AccessRequest, reason: str) -> None:
     _require_open(row)
     with transaction.atomic():
         _claim(actor, row, AccessRequest.Answer.DISMISSED, reason)
-        _record(actor, "dismiss", row, reason)
+        _entry(actor, "dismiss", row, reason).save()
 
 
 def _require_open(row: AccessRequest) -> None:
@@ -253,30 +251,20 @@ def _claim(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
         raise errors.Conflict("somebody else has just answered this")
 
 
-def _release(row: AccessRequest) -> None:
-    """It waits again; unless the person has asked anew meanwhile, then that one does."""
-    claimed = AccessRequest.objects.filter(pk=row.pk)
-    try:
-        with transaction.atomic():
-            claimed.update(answer="", answered_by="", answered_at=None)
-    except IntegrityError:
-        claimed.delete()
-
-
 def _require_administrator(actor: Actor, row: AccessRequest, verb: str) -> None:
     if not administers(actor):
         asked = Attributes(verb, resource="accessrequests", name=row.user)
         authz.refuse(actor, asked, f"the permission {MAY_CHANGE} is missing")
 
 
-def _record(actor: Actor, verb: str, row: AccessRequest, reason: str) -> None:
+def _entry(actor: Actor, verb: str, row: AccessRequest, reason: str) -> AuditEvent:
     place = AuditTarget("", "accessrequests", row.user, str(row.pk))
     diff = [
         {"path": path, "new": value}
         for path in ("verb", "resource", "namespace", "name")
         if (value := getattr(row, path))
     ]
-    permissions.entry(actor, f"accessrequest:{verb}", place, diff=diff, reason=reason).save()
+    return permissions.entry(actor, f"accessrequest:{verb}", place, diff=diff, reason=reason)
 
 
 def find(subject: Subject, key: str) -> Source | None:

@@ -13,13 +13,14 @@ import orjson
 from ocmconsole.corekinds import kinds, tokens
 from ocmconsole.corekinds.models import Namespace, ServiceAccount
 from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.names import key_flaws
 from ocmconsole.kubeapi.values import shown
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Cause, Doc
-    from ocmconsole.kubeapi.kinds import Key, Kind
+    from ocmconsole.kubeapi.kinds import Kind
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 KUBERNETES = "kubernetes"
@@ -39,11 +40,19 @@ FROZEN = "field is immutable when `immutable` is set"
 
 
 @admission.checks_every_create
-def namespace_is_open(kind: Kind, key: Key) -> None:
-    """W27: nothing is created in a namespace that is missing (NotFound) or terminating (Forbidden)."""
+def namespace_is_open(kind: Kind, key: Key, earlier: admission.Earlier) -> None:
+    """W27: nothing is created in a namespace that is missing (NotFound) or terminating (Forbidden).
+
+    The namespace may be created in the same transaction.
+    """
     if not kind.namespaced:
         return
-    found = Namespace.objects.filter(name=key.namespace).values_list("deleted_at", flat=True)[:1]
+    place = (kinds.NAMESPACE.resource, Key("", key.namespace))
+    if place in earlier:
+        coming = earlier[place]
+        found = [coming["metadata"].get("deletionTimestamp")] if coming is not None else []
+    else:
+        found = list(Namespace.objects.filter(name=key.namespace).values_list("deleted_at", flat=True)[:1])
     if not found:
         raise errors.not_found("", "namespaces", key.namespace)
     if found[0] is not None:

@@ -69,27 +69,25 @@ def reconcile_namespace(key: Key) -> timedelta | None:
 
 
 def _furnish(namespace: str) -> None:
+    with verbs.batch(namespaces) as batch:
+        furnish(batch, namespace)
+
+
+def furnish(batch: verbs.Batch, namespace: str) -> None:
+    """W27: the CA and the default account of an active namespace, as far as they lack or differ."""
     if certificate := tokens.ca_certificate():
-        _keep_ca(Key(namespace, ROOT_CA), {"ca.crt": certificate})
-    if verbs.find(kinds.SERVICE_ACCOUNT, Key(namespace, "default")) is None:
-        _create(kinds.SERVICE_ACCOUNT, namespace, {"metadata": {"name": "default"}})
+        _keep_ca(batch, Key(namespace, ROOT_CA), {"ca.crt": certificate})
+    if batch.find(kinds.SERVICE_ACCOUNT, Key(namespace, "default")) is None:
+        batch.create(kinds.SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, namespace=namespace, by=namespaces)
 
 
-def _keep_ca(key: Key, data: dict[str, str]) -> None:
-    found = verbs.find(kinds.CONFIG_MAP, key)
+def _keep_ca(batch: verbs.Batch, key: Key, data: dict[str, str]) -> None:
+    found = batch.find(kinds.CONFIG_MAP, key)
     if found is None:
-        _create(
-            kinds.CONFIG_MAP,
-            key.namespace,
-            {"metadata": {"name": key.name, "annotations": ABOUT_ROOT_CA}, "data": data},
-        )
+        doc = {"metadata": {"name": key.name, "annotations": ABOUT_ROOT_CA}, "data": data}
+        batch.create(kinds.CONFIG_MAP, doc, namespace=key.namespace, by=namespaces)
     elif found.get("data") != data:
-        verbs.edit(namespaces, kinds.CONFIG_MAP, key, lambda doc: doc.update(data=data))
-
-
-def _create(kind: Kind, namespace: str, doc: Doc) -> None:
-    with suppress(errors.AlreadyExists):
-        verbs.create(namespaces, kind, doc, namespace=namespace)
+        batch.edit(kinds.CONFIG_MAP, key, lambda doc: doc.update(data=data), by=namespaces)
 
 
 def _empty(namespace: Namespace) -> timedelta | None:

@@ -149,8 +149,14 @@ def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: D
 
 @admission.checks(kinds.ROLE_BINDING)
 @admission.checks(kinds.CLUSTER_ROLE_BINDING)
-def binding_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
-    """W22, W155: nobody binds a role with rights that they do not hold without ``bind`` on it. Raises Forbidden."""
+@admission.reads_batch
+def binding_grants_only_what_its_writer_holds(
+    actor: Actor, old: Doc | None, new: Doc, earlier: admission.Earlier
+) -> None:
+    """W22, W155: nobody binds a role with rights that they do not hold without ``bind`` on it. Raises Forbidden.
+
+    The role may be created in the same transaction.
+    """
     if _may_hand_out_anything(actor) or (
         old is not None and (old.get("subjects") or []) == (new.get("subjects") or [])
     ):
@@ -160,7 +166,9 @@ def binding_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new
     if authz.authorize(actor, _about(role_kind, new, "bind", reference["name"])).allowed:
         return
     namespace = new["metadata"].get("namespace", "") if role_kind.namespaced else ""
-    role = verbs.find(role_kind, Key(namespace, reference["name"]))
+    place = Key(namespace, reference["name"])
+    coming = (role_kind.resource, place)
+    role = earlier[coming] if coming in earlier else verbs.find(role_kind, place)
     if role is None:
         raise errors.not_found(rbac.GROUP, role_kind.plural, reference["name"])
     kind = kinds.ROLE_BINDING if new["kind"] == "RoleBinding" else kinds.CLUSTER_ROLE_BINDING

@@ -8,7 +8,7 @@ actors that are controllers of the hub themselves (K6).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key, Kind
 
 Default = Callable[["Actor", "Doc | None", "Doc"], None]
-Check = Callable[["Actor", "Doc | None", "Doc"], None]
+# Also those of ``reads_batch``, which take ``Earlier`` as well.
+Check = Callable[..., None]
 DeleteCheck = Callable[["Actor", "Doc"], None]
-CreateCheck = Callable[["Kind", "Key"], None]
+# Documents as earlier writes of the same transaction leave them, by resource and key; None is deleted.
+Earlier = Mapping[tuple[str, "Key"], "Doc | None"]
+CreateCheck = Callable[["Kind", "Key", Earlier], None]
 ActName = Callable[["Doc | None", "Doc | None"], "str | None"]
 Record = Callable[["Actor", "Doc | None", "Doc | None"], "Iterable[Model]"]
 
+ALONE: Earlier = {}  # a write that is a transaction of its own
 _defaults: dict[tuple[str, str], list[Default]] = defaultdict(list)
 _checks: dict[tuple[str, str], list[Check]] = defaultdict(list)
+_batch_readers: set[Check] = set()
 _delete_checks: dict[str, list[DeleteCheck]] = defaultdict(list)
 _create_checks: list[CreateCheck] = []
 _acts: dict[str, list[ActName]] = defaultdict(list)
@@ -58,6 +63,12 @@ def checks(kind: Kind, *, subresource: str = "") -> Callable[[Check], Check]:
     return add
 
 
+def reads_batch(rule: Check) -> Check:
+    """Marks a checking rule ``rule(actor, old, new, earlier)`` that depends on what is written with the object."""
+    _batch_readers.add(rule)
+    return rule
+
+
 def checks_delete(kind: Kind) -> Callable[[DeleteCheck], DeleteCheck]:
     def add(rule: DeleteCheck) -> DeleteCheck:
         _delete_checks[kind.resource].append(rule)
@@ -67,7 +78,7 @@ def checks_delete(kind: Kind) -> Callable[[DeleteCheck], DeleteCheck]:
 
 
 def checks_every_create(rule: CreateCheck) -> CreateCheck:
-    """A rule on the place of every new object, whatever its kind."""
+    """A rule ``rule(kind, key, earlier)`` on the place of every new object, whatever its kind."""
     _create_checks.append(rule)
     return rule
 
@@ -97,9 +108,14 @@ def default(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: st
         rule(actor, old, new)
 
 
-def check(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:
+def check(
+    actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "", *, earlier: Earlier = ALONE
+) -> None:
     for rule in _checks[kind.resource, subresource]:
-        rule(actor, old, new)
+        if rule in _batch_readers:
+            rule(actor, old, new, earlier)
+        else:
+            rule(actor, old, new)
 
 
 def check_delete(actor: Actor, kind: Kind, old: Doc) -> None:
@@ -107,9 +123,9 @@ def check_delete(actor: Actor, kind: Kind, old: Doc) -> None:
         rule(actor, old)
 
 
-def check_create(kind: Kind, key: Key) -> None:
+def check_create(kind: Kind, key: Key, earlier: Earlier = ALONE) -> None:
     for rule in _create_checks:
-        rule(kind, key)
+        rule(kind, key, earlier)
 
 
 def act(kind: Kind, verb: str, old: Doc | None, new: Doc | None) -> str:

@@ -7,7 +7,7 @@ run twice it writes nothing. It may run late, twice or after a crash.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -40,10 +40,14 @@ def changed(*parts: Callable[[Doc], object]) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """``reconcile(key)`` returns when to look again by the clock, or None."""
+    """``reconcile(key)`` returns when to look again by the clock, or None.
+
+    ``is_wanted`` says in the transaction of the writes whether it has anything to do on this hub at all.
+    """
 
     name: str
     reconcile: Reconcile
+    is_wanted: Callable[[], bool] | None = None
 
 
 EVERY = ""  # stands for every kind among the watched resources
@@ -52,12 +56,19 @@ _watchers: dict[str, list[tuple[str, Keys]]] = defaultdict(list)
 
 
 def reconciler(
-    kind: Kind | None, *, keys: Keys = itself, also: Mapping[Kind | None, Keys] | None = None
+    kind: Kind | None,
+    *,
+    keys: Keys = itself,
+    also: Mapping[Kind | None, Keys] | None = None,
+    is_wanted: Callable[[], bool] | None = None,
 ) -> Callable[[Reconcile], Reconcile]:
-    """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind."""
+    """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind.
+
+    ``is_wanted`` is called under the counter's lock, at most once a commit, and only where there are keys.
+    """
 
     def add(reconcile: Reconcile) -> Reconcile:
-        on_request(reconcile)
+        _register(reconcile, is_wanted)
         for watched, find in ((kind, keys), *(also or {}).items()):
             _watchers[watched.resource if watched else EVERY].append((_name(reconcile), find))
         return reconcile
@@ -67,12 +78,16 @@ def reconciler(
 
 def on_request(reconcile: Reconcile) -> Reconcile:
     """Register one that no write asks for: who wants it puts it into the queue."""
+    _register(reconcile, None)
+    return reconcile
+
+
+def _register(reconcile: Reconcile, is_wanted: Callable[[], bool] | None) -> None:
     name = _name(reconcile)
     if name in _reconcilers:
         msg = f"two reconcilers are called {name}"
         raise ValueError(msg)
-    _reconcilers[name] = Reconciler(name, reconcile)
-    return reconcile
+    _reconcilers[name] = Reconciler(name, reconcile, is_wanted)
 
 
 def _name(reconcile: Reconcile) -> str:
@@ -95,3 +110,10 @@ def caused_by(writes: Iterable[Write]) -> set[tuple[str, Key]]:
         for name, keys in (*_watchers[write.kind.resource], *_watchers[EVERY])
         for key in keys(write.old, write.new, write.key)
     }
+
+
+def wanted(work: Collection[tuple[str, Key]]) -> set[tuple[str, Key]]:
+    """The work without that of reconcilers which have nothing to do on this hub."""
+    names = {name for name, _ in work}
+    idle = {name for name in names if (is_wanted := _reconcilers[name].is_wanted) is not None and not is_wanted()}
+    return {each for each in work if each[0] not in idle}

@@ -8,7 +8,7 @@ Called by Django admin and by ``accounts``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -81,13 +81,20 @@ def revoke(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = 
     return change(actor, [PermissionChange(PermissionAct.REVOKE, _permission(permission), to, obj)]) == 1
 
 
-def change(actor: Actor, changes: Sequence[PermissionChange]) -> int:
-    """All or nothing; how many made a difference."""
+# Makes an audit entry of what is done with the change; may raise an ApiError.
+AuditRecord = Callable[[], AuditEvent]
+
+
+def change(actor: Actor, changes: Sequence[PermissionChange], *, records: Sequence[AuditRecord] = ()) -> int:
+    """All or nothing; how many made a difference. ``records`` make rows that are saved in the same transaction."""
 
     def act(actor: Actor) -> int:
         reasons = [require(actor, each) for each in changes]
         with verbs.changing_rights(actor):
-            return sum(write(actor, each, reason) for each, reason in zip(changes, reasons, strict=True))
+            made = sum(write(actor, each, reason) for each, reason in zip(changes, reasons, strict=True))
+            for record in records:
+                record().save()
+            return made
 
     return verbs.with_present_rights(actor, act)
 

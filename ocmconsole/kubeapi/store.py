@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,11 +46,17 @@ T = TypeVar("T")
 
 # Makes one row of the hub's own, or several in the order in which they are saved.
 Record = Callable[[], "models.Model | Iterable[models.Model]"]
+# The name of a reconciler and a key for it.
+Work = tuple[str, Key]
 
 
 @dataclass(slots=True)
 class Write:
-    """One object's step from ``old`` to ``new``; either may be absent (create, delete)."""
+    """One object's step from ``old`` to ``new``; either may be absent (create, delete).
+
+    ``row`` is what was read, None for a create. ``after`` is an earlier write of the same commit to the same object,
+    which then makes the row that this one replaces.
+    """
 
     kind: Kind
     key: Key
@@ -63,10 +69,19 @@ class Write:
     reason: str = ""
     # Raises Forbidden, or what the rules raise, when the actor of now may not.
     ask_again: Callable[[Actor], None] | None = None
+    after: Write | None = None
     text: str = field(default="", init=False)
     before: str = field(default="", init=False)
     audit: AuditEvent | None = field(default=None, init=False)
     revision: int = field(default=0, init=False)
+    stored: Resource | None = field(default=None, init=False)
+
+    @property
+    def present(self) -> Resource:
+        """The row that is replaced or deleted."""
+        row = self.after.stored if self.after is not None else self.row
+        assert row is not None
+        return row
 
 
 class Need(NamedTuple):
@@ -81,23 +96,30 @@ class _Prepared(NamedTuple):
     """Writes with their texts and audit entries, the work that they cause, and their time."""
 
     writes: Sequence[Write]
-    work: set[tuple[str, Key]]
+    work: set[Work]
     now: datetime
 
 
 # ---------------------------------------------------------------- the one write
 
 
-def commit(writes: Sequence[Write], *, records: Iterable[Record] = (), needs: Iterable[Need] = ()) -> int:
+def commit(
+    writes: Sequence[Write],
+    *,
+    records: Iterable[Record] = (),
+    needs: Iterable[Need] = (),
+    settled: Collection[Work] = (),
+) -> int:
     """Write everything or nothing; returns the last revision.
 
-    ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be saved with the writes.
-    ``needs`` are looked at again as each write's own right is.
+    ``settled`` are reconcilers with keys that need not look again because of these writes: what they would compare is
+    what these writes make. ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be
+    saved with the writes. ``needs`` are looked at again as each write's own right is.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second,
     InsufficientStorage for what would grow while only the reserve of the disk is left, Unauthorized and Forbidden when
     what the actor needs was taken away since it was examined, Timeout for a client that has gone away.
     """
-    prepared = _prepared(writes)
+    prepared = _prepared(writes, settled)
     with _transaction():
         return _write(prepared, records, needs)
 
@@ -106,7 +128,12 @@ class Commit(Protocol):
     """As ``commit``."""
 
     def __call__(
-        self, writes: Sequence[Write], *, records: Iterable[Record] = (), needs: Iterable[Need] = ()
+        self,
+        writes: Sequence[Write],
+        *,
+        records: Iterable[Record] = (),
+        needs: Iterable[Need] = (),
+        settled: Collection[Work] = (),
     ) -> int: ...
 
 
@@ -118,7 +145,7 @@ def turn() -> Iterator[Commit]:
     """
     with _transaction():
         Revision.take(0)  # locked and left as it is: readers of the head see no number without a change
-        yield lambda writes, *, records=(), needs=(): _write(_prepared(writes), records, needs)
+        yield lambda writes, *, records=(), needs=(), settled=(): _write(_prepared(writes, settled), records, needs)
 
 
 @contextmanager
@@ -133,14 +160,14 @@ def _queue() -> AbstractContextManager[None]:
     return _queued() if connection.vendor == "sqlite" and not connection.in_atomic_block else nullcontext()
 
 
-def _prepared(writes: Sequence[Write]) -> _Prepared:
+def _prepared(writes: Sequence[Write], settled: Collection[Work]) -> _Prepared:
     """Raises InsufficientStorage."""
     if any(_grows(write) for write in writes):
         outages.require_space()
     now = timezone.now()
     for write in writes:
         _prepare(write, now)
-    return _Prepared(writes, controllers.caused_by(writes), now)
+    return _Prepared(writes, controllers.caused_by(writes).difference(settled), now)
 
 
 def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]) -> int:
@@ -165,6 +192,7 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
                 ends_rights |= getattr(fact, "is_right", False)
         if ends_rights:
             _count_rights()
+        work = controllers.wanted(work)
         workqueue.put(work, now)
         transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
     return last
@@ -211,6 +239,17 @@ def changing_rights(actor: Actor | None = None) -> Iterator[None]:
         if actor is not None and actor.is_outdated(rights):
             raise Outdated
         _count_rights()
+        yield
+
+
+@contextmanager
+def between_commits() -> Iterator[None]:
+    """A transaction during which nobody commits a write, for what commits look at under the counter's lock.
+
+    It sees every commit before it, and every commit after it sees what it writes.
+    """
+    with _queue(), transaction.atomic():
+        Revision.take(0)
         yield
 
 
@@ -274,7 +313,7 @@ def _prepare(write: Write, now: datetime) -> None:
     assert document is not None
     document["metadata"]["resourceVersion"] = _PLACEHOLDER
     write.text = orjson.dumps(document).decode()
-    if write.old is not None and write.row is not None and _selection_moved(write):
+    if write.row is not None and _selection_moved(write):
         write.before = write.row.wire
     if write.kind.audited:
         write.audit = audit.allowed(
@@ -310,6 +349,8 @@ def _number(write: Write, number: int) -> None:
     write.revision = number
     document["metadata"]["resourceVersion"] = str(number)
     write.text = write.text.replace(_PLACEHOLDER, str(number), 1)
+    if write.after is not None and _selection_moved(write):
+        write.before = write.after.text
     if write.audit is not None:
         write.audit.revision = number
 
@@ -317,7 +358,7 @@ def _number(write: Write, number: int) -> None:
 def _write_row(write: Write) -> None:
     if write.new is None:
         _delete_row(write)
-    elif write.row is None:
+    elif write.old is None:
         _insert_row(write)
     else:
         _update_row(write)
@@ -329,8 +370,9 @@ def _row(write: Write) -> Resource:
 
 
 def _insert_row(write: Write) -> None:
+    write.stored = _row(write)
     try:
-        _row(write).save(force_insert=True)
+        write.stored.save(force_insert=True)
     except IntegrityError as error:
         raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name) from error
     _index_owners(write)
@@ -338,13 +380,13 @@ def _insert_row(write: Write) -> None:
 
 
 def _update_row(write: Write) -> None:
-    assert write.row is not None
-    row = _row(write)
-    columns = {column.attname: getattr(row, column.attname) for column in row._meta.concrete_fields}  # noqa: SLF001 - Django's documented name
+    present = write.present
+    row = write.stored = _row(write)
     for moment, cause in write.kind.timed.items():
-        if columns[cause] == getattr(write.row, cause):
-            columns[moment] = getattr(write.row, moment)
-    found = write.kind.model.objects.filter(uid=write.row.uid, resource_version=write.row.resource_version)
+        if getattr(row, cause) == getattr(present, cause):
+            setattr(row, moment, getattr(present, moment))
+    columns = {column.attname: getattr(row, column.attname) for column in row._meta.concrete_fields}  # noqa: SLF001 - Django's documented name
+    found = write.kind.model.objects.filter(uid=present.uid, resource_version=present.resource_version)
     if not found.update(**columns):
         raise Stale.of(write)
     if _owners(write.old) != _owners(write.new):
@@ -354,11 +396,11 @@ def _update_row(write: Write) -> None:
 
 
 def _delete_row(write: Write) -> None:
-    assert write.row is not None
-    found = write.kind.model.objects.filter(uid=write.row.uid, resource_version=write.row.resource_version)
+    present = write.present
+    found = write.kind.model.objects.filter(uid=present.uid, resource_version=present.resource_version)
     if not found.delete()[0]:
         raise Stale.of(write)
-    Owner.objects.filter(uid=write.row.uid).delete()
+    Owner.objects.filter(uid=present.uid).delete()
 
 
 def _owners(doc: Doc | None) -> list[Doc]:
@@ -410,7 +452,7 @@ def _append(writes: Sequence[Write], now: datetime) -> None:
 def _log_verb(write: Write) -> Change.Verb:
     if write.new is None:
         return Change.Verb.DELETED
-    return Change.Verb.ADDED if write.row is None else Change.Verb.MODIFIED
+    return Change.Verb.ADDED if write.old is None else Change.Verb.MODIFIED
 
 
 class Stale(errors.Conflict):

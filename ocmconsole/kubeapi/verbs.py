@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.authz import AccessDecision
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import Resource
 
 # So often a write is decided optimistically, then once more while nobody else may write. More tries than one keep
 # the counter free where two writers meet by chance; fewer than five waste less where many meet all the time.
 OPTIMISTIC_TRIES = 2
 NAME_TRIES = 5  # for generated names, as upstream
+UNNUMBERED = "unnumbered"  # stands for the resourceVersion that an object gets when its batch is committed
 ONLY_DELETING = "only objects that are being deleted are permitted"
 # By propagation policy, the finalizer that the garbage collector takes off again (W180).
 CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -37,6 +39,8 @@ CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 # For writers of people, rights and tokens, which are no resources.
 changing_rights = store.changing_rights
 with_present_rights = store.with_present_rights
+# For writers of what ``controllers.reconciler(is_wanted=…)`` looks at.
+between_commits = store.between_commits
 
 Propose = Callable[["Doc | None"], "Doc"]
 Edit = Callable[["Doc"], None]
@@ -49,7 +53,7 @@ class Options:
     ``decision`` is the answer when the entry point has authorized already, and ``asked`` what it authorized.
     ``applies``: server-side apply keeps its own fields. ``alone``: decided while nobody else may write, for what must
     not be done twice.
-    ``uid`` and ``resource_version`` are preconditions of a delete.
+    ``uid`` and ``resource_version`` are preconditions of a delete. ``batch`` is what the write is a part of.
     """
 
     version: Version | None = None
@@ -63,6 +67,7 @@ class Options:
     uid: str | None = None
     resource_version: str | None = None
     propagation: str = "Background"
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +246,18 @@ def _batch(actor: Actor, request_id: str = "") -> Batch:
 
 @dataclass
 class Batch:
-    """Writes that wait for each other. ``records`` make the hub's own rows to save with them."""
+    """Creates, edits and deletes for one transaction, in their order; each sees what those before it leave.
+
+    ``records`` make the hub's own rows to save with them. ``settled`` are reconcilers with keys that these writes give
+    no reason to look again. An object that is written twice has two revisions, changes and audit entries.
+    """
 
     actor: Actor
     writes: list[Write] = field(default_factory=list)
     records: list[store.Record] = field(default_factory=list)
     rights: list[store.Need] = field(default_factory=list)
+    settled: set[store.Work] = field(default_factory=set)
+    _last: dict[tuple[str, Key], Write] = field(default_factory=dict)
 
     def needs(self, asked: authz.Attributes, require: Callable[[Actor], object]) -> None:
         """A right that the act takes, for acts that write records only.
@@ -258,30 +269,67 @@ class Batch:
         self.rights.append(store.Need(self.actor, asked, require))
 
     def edit(
-        self, kind: Kind, key: Key, change: Edit, *, subresource: str = "", expect: str = "", by: Actor | None = None
+        self,
+        kind: Kind,
+        key: Key,
+        change: Edit,
+        *,
+        subresource: str = "",
+        expect: str = "",
+        by: Actor | None = None,
+        verb: str = "",
     ) -> None:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone).
 
-        ``by`` is who writes, if not the actor: a reconciler, for what is the hub's own.
+        ``by`` is who writes, if not the actor: a reconciler, for what is the hub's own. ``verb`` is what is asked for
+        and audited, unless ``update`` of a subresource and ``patch`` of the rest.
         """
-        verb, actor = "update" if subresource else "patch", by or self.actor
+        verb, actor = verb or ("update" if subresource else "patch"), by or self.actor
         decision = authz.require(actor, attributes(kind, verb, key, subresource))
         with _denial_is_recorded(actor):
-            write = _step(actor, verb, kind, key, _changed_by(change), decision, DEFAULT, subresource)
+            write = _step(actor, verb, kind, key, _changed_by(change), decision, self.options, subresource)
         if expect and write.row is not None and write.row.resource_version != int(expect):
             raise errors.conflict(kind.group, kind.plural, key.name)
-        if _is_change(write):
-            self.writes.append(write)
+        self._add(write)
 
-    def delete(self, kind: Kind, key: Key, also: Edit | None = None) -> bool:
+    def create(self, kind: Kind, doc: Doc, *, namespace: str = "", by: Actor | None = None) -> None:
+        """As ``verbs.create``, for an object that has a name. Raises AlreadyExists here or at the commit."""
+        actor = by or self.actor
+        decision = authz.require(actor, attributes(kind, "create", Key(namespace, "")))
+        doc = steps.named(kind, doc)
+        key = Key(namespace, doc["metadata"]["name"])
+        if self.earlier.get((kind.resource, key)) is not None:
+            raise errors.already_exists(kind.group, kind.plural, key.name)
+        with _denial_is_recorded(actor):
+            self._add(_step(actor, "create", kind, key, lambda _: deepcopy(doc), decision, self.options))
+
+    def delete(self, kind: Kind, key: Key, also: Edit | None = None, *, by: Actor | None = None) -> bool:
         """As ``verbs.delete``; True when the object goes at once. ``also`` changes, as the hub, what stays."""
-        decision = authz.require(self.actor, attributes(kind, "delete", key))
-        write = _deletion(self.actor, kind, key, decision, DEFAULT)
+        actor = by or self.actor
+        decision = authz.require(actor, attributes(kind, "delete", key))
+        write = _deletion(actor, kind, key, decision, self.options)
         if also is not None and write.new is not None:
             also(write.new)
+        self._add(write)
+        return write.new is None
+
+    def find(self, kind: Kind, key: Key) -> Doc | None:
+        """One object as the writes so far leave it, without asking for a permission."""
+        after = self._last.get((kind.resource, key))
+        return deepcopy(after.new) if after is not None else find(kind, key)
+
+    @property
+    def options(self) -> Options:
+        return Options(batch=self)
+
+    @property
+    def earlier(self) -> admission.Earlier:
+        return {place: write.new for place, write in self._last.items()}
+
+    def _add(self, write: Write) -> None:
         if _is_change(write):
             self.writes.append(write)
-        return write.new is None
+            self._last[write.kind.resource, write.key] = write
 
     def note(self, kind: Kind, key: Key, act: str, reason: str, diff: Sequence[Doc] = ()) -> None:
         """An audit entry for an act that changes no resource."""
@@ -291,7 +339,17 @@ class Batch:
 
     def commit(self, commit: store.Commit = store.commit) -> None:
         if self.writes or self.records:
-            commit(self.writes, records=self.records, needs=self.rights)
+            commit(self.writes, records=self.records, needs=self.rights, settled=self.settled)
+
+    def present(self, kind: Kind, key: Key) -> tuple[Resource | None, Write | None, Doc | None]:
+        """What a write to the object replaces: the stored row, or the earlier write; and its document."""
+        after = self._last.get((kind.resource, key))
+        if after is None:
+            return _stored(kind, key)
+        doc = deepcopy(after.new)
+        if doc is not None:  # an object that this batch creates has no number yet
+            doc["metadata"].setdefault("resourceVersion", UNNUMBERED)
+        return None, after, doc
 
 
 # ---------------------------------------------------------------- the life of a write
@@ -339,17 +397,25 @@ def _denial_is_recorded(actor: Actor) -> Iterator[None]:
         raise
 
 
+def _stored(kind: Kind, key: Key) -> tuple[Resource | None, None, Doc | None]:
+    row = rows.read(kind, key)
+    return row, None, row.doc if row is not None else None
+
+
 def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: AccessDecision, options: Options,
           subresource: str = "") -> Write:  # fmt: skip
     """The write pipeline from old document to checked new one, in the order of W20. Writes nothing."""
     now = timezone.now()
     version = options.version or kind.storage
-    row = rows.read(kind, key) if verb != "create" else None
+    batch = options.batch
+    earlier = batch.earlier if batch is not None else admission.ALONE
+    row, after, old = None, None, None
     if verb == "create":
-        admission.check_create(kind, key)
-    elif row is None:
-        raise errors.not_found(kind.group, kind.plural, key.name)
-    old = row.doc if row else None
+        admission.check_create(kind, key, earlier)
+    else:
+        row, after, old = batch.present(kind, key) if batch is not None else _stored(kind, key)
+        if old is None:
+            raise errors.not_found(kind.group, kind.plural, key.name)
     proposed = propose(version.from_storage(deepcopy(old)) if old else None)
     steps.check_preconditions(kind, key, old, proposed, verb)
     new = steps.decoded(kind, version, proposed, options.unknown)
@@ -365,7 +431,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     steps.validate(kind, old, new)
     try:
         _check_size(actor, kind, key, old, new)
-        admission.check(actor, kind, old, new, subresource)
+        admission.check(actor, kind, old, new, subresource, earlier=earlier)
         _within(actor, kind, key, verb, subresource, decision, old, asked)
     except errors.Forbidden as error:
         raise _Denial(error, attributes(kind, verb, key, subresource)) from error
@@ -378,10 +444,10 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     def ask_again(present: Actor) -> None:
         place = Key(key.namespace, "") if verb == "create" else key
         found = _required(present, options.asked or attributes(kind, verb, place, subresource, options.version))
-        admission.check(present, kind, old, new, subresource)
+        admission.check(present, kind, old, new, subresource, earlier=earlier)
         _within(present, kind, key, verb, subresource, found, old, asked)
 
-    return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again)
+    return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again, after)
 
 
 def _required(actor: Actor, asked: authz.Attributes) -> AccessDecision:
@@ -454,8 +520,9 @@ def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, dec
 
 
 def _deletion(actor: Actor, kind: Kind, key: Key, decision: AccessDecision, options: Options) -> Write:
-    row = existing(kind, key)
-    old = row.doc
+    row, after, old = options.batch.present(kind, key) if options.batch is not None else _stored(kind, key)
+    if old is None:
+        raise errors.not_found(kind.group, kind.plural, key.name)
     steps.check_delete_preconditions(kind, key, old, uid=options.uid, resource_version=options.resource_version)
     admission.check_delete(actor, kind, old)
     act = admission.act(kind, "delete", old, None)
@@ -472,7 +539,7 @@ def _deletion(actor: Actor, kind: Kind, key: Key, decision: AccessDecision, opti
         _required(present, options.asked or attributes(kind, "delete", key, version=options.version))
         admission.check_delete(present, kind, old)
 
-    return Write(kind, key, row, old, new, actor, "delete", act, decision.reason, ask_again)
+    return Write(kind, key, row, old, new, actor, "delete", act, decision.reason, ask_again, after)
 
 
 def _add_cascade(new: Doc, propagation: str) -> None:

@@ -10,7 +10,7 @@ from ocmconsole.corekinds.models import AccessRequest
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, Change, Revision
 from ocmconsole.kubeapi.permissions import MAY_CHANGE, grant
 from tests.actors import ROOT, person, rule
 from tests.actors import grant as bind
@@ -43,20 +43,44 @@ def test_what_another_has_just_dismissed_is_not_given() -> None:
 
 
 @pytest.mark.contract("D2", "D11")
-@pytest.mark.parametrize("asks_anew", [False, True])
-def test_what_could_not_be_given_waits_on_and_leaves_nothing(*, asks_anew: bool) -> None:
+def test_what_could_not_be_given_waits_on_and_leaves_nothing() -> None:
     row = asked()
     name = f"access-request-{row.pk}"
     taken = {"metadata": {"name": name}, "roleRef": {"kind": "ClusterRole", "name": name}, "subjects": []}
     verbs.create(ROOT, kinds.CLUSTER_ROLE_BINDING, taken)
+    giver = clerk()
+    before = Change.objects.count()
     with pytest.raises(errors.AlreadyExists):
-        access.grant_request(clerk(), row)
+        access.grant_request(giver, row)
     assert verbs.find(kinds.CLUSTER_ROLE, Key("", name)) is None
-    assert AuditEvent.objects.get(verb="delete", resource=kinds.CLUSTER_ROLE.resource).user == access.CONTROLLER.user
+    assert Change.objects.count() == before
     assert not AuditEvent.objects.filter(act="accessrequest:grant").exists()
     assert AccessRequest.objects.get().answer == ""
-    if asks_anew:
-        AccessRequest.objects.update(answer=AccessRequest.Answer.GRANTED)
-        again = asked()
-        access._release(row)
-        assert AccessRequest.objects.get().pk == again.pk
+
+
+@pytest.mark.contract("D2", "D11")
+def test_role_binding_and_answer_are_one_transaction() -> None:
+    row = asked()
+    giver = clerk()
+    revision = Revision.objects.get().value
+    access.grant_request(giver, row)
+    assert Revision.objects.get().value == revision + 2
+    made = AuditEvent.objects.filter(user="clerk", revision__gt=revision).order_by("pk")
+    assert [each.act for each in made] == ["clusterrole:create", "clusterrolebinding:create"]
+    assert len(set(made.values_list("request_id", flat=True))) == 1
+    assert AuditEvent.objects.get(act="accessrequest:grant").user == "clerk"
+    assert AccessRequest.objects.get().answer == AccessRequest.Answer.GRANTED
+
+
+@pytest.mark.contract("W22", "W155")
+def test_nobody_gives_with_a_new_role_what_they_do_not_hold() -> None:
+    """The binding is judged by the role that comes in the same transaction."""
+    row = asked()
+    giver = person("clerk")
+    grant(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
+    bind(giver, rule("create", "clusterroles clusterrolebindings", groups=RBAC))
+    with pytest.raises(errors.Forbidden, match="not currently held"):
+        access.grant_request(giver, row)
+    bind(giver, rule("list", "secrets"))
+    access.grant_request(giver, row)
+    assert verbs.find(kinds.CLUSTER_ROLE_BINDING, Key("", f"access-request-{row.pk}")) is not None
