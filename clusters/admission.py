@@ -270,7 +270,7 @@ def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  #
 def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     """A4b: accepting needs the right to accept that cluster. D3: un-accepting needs the same. Raises Forbidden."""
     guarded = is_accepting(old, new) or (settings.OCMCONSOLE_GUARD_DISCONNECT and is_disconnecting(old, new))
-    if not guarded or actor.is_controller:
+    if not guarded or actor.is_controller or actor.is_master:
         return
     name = new["metadata"]["name"]
     cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None

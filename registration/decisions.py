@@ -43,9 +43,10 @@ def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  #
     """D10: what was declined (key, credential, name) is not approved until a person lifts it. Raises Forbidden."""
     if not adds("Approved", old, new):
         return
-    asker, fingerprint = memory.asker_of_request(new), memory.requested(new).key_fingerprint
+    fingerprint = memory.requested(new).key_fingerprint
     for cluster in concerned(new):
-        if decline := memory.decline_of(cluster, fingerprint, asker):
+        declines = list(memory.declines_of(cluster))
+        if declines and (decline := memory.decline_among(declines, fingerprint, memory.asker_of_request(new))):
             raise forbidden(new["metadata"]["name"], declined_text(decline, fingerprint))
 
 
@@ -105,8 +106,7 @@ def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -
     if new is None or not adds("Approved", old, new):
         return []
     _require_known(new)
-    asker = memory.asker_of_request(new)
-    return [row for cluster in memory.names_of(new) for row in lines.accepted(actor, cluster, new, asker)]
+    return [row for cluster in memory.names_of(new) for row in lines.accepted(actor, cluster, new)]
 
 
 @admission.records(CSR)

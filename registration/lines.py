@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from registration.certificates import Certificate
-    from registration.memory import Asker
 
 REPLACED = "Another key was accepted for this cluster."
 CERTIFICATE = "cert:"
@@ -76,28 +75,28 @@ def ended_among(lines: list[KeyLine]) -> KeyLine | None:
 # ---------------------------------------------------------------- a key is accepted
 
 
-def accepted(actor: Actor, cluster: str, doc: Doc, asker: Asker) -> Iterator[Model]:
+def accepted(actor: Actor, cluster: str, doc: Doc) -> Iterator[Model]:
     """Rows that an approved request leaves for one of the clusters that it names; none for a key of the open line."""
     request = memory.requested(doc)
-    key = AcceptedKey.objects.filter(cluster=cluster, fingerprint=request.key_fingerprint).first()
+    keys = {key.fingerprint: key for key in memory.keys_of(cluster)}
+    key = keys.get(request.key_fingerprint)
     if key is not None and not memory.is_stranger(cluster, request.key_fingerprint):
         return
-    is_renewal = memory.is_renewal(doc, asker, cluster)
+    is_renewal = memory.asks_as_itself(doc, cluster) and memory.is_renewal(doc, memory.asker_of_request(doc), cluster)
     line = open_line(cluster) if is_renewal else None
     if line is None:
-        how = AcceptedKey.How.OVERRIDE if memory.keys_of(cluster).exists() else AcceptedKey.How.ACCEPT
+        how = AcceptedKey.How.OVERRIDE if keys else AcceptedKey.How.ACCEPT
         line = KeyLine(cluster=cluster, begun_at=timezone.now())
         if not is_renewal:
             yield from ended(actor, cluster, REPLACED)
         yield line
     if is_renewal:
         how = AcceptedKey.How.RENEWAL
-    word = memory.vouched(cluster, request.key_fingerprint)
     key = key or AcceptedKey(cluster=cluster, fingerprint=request.key_fingerprint)
     key.line, key.how = line, how
     key.key = request.key_text[:64]
     key.accepted_by, key.accepted_at = actor.user[:320], timezone.now()
-    key.reason = word.reason if word else ""
+    key.reason = memory.reason_of_word(cluster, request.key_fingerprint)
     key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
     yield key
 

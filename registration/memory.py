@@ -168,11 +168,16 @@ def is_renewal(doc: Doc, asker: Asker, cluster: str, is_revoked: Callable[[str],
 
     It vouches for that cluster alone, whatever else the subject names, and for nothing once it has been revoked.
     """
+    if not asks_as_itself(doc, cluster) or not asker.certified:
+        return False
+    return asker.user == requested(doc).common_name and not is_revoked(asker.credential)
+
+
+def asks_as_itself(doc: Doc, cluster: str) -> bool:
+    """Whether a CSR of an agent of the cluster was created by a user of the name that it asks for."""
     common_name = requested(doc).common_name
     agent = identity.agent_name(common_name)
-    if agent is None or agent.cluster != cluster or not asker.certified:
-        return False
-    return doc["spec"].get("username") == asker.user == common_name and not is_revoked(asker.credential)
+    return agent is not None and agent.cluster == cluster and doc["spec"].get("username") == common_name
 
 
 def is_barred(cluster: str, fingerprint: str) -> bool:
@@ -212,6 +217,12 @@ def vouched(cluster: str, fingerprint: str) -> Vouched | None:
     row = ManagedCluster.objects.filter(name=cluster).first()
     annotations = (row.doc["metadata"].get("annotations") or {}) if row else {}
     return Vouched(cluster, fingerprint) if annotations.get(ACCEPT_KEY) == fingerprint else None
+
+
+def reason_of_word(cluster: str, fingerprint: str) -> str:
+    """Why the person who acts now says that the key is the right one; an annotation says no reason."""
+    word = _vouched.get()
+    return word.reason if word is not None and (word.cluster, word.fingerprint) == (cluster, fingerprint) else ""
 
 
 # ---------------------------------------------------------------- declines

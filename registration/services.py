@@ -17,7 +17,7 @@ from clusters.grants import CLUSTERS
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.corekinds import bootstrap, rbac, tokens
-from ocmconsole.kubeapi import authz, errors, rows, verbs
+from ocmconsole.kubeapi import authz, errors, once, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import evidence, identity, lines, memory, queries, staleness
 from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
@@ -59,8 +59,15 @@ def accept_cluster(
     Conflict (the page is stale, or it is open who is right: K7), Invalid (a guarded name, D18). An override chooses a
     key, and ends what is open.
     """
+    with once.remembering():
+        return _accept_cluster(actor, name, seen, override, clusterset)
+
+
+def _accept_cluster(
+    actor: Actor, name: str, seen: SeenVersions | None, override: Override | None, clusterset: str
+) -> list[str]:
     row = verbs.existing(MANAGED_CLUSTER, Key("", name))
-    require_accept(actor, name)
+    require_accept(actor, name, row=row)
     asking = queries.waiting_requests(name)
     _require_unchanged(seen, name, row, asking)
     waiting = [_with_key(asking, name, override.key)] if override else _undisputed(asking)
@@ -70,6 +77,10 @@ def accept_cluster(
     found = evidence.of(name)
     with memory.vouching(word), verbs.batch(actor) as batch:
         version = str(row.resource_version) if seen else ""
+        for read in waiting:
+            batch.has_read(CSR, read)
+        if seen:
+            batch.has_read(MANAGED_CLUSTER, row)
         batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=version)
         for request in waiting:
             batch.edit(CSR, request.key, _approve, subresource="approval", expect=str(request.resource_version))
@@ -291,9 +302,10 @@ def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
     return named | set(holding.values_list("name", flat=True))
 
 
-def require_accept(actor: Actor, name: str) -> None:
+def require_accept(actor: Actor, name: str, *, row: Resource | None = None) -> None:
     """A refusal names the permission that is missing, and is recorded."""
-    if not may_accept(actor, name).allowed:
+    may = authz.permitted(actor, ACCEPT, obj=row, name=name) if row is not None else may_accept(actor, name)
+    if not may.allowed:
         authz.refuse(actor, _accepting(name), MISSING.format(name=name))
 
 
@@ -324,7 +336,7 @@ def _undisputed(asking: list[CertificateSigningRequest]) -> list[CertificateSign
             f"A request for {cluster} does not fit: {', '.join(unfit)}. "
             "Decline it first, or say which key is the right one."
         )
-    if len({memory.asker_of_request(request.doc).same for request in asking}) > 1:
+    if len(asking) > 1 and len({memory.asker_of_request(request.doc).same for request in asking}) > 1:
         raise errors.Conflict(
             f"Several requesters ask for {cluster} with different credentials or from different addresses; "
             "decline one of them first, or say which key is the right one."

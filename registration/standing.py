@@ -27,7 +27,8 @@ from registration import evidence, identity, memory, policies, policy_services, 
 from registration.controllers import may_be_given
 from registration.evidence import Verdict
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.models import ApprovalPolicy, ApprovalPolicyUse
+from registration.kinds import state_of
+from registration.models import ApprovalPolicy, ApprovalPolicyUse, CertificateSigningRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 
 POLICY = "policy:"
 State = ApprovalPolicy.State
+ANSWERED = frozenset({CertificateSigningRequest.State.APPROVED, CertificateSigningRequest.State.ISSUED})
 
 
 # ---------------------------------------------------------------- wishes that came with a token
@@ -104,6 +106,8 @@ def _labelled(labels: dict[str, str]) -> verbs.Edit:
 
 def _concerned(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
     """A request that comes, changes or goes concerns the cluster in its label."""
+    if new is not None and state_of(new) in ANSWERED:
+        return ()  # its key is known then, and another one that waits is no safer for that (D9)
     labels = ((new or old or {}).get("metadata") or {}).get("labels") or {}
     cluster = labels.get(identity.CLUSTER_LABEL)
     return (Key("", cluster),) if cluster else ()

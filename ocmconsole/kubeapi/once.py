@@ -1,7 +1,8 @@
 """Request cache: the user, groups and rights, and the head of the log are read once for a page, not dozens of times.
 
-Invariant: only a request that reads has this memory, and it ends with the request (``requests.RequestMiddleware``).
-Writes, the API, streams and tasks ask each time, so a right that was taken back is gone at their next question.
+Invariant: only a request that reads has this memory, and it ends with the request (``requests.RequestMiddleware``);
+and the decision to accept a cluster up to its commit, which asks anew where rights have changed since the actor was
+examined (``forgetting``). All else asks each time: a right that was taken back is gone at the next question.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ _answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default
 def remembering() -> Iterator[None]:
     """Until the end of the block, ``ask`` asks each question once."""
     token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+@contextmanager
+def forgetting() -> Iterator[None]:
+    """Until the end of the block each question is answered anew, whatever is remembered around it."""
+    token = _answers.set(None)
     try:
         yield
     finally:

@@ -24,7 +24,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, given_up, outages, rows, workqueue
+from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, given_up, once, outages, rows, workqueue
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
@@ -281,7 +281,8 @@ def _ask_again(writes: Sequence[Write], needs: Iterable[Need], rights: int) -> N
         if not need.actor.is_outdated(rights):
             continue
         try:
-            need.require(need.actor.renewed())
+            with once.forgetting():
+                need.require(need.actor.renewed())
         except (errors.Forbidden, errors.Unauthorized) as error:
             raise _Ended(need, error) from error
 

@@ -257,6 +257,7 @@ class Batch:
     records: list[store.Record] = field(default_factory=list)
     rights: list[store.Need] = field(default_factory=list)
     settled: set[store.Work] = field(default_factory=set)
+    _read: dict[tuple[str, Key], Resource] = field(default_factory=dict)
     _last: dict[tuple[str, Key], Write] = field(default_factory=dict)
 
     def needs(self, asked: authz.Attributes, require: Callable[[Actor], object]) -> None:
@@ -313,6 +314,10 @@ class Batch:
         self._add(write)
         return write.new is None
 
+    def has_read(self, kind: Kind, row: Resource) -> None:
+        """Writes to the object start from this row, which the caller has read. A newer one is a Conflict at commit."""
+        self._read[kind.resource, row.key] = row
+
     def find(self, kind: Kind, key: Key) -> Doc | None:
         """One object as the writes so far leave it, without asking for a permission."""
         after = self._last.get((kind.resource, key))
@@ -345,7 +350,8 @@ class Batch:
         """What a write to the object replaces: the stored row, or the earlier write; and its document."""
         after = self._last.get((kind.resource, key))
         if after is None:
-            return _stored(kind, key)
+            row = self._read.get((kind.resource, key))
+            return (row, None, row.doc) if row is not None else _stored(kind, key)
         doc = deepcopy(after.new)
         if doc is not None:  # an object that this batch creates has no number yet
             doc["metadata"].setdefault("resourceVersion", UNNUMBERED)

@@ -101,7 +101,7 @@ def accept(actor: Actor, name: str) -> None:
     services.accept_cluster(actor, name, seen=seen)
 
 
-@pytest.mark.parametrize(("permissions", "most"), [((), 49), (("accept_managedcluster",), 76)])
+@pytest.mark.parametrize(("permissions", "most"), [((), 39), (("accept_managedcluster",), 51)])
 def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], most: int) -> None:
     ana = person(*permissions)
     arrive("c1")
