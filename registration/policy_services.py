@@ -157,14 +157,14 @@ def disable_policy(actor: Actor, name: str) -> None:
     """It accepts nothing more. The user as whom it acts may always disable it."""
     if _existing(name).acts_as != actor.user:
         require(actor, "change", name)  # before the transaction, with which the record of a refusal would go
-    with transaction.atomic():
+    with verbs.between_commits():
         _change(actor, "disable", _locked(name), {"enabled": False})
 
 
 def delete_policy(actor: Actor, name: str) -> None:
     """What it let in stays; the audit keeps what it did."""
     require(actor, "delete", name)
-    with transaction.atomic():
+    with verbs.between_commits():
         policy = _locked(name)
         _entry(
             actor,

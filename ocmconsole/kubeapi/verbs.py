@@ -231,7 +231,7 @@ def together(actor: Actor, compose: Callable[[Batch], None]) -> None:
         compose(collected)
         try:
             collected.commit()
-        except store.Stale:
+        except (store.Stale, errors.AlreadyExists):  # or created what this creates
             continue
         return
     with store.turn() as commit:
