@@ -21,6 +21,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import BulkJob, Revision
 from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.kubeapi.store import Write
+from registration.models import CertificateSigningRequest
 from tests import factories as make
 from tests.fuzz import world
 
@@ -95,6 +96,7 @@ def everything_to_look_at() -> dict[str, set[Key]]:
             went = Write(kind, row.key, row, row.doc, None, make.ADMIN, "delete", "", "")
             for name, key in controllers.caused_by([came, went]):
                 found[name].add(key)
+    found["request_signing"] = {row.key for row in CertificateSigningRequest.objects.all()}  # none is left unsigned
     found[bulkjobs.WORKER] = {Key("", str(job.pk)) for job in BulkJob.objects.all()}  # no write asks for it
     found[demofleet.WORK[0]] = {demofleet.WORK[1]}  # nor for this one
     return found
