@@ -24,15 +24,15 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from ocmconsole.corekinds import access
 from ocmconsole.corekinds.rights import question
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.session import actor_for
 from registration import policy_services
-from registration.policies import Rule
+from registration.policies import PolicyInput
 
 def person(name):
-    return actor_for(User.objects.get(username=name), door=Door.CLI, credential="cli")
+    return actor_for(User.objects.get(username=name), door=EntryPoint.CLI, credential="cli")
 
-rule = Rule(name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=timezone.now() + timedelta(days=9))
+rule = PolicyInput(name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=timezone.now() + timedelta(days=9))
 policy_services.create_policy(person("admin"), rule)
 for who in ("mallory", "li"):
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
@@ -287,13 +287,13 @@ from clusters import bulk, queries
 from clusters.models import ManagedCluster
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi import bulkjobs
-from ocmconsole.kubeapi.actor import Door
+from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.models import BulkJob
 from ocmconsole.kubeapi.session import actor_for
 from registration import bulk as requests, inbox
 from registration.models import IssuedCertificate
 
-admin = actor_for(User.objects.get(username="admin"), door=Door.CLI, credential="cli")
+admin = actor_for(User.objects.get(username="admin"), door=EntryPoint.CLI, credential="cli")
 observed = queries.observe(queries.clusters_for(admin), timezone.now())
 known = {each.status.word.value: each.row.name for each in observed}
 known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
