@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from ocmconsole.demo import live
 from ocmconsole.demofleet import MAKE, REMOVE, WORK, State, is_offered
-from ocmconsole.kubeapi import permissions, workqueue
+from ocmconsole.kubeapi import permissions, verbs, workqueue
 from ocmconsole.kubeapi.actor import MASTERS
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.models import DemoFleet
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     """What would be made, how far it is, or how to remove it."""
-    actor = _admin(request)
+    actor = actor_of(request)
+    _require_admin(actor)
     fleet = DemoFleet.objects.first()
     context: dict[str, Any] = {"fleet": fleet, "is_offered": is_offered(actor), "states": live.STATES}
     context["count"] = len(fleet.clusters) if fleet else sum(live.STATES.values())
@@ -43,17 +44,21 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def make(request: HttpRequest) -> HttpResponse:
-    actor = _admin(request)
-    if not is_offered(actor):
+    plan = live.planned()
+
+    def begin(actor: Actor) -> bool:
+        _require_admin(actor)
+        if not is_offered(actor):
+            return False
+        values = {"state": State.MAKING, "clusters": plan, "created": timezone.now(), **_asked_by(request, actor)}
+        with verbs.while_permitted(actor):
+            _, is_new = DemoFleet.objects.get_or_create(pk=1, defaults=values)
+            if is_new:
+                _begun(actor, MAKE)
+        return True
+
+    if not verbs.with_present_rights(actor_of(request), begin):
         messages.error(request, "Nothing was made: this hub has, or has had, a cluster.")
-        return redirect("demo")
-    values = {"state": State.MAKING, "clusters": live.planned(), "created": timezone.now(), **_asked_by(request, actor)}
-    with transaction.atomic():
-        _, is_new = DemoFleet.objects.get_or_create(pk=1, defaults=values)
-        if is_new:
-            _record(actor, MAKE)
-            workqueue.put({WORK}, timezone.now())
-    workqueue.poke()
     return redirect("demo")
 
 
@@ -61,21 +66,21 @@ def make(request: HttpRequest) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest) -> HttpResponse:
     """Also of one that is still being made."""
-    actor = _admin(request)
-    with transaction.atomic():
+
+    def begin(actor: Actor) -> None:
+        _require_admin(actor)
         values = {"state": State.REMOVING, "problem": "", **_asked_by(request, actor)}
-        if DemoFleet.objects.filter(pk=1).update(**values):
-            _record(actor, REMOVE)
-            workqueue.put({WORK}, timezone.now())
-    workqueue.poke()
+        with verbs.while_permitted(actor):
+            if DemoFleet.objects.filter(pk=1).update(**values):
+                _begun(actor, REMOVE)
+
+    verbs.with_present_rights(actor_of(request), begin)
     return redirect("demo")
 
 
-def _admin(request: HttpRequest) -> Actor:
-    actor = actor_of(request)
+def _require_admin(actor: Actor) -> None:
     if MASTERS not in actor.groups:
         raise PermissionDenied("A demonstration fleet is made and removed by admins.")
-    return actor
 
 
 def _asked_by(request: HttpRequest, actor: Actor) -> dict[str, Any]:
@@ -83,5 +88,8 @@ def _asked_by(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     return {"person": request.user, "origin": origin}
 
 
-def _record(actor: Actor, act: str) -> None:
+def _begun(actor: Actor, act: str) -> None:
+    """In the transaction that stores it: the audit entry, and the reconciler's work."""
+    workqueue.put({WORK}, timezone.now())
+    transaction.on_commit(workqueue.poke)
     permissions.entry(actor, act, permissions.AuditTarget("", "demofleets", "demo", ""), diff=[]).save()

@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 from clusters import uptime
 from ocmconsole.kubeapi import broker, probes, workqueue
 from ocmconsole.schedule import BEAT, CLOCK, WORK, queue_of
+from registration import ca, foundation
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +44,14 @@ def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
 
 
 class Presence:
-    """D17: a thread of each server that records that it serves; a time without the database is a gap."""
+    """D17: a thread of each server that records that it serves; a time without the database is a gap.
+
+    It also keeps the serving certificate in this server's home in order, whose names may be changed through another.
+    """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
+        self._problem = ""  # of the certificate, as logged
         self._thread = _thread("presence", self._run)
 
     def start(self) -> None:
@@ -61,9 +66,21 @@ class Presence:
             close_old_connections()
             try:
                 uptime.note(timezone.now())
+                self.keep_certificate()
             except DatabaseFailure as error:
                 log.warning("the note that this server serves could not be stored: %s", error)
             self._stopping.wait(uptime.NOTE_SECONDS)
+
+    def keep_certificate(self) -> None:
+        """What cannot be used stays as it is, with a line in the log. Raises an error of the database."""
+        problem = ""
+        try:
+            foundation.keep_serving_certificate()
+        except (ca.AuthorityError, OSError) as error:
+            problem = str(error)
+        if problem and problem != self._problem:
+            log.warning("the serving certificate could not be kept in order: %s", problem)
+        self._problem = problem
 
 
 class ServerBackground:

@@ -1,4 +1,6 @@
-"""Django admin of the hub's own records: audit, work queue, bulk jobs, limits, sessions. All of them are read only.
+"""Django admin of the hub's own records: audit, work queue, bulk jobs, limits, sessions, addresses, uses of tokens.
+
+All of them are read only; an address is removed by its service.
 
 Invariant: nothing here shows a credential. A session is listed without its key, and no column that holds a digest can
 be asked for in an address (``Fast.lookup_allowed``).
@@ -13,9 +15,12 @@ from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils import timezone
 
+from clusters.admin import OfClusters
+from ocmconsole.corekinds.models import BootstrapTokenUse
 from ocmconsole.kubeapi import acts, bulkjobs
 from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin
+from ocmconsole.kubeapi.adminacts import AdminAct
 from ocmconsole.kubeapi.adminlists import ChoiceFilter, word
 from ocmconsole.kubeapi.models import (
     AuditEvent,
@@ -28,11 +33,17 @@ from ocmconsole.kubeapi.models import (
 )
 from ocmconsole.models import Session
 from ocmconsole.templatetags.console import ago, who
+from registration import foundation
+from registration.models import ApprovalPolicyUse, HubAddress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
+
+    from ocmconsole.kubeapi.actor import Actor
 
 
 class DoorFilter(ChoiceFilter):
@@ -216,3 +227,47 @@ class SessionAdmin(ReadOnlyAdmin):
         if row.expire_date <= timezone.now():
             return word("Expired", "quiet")
         return word("Signed in", "ok") if row.user_id else word("Not signed in", "quiet")
+
+
+def _remove_address(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
+    foundation.remove_address(actor, row.url)
+
+
+@admin.register(HubAddress)
+class HubAddressAdmin(ReadOnlyAdmin):
+    """Added on the console's page that adds a cluster, which checks them."""
+
+    list_display = ("url", "added_by", "added_at")
+    search_fields = ("url__contains", "added_by__contains")
+    ordering = ("url",)
+    acts = (
+        AdminAct(
+            "remove", "Remove selected addresses…", "removed", _remove_address,
+            effects=(
+                "The hub's serving certificate is issued without them; every server serves the new one within seconds.",
+                "Agents that use one of them refuse their next connection, unless something else keeps its name there.",
+            ),
+        ),
+    )  # fmt: skip
+
+    def view_on_site(self, row: HubAddress) -> str:  # noqa: ARG002 - all of them are on one page
+        return reverse("registration:add")
+
+
+@admin.register(BootstrapTokenUse)
+class BootstrapTokenUseAdmin(OfClusters):
+    """Which cluster came with which token."""
+
+    list_display = ("cluster", "token_id", "since", "wish_failure")
+    search_fields = ("cluster__contains", "token__id__startswith")
+    search_help_text = "Part of a cluster's name, the beginning of a token's id"
+    ordering = ("-pk",)
+
+
+@admin.register(ApprovalPolicyUse)
+class ApprovalPolicyUseAdmin(OfClusters):
+    """Which cluster a policy let in."""
+
+    list_display = ("cluster", "policy", "time")
+    list_select_related = ("policy",)
+    ordering = ("-pk",)

@@ -23,18 +23,18 @@ from clusters.admin import OfClusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from clusters.words import RANKS, WORST_FIRST, with_word
-from ocmconsole.corekinds import bootstrap
+from ocmconsole.corekinds import bootstrap, tokens
 from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import bulkjobs, errors, verbs
 from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin
-from ocmconsole.kubeapi.adminacts import AdminAct, Way
+from ocmconsole.kubeapi.adminacts import AdminAct, Described, Way
 from ocmconsole.kubeapi.adminlists import ChoiceFilter, word
 from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.templatetags.console import ago, who
-from registration import issued, policy_services, services
-from registration.forms import PresetReasonForm
+from registration import evidence, issued, policy_services, services, staleness
+from registration.forms import PresetReasonForm, packed, unpacked
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import (
     AcceptedKey,
@@ -48,7 +48,7 @@ from registration.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
+    from registration.facts import Evidence
 
 REASON = 500  # characters, as on the console's pages
 
@@ -94,12 +95,25 @@ def _page_of_act(act: clusters_bulk.ClusterAct) -> Way:
     return Way(act.name, f"{act.title}…", leads_to)
 
 
-def _accept(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
-    services.accept_cluster(actor, row.name)
+def _requests_of(rows: Sequence[Any]) -> list[Described]:
+    """What waits for each cluster, and the versions of it that the decision is about."""
+    found = evidence.of_all(row.name for row in rows)
+    return [Described(_waiting(found[row.name]), packed(staleness.seen_of(found[row.name]))) for row in rows]
+
+
+def _waiting(found: Evidence) -> str:
+    if not found.waiting:
+        return "no certificate request waits"
+    asked = found.waiting[0]
+    return f"{found.verdict.capitalize()}, {found.why}; request {asked.name} with the key {asked.fingerprint}"
+
+
+def _accept(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:
+    services.accept_cluster(actor, row.name, seen=unpacked(given["seen"]))
 
 
 def _decline(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:
-    services.decline_cluster(actor, row.name, reason=given["words"])
+    services.decline_cluster(actor, row.name, reason=given["words"], seen=unpacked(given["seen"]))
 
 
 def _disconnect(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
@@ -113,9 +127,16 @@ class ManagedClusterAdmin(GrantsAdmin):
     ordering = ("name",)
     lookups = ("name", "clusterset", "kubernetes_version")
     acts = (
-        AdminAct("accept", "Accept selected clusters and approve their requests", "accepted", _accept),
         AdminAct(
-            "decline", "Decline selected clusters…", "declined", _decline, form=PresetReasonForm,
+            "accept", "Accept selected clusters and approve their requests…", "accepted", _accept,
+            describe=_requests_of,
+            effects=(
+                "The newest certificate request of each is approved, and each cluster is let in.",
+                "One that changes after this page was shown stays as it is.",
+            ),
+        ),
+        AdminAct(
+            "decline", "Decline selected clusters…", "declined", _decline, form=PresetReasonForm, describe=_requests_of,
             effects=(
                 "Every request that waits for one of these clusters is denied.",
                 "The same key and the same credential are refused for the name until that is lifted.",
@@ -350,7 +371,7 @@ class TokenFilter(ChoiceFilter):
 
 
 def _revoke_token(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts
-    services.revoke_token_of(actor, row)
+    tokens.revoke_as(actor, row)
 
 
 @admin.register(BootstrapToken)

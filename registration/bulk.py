@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from clusters import bulk as clusters_bulk
-from clusters import queries as clusters
 from clusters import rights
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import bulkjobs, errors
@@ -53,8 +52,6 @@ def _decline(actor: Actor, name: str, told: Arguments) -> str:
 
 def _put_off(actor: Actor, name: str, told: Arguments) -> str:
     """Raises NotFound, Conflict when it is not what the person selected any more."""
-    if not clusters.may_see(actor, name):
-        raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
     until = datetime.fromisoformat(told["until"]) if told["until"] else None
     if not later.put_off(actor, name, _seen(told), until):
         raise errors.Conflict(staleness.told(name, _seen(told)))

@@ -229,6 +229,7 @@ def _serves(home: Path, authority: Authority, wanted: list[x509.GeneralName], no
         leaf, *above = x509.load_pem_x509_certificates((home / "serving.crt").read_bytes())
         key = _load_key(home / "serving.key")
         names = list(leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        end = authority.certificate.not_valid_after_utc
     except (OSError, TypeError, ValueError, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return False
     return (
@@ -236,7 +237,9 @@ def _serves(home: Path, authority: Authority, wanted: list[x509.GeneralName], no
         and names == wanted
         and authority._with_chain(leaf) == b"".join(certificates.as_pem(item) for item in (leaf, *above))  # noqa: SLF001 - same module
         and certificates.is_issued_by(leaf, authority.certificate)
-        and leaf.not_valid_before_utc <= now <= leaf.not_valid_after_utc - SERVING_RENEWAL
+        and leaf.not_valid_before_utc <= now <= leaf.not_valid_after_utc
+        # A new one would last longer: none outlives the CA.
+        and (now <= leaf.not_valid_after_utc - SERVING_RENEWAL or leaf.not_valid_after_utc >= end)
     )
 
 

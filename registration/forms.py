@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from django import forms
+from django.http import QueryDict
 from django.utils import timezone
 
+from ocmconsole.kubeapi import errors
 from registration import later
 from registration.decisions import FINGERPRINT
 from registration.facts import Verdict
@@ -66,6 +68,19 @@ class DecisionForm(forms.Form):
 
     def seen(self) -> SeenVersions:
         return SeenVersions(cluster=self.cleaned_data["cluster_rv"], requests=self.cleaned_data["csr_rvs"])
+
+
+def packed(seen: SeenVersions) -> str:
+    """The hidden fields of a ``DecisionForm`` as one text, for pages with many rows."""
+    return urlencode({"cluster_rv": seen.cluster, "csr_rvs": packed_requests(seen)})
+
+
+def unpacked(text: str) -> SeenVersions:
+    """The reverse of ``packed``; of an empty text it is what fits no cluster. Raises Conflict when it is damaged."""
+    form = DecisionForm(QueryDict(text))
+    if not form.is_valid():
+        raise errors.Conflict(DAMAGED)
+    return form.seen()
 
 
 # ---------------------------------------------------------------- decline, later, override

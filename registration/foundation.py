@@ -17,7 +17,6 @@ from django.contrib.auth import get_permission_codename
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.db import transaction
 from django.utils import timezone
 
 from clustersets.controllers import SELECTORS, reconcile_standing_set
@@ -32,6 +31,7 @@ from registration.models import HubAddress
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import AuditEvent
 
 ADMIN = "admin"
 ADMIN_LIFETIME = timedelta(days=365)
@@ -106,15 +106,54 @@ def add_address(actor: Actor, url: str) -> None:
     Agents are given this URL where the configured one leads nowhere from another machine. Adding it again changes
     nothing. Raises Forbidden unless the actor is an admin, AuthorityError for a host that no certificate can name.
     """
-    if not actor.is_master:
-        raise errors.Forbidden("an address of the hub is added by its admins")
     ca.check_name(urlsplit(url).hostname or "")
-    with transaction.atomic():
+
+    def add(actor: Actor) -> None:
+        _require_address_right(actor, "added")
         values = {"added_by": actor.user, "added_at": timezone.now()}
-        if HubAddress.objects.get_or_create(url=url, defaults=values)[1]:
-            place = permissions.AuditTarget("", "hubaddresses", url, "")
-            permissions.entry(actor, "hubaddress:create", place, diff=[{"path": "url", "new": url}]).save()
-        ca.ensure(settings.OCMCONSOLE_HOME, serving_names())
+        with verbs.while_permitted(actor):
+            if HubAddress.objects.get_or_create(url=url, defaults=values)[1]:
+                _address_entry(actor, "create", url, {"path": "url", "new": url}).save()
+
+    verbs.with_present_rights(actor, add)
+    keep_serving_certificate()
+
+
+def remove_address(actor: Actor, url: str) -> None:
+    """The reverse of ``add_address``: the serving certificate names the host only if something else does.
+
+    Raises Forbidden unless the actor is an admin, NotFound.
+    """
+
+    def remove(actor: Actor) -> None:
+        _require_address_right(actor, "removed")
+        with verbs.while_permitted(actor):
+            if not HubAddress.objects.filter(url=url).delete()[0]:
+                raise errors.not_found("", "hubaddresses", url)
+            _address_entry(actor, "delete", url, {"path": "url", "old": url}).save()
+
+    verbs.with_present_rights(actor, remove)
+    keep_serving_certificate()
+
+
+def keep_serving_certificate() -> None:
+    """Issue the serving certificate of this home anew where it is not in order for the names of the hub.
+
+    Called after each change of the names, and by each server from time to time, for changes made through other servers
+    and for its renewal. Raises AuthorityError.
+    """
+    names = serving_names()
+    if not ca.is_served(settings.OCMCONSOLE_HOME, names):
+        ca.ensure(settings.OCMCONSOLE_HOME, names)
+
+
+def _require_address_right(actor: Actor, done: str) -> None:
+    if not actor.is_master:
+        raise errors.Forbidden(f"an address of the hub is {done} by its admins")
+
+
+def _address_entry(actor: Actor, verb: str, url: str, change: Doc) -> AuditEvent:
+    return permissions.entry(actor, f"hubaddress:{verb}", permissions.AuditTarget("", "hubaddresses", url, ""), diff=[change])
 
 
 def serving_names() -> list[str]:

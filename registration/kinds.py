@@ -153,6 +153,7 @@ for _act, _done in (
     ("certificate:record", "Certificate recorded at its first use"),
     ("certificate:unknown", "Unknown certificate of the hub's CA refused"),
     ("hubaddress:create", "Address of the hub added to its certificate"),
+    ("hubaddress:delete", "Address of the hub removed from its certificate"),
     ("approvalpolicy:create", "Approval policy made"),
     ("approvalpolicy:update", "Approval policy changed"),
     ("approvalpolicy:enable", "Approval policy enabled"),

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import orjson
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from ocmconsole.kubeapi import once, rows
+from ocmconsole.kubeapi import errors, once, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import queries, staleness
 from registration.models import Snooze
@@ -33,11 +33,17 @@ MORNING = 8
 
 
 def put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None) -> bool:
-    """Hide what the person has seen; False when it has changed meanwhile, and stays in sight."""
+    """Hide what the person has seen; False when it has changed meanwhile, and stays in sight. Raises NotFound."""
+    return verbs.with_present_rights(actor, lambda actor: _put_off(actor, name, seen, until))
+
+
+def _put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None) -> bool:
+    if not clusters.may_see(actor, name):
+        raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
     row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
     if not staleness.is_present(seen, row, waiting):
         return False
-    with transaction.atomic():
+    with verbs.while_permitted(actor):
         Snooze.objects.filter(user=actor.user, until__lte=timezone.now()).delete()
         told = {"until": until, "seen": _digest(row, waiting)}
         Snooze.objects.update_or_create(user=actor.user, cluster=name, defaults=told)
@@ -45,7 +51,11 @@ def put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None)
 
 
 def bring_back(actor: Actor, name: str) -> None:
-    Snooze.objects.filter(user=actor.user, cluster=name).delete()
+    def forget(actor: Actor) -> None:
+        with verbs.while_permitted(actor):
+            Snooze.objects.filter(user=actor.user, cluster=name).delete()
+
+    verbs.with_present_rights(actor, forget)
 
 
 def put_off_by(actor: Actor, names: Collection[str]) -> dict[str, Snooze]:
@@ -63,9 +73,9 @@ def _snoozed(user: str) -> dict[str, Snooze]:
 def _unchanged(snoozed: dict[str, Snooze], names: frozenset[str]) -> dict[str, Snooze]:
     if not names:
         return {}
-    clusters = {row.name: row for row in ManagedCluster.objects.filter(name__in=names)}
+    present = {row.name: row for row in ManagedCluster.objects.filter(name__in=names)}
     waiting = queries.waiting_requests_of_all(names)
-    return {name: snoozed[name] for name in names if snoozed[name].seen == _digest(clusters.get(name), waiting[name])}
+    return {name: snoozed[name] for name in names if snoozed[name].seen == _digest(present.get(name), waiting[name])}
 
 
 def in_sight(actor: Actor) -> list[str]:

@@ -121,6 +121,10 @@ def failing(actor: Actor) -> list[ApprovalPolicy]:
 
 def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     """Raises Forbidden, Invalid, AlreadyExists."""
+    return verbs.with_present_rights(actor, lambda actor: _create(actor, rule))
+
+
+def _create(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     if not may_keep(actor, rule):
         require(actor, "add", rule.name)
     now = timezone.now()
@@ -129,7 +133,7 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
         name=rule.name, created_by=actor.user[:320], created=now, acts_as=actor.user[:320], **rule.columns()
     )
     try:
-        with verbs.between_commits():
+        with verbs.while_permitted(actor):
             _write(actor, "create", made, _told(rule))
     except IntegrityError as error:
         raise errors.already_exists("", PLURAL, rule.name) from error
@@ -138,41 +142,53 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
 
 def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
     """From now on it acts as the user who changed it. Raises Forbidden, NotFound, Invalid."""
-    require(actor, "change", name)
-    with verbs.between_commits():
-        policy = _locked(name)
-        rule.check(timezone.now())
-        _change(actor, "update", policy, {**rule.columns(), **_answering(actor)})
-    return policy
+
+    def change(actor: Actor) -> ApprovalPolicy:
+        require(actor, "change", name)
+        with verbs.while_permitted(actor):
+            policy = _existing(name)
+            rule.check(timezone.now())
+            _change(actor, "update", policy, {**rule.columns(), **_answering(actor)})
+        return policy
+
+    return verbs.with_present_rights(actor, change)
 
 
 def enable_policy(actor: Actor, name: str) -> None:
-    """It acts as the user who enabled it. Enabling again changes nothing but that."""
-    require(actor, "change", name)
-    with verbs.between_commits():
-        _change(actor, "enable", _locked(name), {"enabled": True, **_answering(actor)})
+    """It acts as the user who enabled it. Enabling again changes nothing but that. Raises Forbidden, NotFound."""
+
+    def enable(actor: Actor) -> None:
+        require(actor, "change", name)
+        with verbs.while_permitted(actor):
+            _change(actor, "enable", _existing(name), {"enabled": True, **_answering(actor)})
+
+    verbs.with_present_rights(actor, enable)
 
 
 def disable_policy(actor: Actor, name: str) -> None:
     """It accepts nothing more. The user as whom it acts may always disable it."""
-    if _existing(name).acts_as != actor.user:
-        require(actor, "change", name)  # before the transaction, with which the record of a refusal would go
-    with verbs.between_commits():
-        _change(actor, "disable", _locked(name), {"enabled": False})
+
+    def disable(actor: Actor) -> None:
+        if _existing(name).acts_as != actor.user:
+            require(actor, "change", name)  # before the transaction, with which the record of a refusal would go
+        with verbs.while_permitted(actor):
+            _change(actor, "disable", _existing(name), {"enabled": False})
+
+    verbs.with_present_rights(actor, disable)
 
 
 def delete_policy(actor: Actor, name: str) -> None:
     """What it let in stays; the audit keeps what it did."""
-    require(actor, "delete", name)
-    with verbs.between_commits():
-        policy = _locked(name)
-        _entry(
-            actor,
-            "delete",
-            name,
-            [{"path": path, "old": _plain(value)} for path, value in rule_of(policy).columns().items()],
-        )
-        policy.delete()
+
+    def delete(actor: Actor) -> None:
+        require(actor, "delete", name)
+        with verbs.while_permitted(actor):
+            policy = _existing(name)
+            diff = [{"path": path, "old": _plain(value)} for path, value in rule_of(policy).columns().items()]
+            _entry(actor, "delete", name, diff)
+            policy.delete()
+
+    verbs.with_present_rights(actor, delete)
 
 
 def note_failure(policy: ApprovalPolicy, problem: str) -> None:
@@ -182,17 +198,12 @@ def note_failure(policy: ApprovalPolicy, problem: str) -> None:
         ApprovalPolicy.objects.filter(pk=policy.pk).update(failure=problem, failed_at=failed_at)
 
 
-def _existing(name: str, *, locked: bool = False) -> ApprovalPolicy:
-    rows = ApprovalPolicy.objects.select_for_update() if locked else ApprovalPolicy.objects.all()
-    found = rows.filter(name=name).first()
+def _existing(name: str) -> ApprovalPolicy:
+    """As it is now. Inside ``while_permitted`` no person changes it before the transaction ends. Raises NotFound."""
+    found = ApprovalPolicy.objects.filter(name=name).first()
     if found is None:
         raise errors.not_found("", PLURAL, name)
     return found
-
-
-def _locked(name: str) -> ApprovalPolicy:
-    """As it is now, and nobody changes it before the caller's transaction ends."""
-    return _existing(name, locked=True)
 
 
 def _answering(actor: Actor) -> dict[str, Any]:
@@ -216,13 +227,12 @@ def _change(actor: Actor, act: str, policy: ApprovalPolicy, columns: dict[str, A
 def _write(
     actor: Actor, act: str, policy: ApprovalPolicy, diff: list[dict[str, Any]], columns: Iterable[str] | None = None
 ) -> None:
-    """The row, its audit entry, and another look at what waits already; inside of ``between_commits`` if enabled."""
-    with transaction.atomic():
-        policy.save(update_fields=columns)
-        _entry(actor, act, policy.name, diff)
-        if policy.enabled:
-            workqueue.put({(ACCEPTANCE, Key("", name)) for name in _waiting(policy.pattern)}, timezone.now())
-            transaction.on_commit(workqueue.poke)
+    """In the caller's transaction: the row, its audit entry, and another look at what waits already."""
+    policy.save(update_fields=columns)
+    _entry(actor, act, policy.name, diff)
+    if policy.enabled:
+        workqueue.put({(ACCEPTANCE, Key("", name)) for name in _waiting(policy.pattern)}, timezone.now())
+        transaction.on_commit(workqueue.poke)
 
 
 def _entry(actor: Actor, act: str, name: str, diff: list[dict[str, Any]]) -> None:

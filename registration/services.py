@@ -16,7 +16,7 @@ from django.utils import timezone
 from clusters.grants import CLUSTERS
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
-from ocmconsole.corekinds import bootstrap, rbac, tokens
+from ocmconsole.corekinds import rbac
 from ocmconsole.kubeapi import authz, errors, once, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import evidence, identity, lines, memory, queries, staleness
@@ -30,7 +30,6 @@ from registration.models import Decline, IssuedCertificate
 if TYPE_CHECKING:
     from django.db.models import Model
 
-    from ocmconsole.corekinds.models import BootstrapToken
     from ocmconsole.kubeapi.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
@@ -163,14 +162,6 @@ def lift_decline(actor: Actor, name: str) -> None:
             batch.records.append(partial(_lifted, decline, actor))
         if is_declined:
             batch.records.append(partial(decided, actor, name, "", ""))
-
-
-def revoke_token_of(actor: Actor, token: BootstrapToken) -> None:
-    """From now on nobody asks with it, for whatever name. Raises Forbidden."""
-    if not bootstrap.may_revoke(actor, token):
-        asked = authz.Attributes("delete", bootstrap.GROUP, bootstrap.PLURAL, name=token.pk)
-        authz.refuse(actor, asked, "you may revoke the bootstrap tokens that you minted yourself")
-    tokens.revoke_bootstrap_token(actor, token.pk)
 
 
 def _lifted(decline: Decline, actor: Actor) -> Decline:

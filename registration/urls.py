@@ -41,6 +41,7 @@ urlpatterns = [
     path("certificates/<str:fingerprint>/revoke/", identity.revoke, name="revoke"),
     path("clusters/add/", wizard.place, name="add"),
     path("clusters/add/address/", wizard.address, name="add-address"),
+    path("clusters/add/address/remove/", wizard.address_removal, name="remove-address"),
     path("clusters/add/token/", wizard.token, name="add-token"),
     path("clusters/add/run/", wizard.run, name="add-run"),
     path("clusters/add/file/<str:what>", wizard.download, name="add-file"),

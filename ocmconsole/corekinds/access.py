@@ -231,11 +231,15 @@ def grant_request(actor: Actor, row: AccessRequest) -> GrantPlan:
 
 def dismiss_request(actor: Actor, row: AccessRequest, reason: str) -> None:
     """Answer with no, and why; the person reads it. Raises Forbidden, Conflict."""
-    _require_administrator(actor, row, "dismiss")
-    _require_open(row)
-    with transaction.atomic():
-        _claim(actor, row, AccessRequest.Answer.DISMISSED, reason)
-        _entry(actor, "dismiss", row, reason).save()
+
+    def dismiss(actor: Actor) -> None:
+        _require_administrator(actor, row, "dismiss")
+        _require_open(row)
+        with verbs.while_permitted(actor):
+            _claim(actor, row, AccessRequest.Answer.DISMISSED, reason)
+            _entry(actor, "dismiss", row, reason).save()
+
+    verbs.with_present_rights(actor, dismiss)
 
 
 def _require_open(row: AccessRequest) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from ocmconsole.corekinds import bootstrap, identity, rights
@@ -110,20 +109,21 @@ def issue_account_token(
     audiences: Sequence[str] = (),
     bound: Doc | None = None,
 ) -> tuple[str, Claims]:
-    """What TokenRequest answers with. Raises NotFound and Conflict about the object it is to be bound to."""
-    text, claims = mint(
-        account, lifetime, audiences=audiences, bound=_bound(account.namespace, bound) if bound else None
-    )
-    _record(
-        actor,
-        "token",
-        "serviceaccounts/token",
-        account.name,
-        namespace=account.namespace,
-        uid=account.uid,
-        diff=[{"path": "jti", "new": claims.jti}, {"path": "expires", "new": claims.expires.isoformat()}],
-    ).save()
-    return text, claims
+    """What TokenRequest answers with. Raises Forbidden, and NotFound and Conflict about the object it is bound to."""
+
+    def issue(actor: Actor) -> tuple[str, Claims]:
+        asked = Attributes("create", "", "serviceaccounts", "token", namespace=account.namespace, name=account.name)
+        authz.require(actor, asked)
+        text, claims = mint(
+            account, lifetime, audiences=audiences, bound=_bound(account.namespace, bound) if bound else None
+        )
+        diff = [{"path": "jti", "new": claims.jti}, {"path": "expires", "new": claims.expires.isoformat()}]
+        place = {"namespace": account.namespace, "uid": account.uid}
+        with verbs.while_permitted(actor):
+            _record(actor, "token", "serviceaccounts/token", account.name, **place, diff=diff).save()
+        return text, claims
+
+    return verbs.with_present_rights(actor, issue)
 
 
 def _bound(namespace: str, reference: Doc) -> tuple[str, str, str]:
@@ -224,8 +224,13 @@ def issue_bootstrap_token(
     clusterset: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> str:
-    """Mint a token and return it, this once. The caller has asked for permission. Raises Invalid."""
+    """Mint a token and return it, this once. Raises Forbidden, Invalid."""
     terms = Terms(ttl, name, cluster, max_uses, tuple(addresses), clusterset, labels or {})
+    return verbs.with_present_rights(actor, lambda actor: _issue(actor, terms))
+
+
+def _issue(actor: Actor, terms: Terms) -> str:
+    require_mint(actor)
     terms.check()
     token_id, secret = identity.new_bootstrap_token()
     now = timezone.now()
@@ -234,12 +239,12 @@ def issue_bootstrap_token(
         hash=identity.hash_secret(secret),
         created_by=actor.user[:320],
         created=now,
-        expires=now + ttl,
+        expires=now + terms.ttl,
         **terms.columns(),
     )
     told = {**terms.columns(), "expires": row.expires.isoformat()}
     diff = [{"path": path, "new": value} for path, value in told.items() if value]
-    with transaction.atomic():
+    with verbs.while_permitted(actor):
         row.save(force_insert=True)
         _record(actor, "create", "bootstraptokens", token_id, diff=diff).save()
     return f"{token_id}.{secret}"
@@ -247,16 +252,26 @@ def issue_bootstrap_token(
 
 def revoke_as(actor: Actor, token: BootstrapToken) -> None:
     """Raises Forbidden unless the actor made the token, or may revoke those of others."""
-    if not bootstrap.may_revoke(actor, token):
-        asked = Attributes("delete", bootstrap.GROUP, bootstrap.PLURAL, name=token.pk)
-        authz.refuse(actor, asked, f"the permission {bootstrap.REVOKE_ALL} is missing")
-    revoke_bootstrap_token(actor, token.pk)
+
+    def revoke(actor: Actor) -> None:
+        if not bootstrap.may_revoke(actor, token):
+            asked = Attributes("delete", bootstrap.GROUP, bootstrap.PLURAL, name=token.pk)
+            text = f"you may revoke the bootstrap tokens that you minted yourself; {bootstrap.REVOKE_ALL} is missing"
+            authz.refuse(actor, asked, text)
+        _revoke(actor, token.pk)
+
+    verbs.with_present_rights(actor, revoke)
 
 
 def revoke_bootstrap_token(actor: Actor, token_id: str) -> None:
-    """From now on the token opens nothing; the caller has asked for permission. Revoking again changes nothing."""
+    """As ``revoke_as``, for a caller that needs no right. Raises NotFound."""
+    verbs.with_present_rights(actor, lambda actor: _revoke(actor, token_id))
+
+
+def _revoke(actor: Actor, token_id: str) -> None:
+    """From now on the token opens nothing. Revoking again changes nothing."""
     now = timezone.now()
-    with verbs.changing_rights():
+    with verbs.changing_rights(actor):
         if BootstrapToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now):
             _record(
                 actor, "revoke", "bootstraptokens", token_id, diff=[{"path": "revoked", "new": now.isoformat()}]

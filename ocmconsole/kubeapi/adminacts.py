@@ -1,13 +1,13 @@
 """Acts on rows that are selected in a list of Django admin: each is a service's, as the person, with its own audit.
 
-Each needs a fresh proof of who is signed in (``signin.stepup``). One that takes something away, or needs a reason, has
-a page that names the rows first, and is done to these rows and no others. Acts on any number of clusters have pages of
-the console, which ``leads_to`` opens with the selection.
+Each needs a fresh proof of who is signed in (``signin.stepup``). One that takes something away, decides, or needs a
+reason, has a page that names the rows first, and is done to these rows and no others. Acts on any number of clusters
+have pages of the console, which ``leads_to`` opens with the selection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +35,19 @@ class ConfirmationForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """A row on the page that confirms. ``version`` comes back with the confirmation as ``given["seen"]``."""
+
+    text: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class AdminAct:
     """``perform(actor, row, given)`` does one, with the cleaned values of ``form``, and raises ApiError.
 
     ``done`` completes "web-1 …". ``effects`` are the sentences of the page that confirms; without them there is none.
+    ``describe(rows)`` returns for each row what that page says of it, so that ``perform`` can refuse one that changed.
     """
 
     name: str
@@ -47,6 +56,7 @@ class AdminAct:
     perform: Callable[[Actor, Any, Mapping[str, Any]], object]
     effects: tuple[str, ...] = ()
     form: type[forms.Form] = ConfirmationForm
+    describe: Callable[[Sequence[Any]], Sequence[Described]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,8 @@ class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every 
         if act.effects and not is_right:
             return self._confirm(request, act, chosen, form)
         for row in chosen:
-            self._do(request, act, row, form.cleaned_data if is_right else {})
+            given = form.cleaned_data if is_right else {}
+            self._do(request, act, row, {**given, "seen": request.POST.get(_seen(row), "")})
         return None
 
     def _do(self, request: HttpRequest, act: AdminAct, row: Any, given: Mapping[str, Any]) -> None:
@@ -101,12 +112,24 @@ class Acting(admin.ModelAdmin):  # type: ignore[type-arg] # one admin for every 
             "title": act.title.rstrip("…"),
             "opts": self.opts,
             "act": act,
-            "rows": rows,
+            "rows": list(_described(act, rows)),
             "form": form,
             "checkbox": ACTION_CHECKBOX_NAME,
             "media": self.media,
         }
         return TemplateResponse(request, "admin/confirm_act.html", context, status=400 if form.is_bound else 200)
+
+
+def _seen(row: Any) -> str:
+    """The field of the page that confirms which has the row's version."""
+    return f"seen-{row.pk}"
+
+
+def _described(act: AdminAct, rows: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The rows as the page that confirms lists them."""
+    found = act.describe(rows) if act.describe else [Described("", "")] * len(rows)
+    for row, said in zip(rows, found, strict=True):
+        yield {"row": row, "text": said.text, "field": _seen(row) if said.version else "", "version": said.version}
 
 
 def _action(act: AdminAct | Way) -> Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]:

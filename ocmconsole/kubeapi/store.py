@@ -228,33 +228,33 @@ def _queued() -> Iterator[None]:
 
 
 @contextmanager
-def changing_rights(actor: Actor | None = None) -> Iterator[None]:
-    """A transaction that changes rights or credentials beside the resources: people, permissions, tokens, sessions.
+def while_permitted(actor: Actor | None) -> Iterator[None]:
+    """A transaction that writes rows of the hub's own, which no commit writes, for an actor who may.
 
-    It takes the counter first, as a commit does: when it has ended, no commit of anybody whom it concerns is still to
-    come. Raises Outdated, with nothing written, where rights have changed since ``actor`` was examined.
+    It takes the counter first, as a commit does, so that no right ends between the decision and the write; it sees every
+    commit before it, and every commit after it sees what it writes. Raises Outdated, with nothing written, where rights
+    have changed since ``actor`` was examined.
     """
     with _queue(), transaction.atomic():
         _, rights = Revision.take(0)
         if actor is not None and actor.is_outdated(rights):
             raise Outdated
-        _count_rights()
         yield
 
 
 @contextmanager
-def between_commits() -> Iterator[None]:
-    """A transaction during which nobody commits a write, for what commits look at under the counter's lock.
+def changing_rights(actor: Actor | None = None) -> Iterator[None]:
+    """A transaction that changes rights or credentials beside the resources: people, permissions, tokens, sessions.
 
-    It sees every commit before it, and every commit after it sees what it writes.
+    As ``while_permitted``; when it has ended, no commit of anybody whom it concerns is still to come.
     """
-    with _queue(), transaction.atomic():
-        Revision.take(0)
+    with while_permitted(actor):
+        _count_rights()
         yield
 
 
 def with_present_rights(actor: Actor, act: Callable[[Actor], T]) -> T:
-    """Call ``act``, which examines the actor and then writes in ``changing_rights``, until nothing came in between.
+    """Call ``act`` until nothing came in between: it examines the actor, then writes in one of the two above.
 
     Raises TooManyRequests where that does not happen, and what ``act`` raises.
     """

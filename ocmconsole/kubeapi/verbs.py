@@ -38,9 +38,9 @@ CASCADES = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 # For writers of people, rights and tokens, which are no resources.
 changing_rights = store.changing_rights
+while_permitted = store.while_permitted
 with_present_rights = store.with_present_rights
 # For writers of what ``controllers.reconciler(is_wanted=…)`` looks at.
-between_commits = store.between_commits
 
 Propose = Callable[["Doc | None"], "Doc"]
 Edit = Callable[["Doc"], None]

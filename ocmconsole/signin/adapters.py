@@ -15,6 +15,7 @@ from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base import AuthProcess
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
@@ -24,8 +25,7 @@ from django.shortcuts import render
 from ocmconsole.kubeapi import accounts
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.session import actor_of, stranger
-from ocmconsole.signin import names, records
-from ocmconsole.signin.stepup import recently_authenticated
+from ocmconsole.signin import names, records, stepup
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
@@ -58,6 +58,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
 
     def post_login(self, request: HttpRequest, user: User, **how: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **how)
+        if (login := (how.get("signal_kwargs") or {}).get("sociallogin")) is not None:
+            stepup.date_sign_in(request, login)
         records.signed_in(request, user)
         return response
 
@@ -68,7 +70,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
 
     def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:  # noqa: ARG002 - allauth's signature
         """For allauth's own checks: the rule of this hub, by which a sign-in is a proof as well."""
-        return not recently_authenticated(context.request)
+        return not stepup.recently_authenticated(context.request)
 
     def logout(self, request: HttpRequest) -> None:
         records.signed_out(request)
@@ -96,10 +98,24 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as abov
         return True
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        if sociallogin.state.get("process") == "connect":
+        process = sociallogin.state.get("process")
+        if process == AuthProcess.CONNECT:
             raise self._refusal(request, "An account that exists cannot be connected with single sign-on.")
+        if process == AuthProcess.REDIRECT:
+            self._prove(request, sociallogin)
+            return
         if not sociallogin.is_existing:
             self._check_name(request, sociallogin.user)
+
+    def _prove(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """The person who is signed in was to show at the provider that they are still there (``stepup``)."""
+        if not sociallogin.is_existing or sociallogin.user.pk != request.user.pk:
+            raise self._refusal(request, "The provider did not confirm the account that is signed in here.")
+        at = stepup.asked_at(sociallogin)
+        if at is not None and not stepup.is_recent(at):
+            text = "The provider confirmed you without asking you again. Sign out there, then send again what you sent."
+            raise self._refusal(request, text)
+        stepup.record_proof(request, sociallogin)
 
     def _check_name(self, request: HttpRequest, user: User) -> None:
         user.username = User.normalize_username(user.username)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
-from django.db import transaction
 
-from ocmconsole.kubeapi import permissions
+from ocmconsole.kubeapi import permissions, verbs
 from ocmconsole.kubeapi.accounts import AccountChange
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.permissions import place_of
@@ -14,11 +13,15 @@ from ocmconsole.kubeapi.permissions import place_of
 
 def forget(actor: Actor, user: User) -> list[str]:
     """What was taken away, by name; the right is that to change the account. Raises Forbidden."""
+    return verbs.with_present_rights(actor, lambda actor: _forget(actor, user))
+
+
+def _forget(actor: Actor, user: User) -> list[str]:
     wish = AccountChange(actor, "update", user)
     wish.needs("auth.change_user")
     wish.respects_superusers(user)
     wish.needs_to_impersonate(user)
-    with transaction.atomic():
+    with verbs.while_permitted(actor):
         found = [str(each) for each in Authenticator.objects.filter(user=user).order_by("pk")]
         if found:
             Authenticator.objects.filter(user=user).delete()

@@ -1,6 +1,7 @@
 """Step-up: requests that weigh most need a proof of who is signed in from the last five minutes.
 
 A sign-in is such a proof, and so is a password, code or passkey on the page that ``authenticate_again`` redirects to.
+A single sign-on is as old as the provider says (``asked_at``): it may have answered without asking anybody.
 ``ACTS`` is the only list of these requests; ``StepUpMiddleware`` enforces it, so that views know nothing of it.
 Invariants: a stolen session is not enough. A form that was sent is kept in the session, encrypted with a key that only
 the browser's cookie holds, and is carried out after the proof.
@@ -11,18 +12,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from allauth.account import app_settings
-from allauth.account.internal.flows.login import get_authentication_records
+from allauth.account.internal.flows.login import (
+    AUTHENTICATION_METHODS_SESSION_KEY,
+    get_authentication_records,
+    record_authentication,
+)
 from allauth.account.internal.flows.reauthentication import (
     STATE_SESSION_KEY,
     get_reauthentication_flows,
     resume_request,
 )
+from allauth.socialaccount.providers.base import AuthProcess
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.contrib import messages
@@ -39,6 +46,7 @@ from django.views.decorators.http import require_http_methods
 from ocmconsole.signin.lifetime import BEGAN
 
 if TYPE_CHECKING:
+    from allauth.socialaccount.models import SocialLogin
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
 
@@ -46,7 +54,9 @@ Arguments = Mapping[str, Any]  # of the route
 Condition = Callable[[QueryDict, Arguments], bool]
 
 NEXT = "next"
+METHOD = "socialaccount"  # of a record of allauth's: single sign-on
 KEPT_SECONDS = 10 * 60  # a form is carried out only while the person still means it and what it decides stands
+AGAIN = "prompt=login&max_age=0"  # OpenID Connect Core 3.1.2.1: ask the person, and say when (``auth_time``)
 FEW = 20  # clusters that a token may bring without a proof; as many at once are no longer Safe (weighing)
 
 
@@ -97,6 +107,7 @@ ACTS: dict[str, Condition] = {
     # The names by which agents reach the hub, and its certificate.
     "registration:add-address": _always,
     "registration:add-run": _is_sent("name_it"),
+    "registration:remove-address": _always,
     "demo-remove": _always,
     # Rights.
     "access:give": _always,
@@ -168,8 +179,39 @@ def recently_authenticated(request: HttpRequest) -> bool:
     if not isinstance(user, User):
         return False
     shown = [float(record["at"]) for record in get_authentication_records(request, user)]
-    latest = max([float(request.session.get(BEGAN, 0)), *shown])
-    return bool(time.time() - latest < app_settings.REAUTHENTICATION_TIMEOUT)
+    return is_recent(max(shown, default=float(request.session.get(BEGAN, 0))))
+
+
+def is_recent(at: float) -> bool:
+    """``at`` is in seconds since the epoch."""
+    return bool(time.time() - at < app_settings.REAUTHENTICATION_TIMEOUT)
+
+
+def asked_at(login: SocialLogin) -> float | None:
+    """When the provider asked the person who they are, in seconds since the epoch: ``auth_time`` of the ID token.
+
+    None where the provider does not say, and 0 where it says what is no time. OpenID Connect Core 2.
+    """
+    told = (login.account.extra_data.get("id_token") or {}).get("auth_time")
+    if told is None:
+        return None
+    is_time = isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told)
+    return min(float(told), time.time()) if is_time else 0.0
+
+
+def date_sign_in(request: HttpRequest, login: SocialLogin) -> None:
+    """A sign-in that has just been recorded is as old as the provider says; no proof where it does not say."""
+    records = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or []
+    if records and records[-1].get("method") == METHOD:
+        dated = {**records[-1], "at": asked_at(login) or 0.0}
+        request.session[AUTHENTICATION_METHODS_SESSION_KEY] = [*records[:-1], dated]
+
+
+def record_proof(request: HttpRequest, login: SocialLogin) -> None:
+    """The provider was asked to ask again, and has answered for the person who is signed in."""
+    at = asked_at(login)
+    told = {"provider": login.account.provider, "uid": login.account.uid}
+    record_authentication(request, request.user, METHOD, **told, at=time.time() if at is None else at)
 
 
 def authenticate_again(request: HttpRequest) -> HttpResponse:
@@ -182,7 +224,7 @@ def authenticate_again(request: HttpRequest) -> HttpResponse:
     user = request.user
     if isinstance(user, User) and not get_reauthentication_flows(user) and settings.OCMCONSOLE_OIDC_ISSUER:
         back = f"{reverse('carry_on')}?{urlencode({NEXT: place})}" if request.method == "POST" else place
-        return redirect(f"{reverse('sso')}?{urlencode({NEXT: back, 'auth_params': 'prompt=login'})}")
+        return redirect(f"{reverse('sso')}?{urlencode({NEXT: back, 'process': AuthProcess.REDIRECT})}")
     return redirect(f"{reverse('account_reauthenticate')}?{urlencode({NEXT: place})}")
 
 

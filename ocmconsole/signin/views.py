@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from requests import RequestException
 
-from ocmconsole.signin import records, sessions
+from ocmconsole.signin import records, sessions, stepup
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -101,7 +101,15 @@ def passkeys_work(request: HttpRequest) -> bool:
 
 
 def single_sign_on(request: HttpRequest, provider_id: str = settings.OCMCONSOLE_OIDC_ID) -> HttpResponseBase:
-    """A page that goes on to the provider: the form itself may lead nowhere else (form-action of the policy)."""
+    """A page that goes on to the provider: the form itself may lead nowhere else (form-action of the policy).
+
+    Of a person who is signed in already the provider is asked for a new proof, whatever the address says.
+    """
+    asked = request.GET.copy()
+    asked.pop("auth_params", None)
+    if request.user.is_authenticated:
+        asked["auth_params"] = stepup.AGAIN
+    request.GET = cast("Any", asked)
     response = _believing(openid.login, request, provider_id)
     if isinstance(response, HttpResponseRedirect) and not response.url.startswith("/"):
         return render(request, "socialaccount/leave.html", {"url": response.url, "sso": settings.OCMCONSOLE_OIDC_NAME})

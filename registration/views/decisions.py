@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.corekinds import tokens
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.links import audit_url
 from ocmconsole.kubeapi.session import actor_of
@@ -87,7 +88,7 @@ def decline(request: HttpRequest, name: str) -> HttpResponse:
     try:
         denied = services.decline_cluster(actor, name, reason=words, seen=seen, scope=form.scope_of_decline())
         if token is not None:
-            services.revoke_token_of(actor, token)
+            tokens.revoke_as(actor, token)
     except errors.ApiError as error:
         return _refused(request, name, error, seen)
     also = f" The token {token.name or token.pk} is revoked." if token is not None else ""

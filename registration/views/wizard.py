@@ -28,7 +28,7 @@ from ocmconsole.kubeapi.links import audit_url, explain_url
 from ocmconsole.kubeapi.session import actor_of
 from registration import ca, foundation, joining, memory, policy_services, queries, services
 from registration.joining_forms import AddressField, PlaceForm, ReachForm, TokenForm
-from registration.models import ApprovalPolicy
+from registration.models import ApprovalPolicy, HubAddress
 from registration.policies import PolicyInput
 from registration.views.tokens import EXPLAINED, MISSING
 
@@ -64,13 +64,20 @@ def place(request: HttpRequest) -> HttpResponse:
         form = PlaceForm(request.POST, actor=actor)
         if form.is_valid():
             return redirect(f"{reverse('registration:add-token')}?{_carried(form)}")
-        context = {"form": form, **_address(actor, joining.addresses()[0]), **_minting(actor)}
-        return _page(request, "registration/wizard_place.html", 1, context, status=400)
+        return _place(request, actor, form, status=400)
     initial = {key: request.GET.get(key, "") for key in ("name", "set", "labels", "server")}
     initial["server"] = initial["server"] or joining.addresses()[0]
-    form = PlaceForm(initial=initial, actor=actor)
-    context = {"form": form, **_address(actor, joining.addresses()[0]), **_minting(actor)}
-    return _page(request, "registration/wizard_place.html", 1, context)
+    return _place(request, actor, PlaceForm(initial=initial, actor=actor))
+
+
+def _place(request: HttpRequest, actor: Actor, form: PlaceForm, *, status: int = 200) -> HttpResponse:
+    context = {
+        "form": form,
+        "added": HubAddress.objects.order_by("-added_at") if actor.is_master else [],
+        **_address(actor, joining.addresses()[0]),
+        **_minting(actor),
+    }
+    return _page(request, "registration/wizard_place.html", 1, context, status=status)
 
 
 def _address(actor: Actor, url: str) -> dict[str, Any]:
@@ -114,6 +121,26 @@ def _add_address(request: HttpRequest, actor: Actor, url: str) -> None:
     messages.success(
         request, f"The hub's certificate names {urlsplit(url).hostname} from now on; nothing was restarted."
     )
+
+
+@login_required
+@require_POST
+def address_removal(request: HttpRequest) -> HttpResponse:
+    """Take an added address out of the hub's certificate again."""
+    try:
+        url = AddressField().clean(request.POST.get("url", ""))
+    except ValidationError as error:
+        raise Http404("There is no such address.") from error
+    host = urlsplit(url).hostname or ""
+    try:
+        foundation.remove_address(actor_of(request), url)
+    except (errors.ApiError, ca.AuthorityError) as error:
+        text = error.message if isinstance(error, errors.ApiError) else str(error)
+        messages.error(request, f"The certificate is as it was: {text}.")
+    else:
+        stays = f" Another address keeps {host} in the certificate." if host in joining.named_hosts() else ""
+        messages.success(request, f"{url} is removed: agents are given it no more.{stays}")
+    return redirect("registration:add")
 
 
 # ---------------------------------------------------------------- 2 token
@@ -173,7 +200,6 @@ def _notes(actor: Actor, name: str) -> list[str]:
 
 
 def _minted(request: HttpRequest, actor: Actor, where: PlaceForm, form: TokenForm) -> HttpResponse:
-    tokens.require_mint(actor)
     wishes, terms = where.cleaned_data, form.cleaned_data
     name = wishes["name"]
     if terms["accept"]:  # refused now is better than a token whose promise is not kept

@@ -111,23 +111,26 @@ class Page:
 
 
 class AdminAction:
-    """Tick the cluster in the list, choose the action, press Go; what takes away is confirmed."""
+    """Tick the cluster in the list, choose the action, press Go, confirm what the page says."""
 
     def accept(self, user: Any, waiting: Waiting) -> None:
-        self._do(user, waiting, "accept")
+        browser, form = self.asked(user, waiting, "accept")
+        browser.send(form)
 
     def disconnect(self, user: Any, waiting: Waiting) -> None:
-        browser, asked = self._do(user, waiting, "disconnect")
-        browser.send(next(form for form in asked.forms if "confirmed" in form.fields))
+        browser, form = self.asked(user, waiting, "disconnect")
+        browser.send(form)
 
-    def _do(self, user: Any, waiting: Waiting, action: str) -> tuple[Browser, Shown]:
+    def asked(self, user: Any, waiting: Waiting, action: str) -> tuple[Browser, Form]:
+        """The form of the page that confirms."""
         browser = Browser(user)
         shown = browser.open(CHANGELIST)
         row = next((row for row in shown.response.context["cl"].result_list if row.name == waiting.name), None)
         if row is None:
             raise Refused("the list does not show the cluster")
         form = next(form for form in shown.forms if "select_across" in form.fields)
-        return browser, browser.send(form, action=action, _selected_action=row.pk)
+        asked = browser.send(form, action=action, _selected_action=row.pk)
+        return browser, next(form for form in asked.forms if "confirmed" in form.fields)
 
 
 class AdminForm:

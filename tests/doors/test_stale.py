@@ -12,7 +12,7 @@ from ocmconsole.kubeapi.actor import MASTERS, Actor
 from registration.models import CertificateSigningRequest
 from tests import factories as make
 from tests.doors import rights, scene
-from tests.doors.doors import COMPLETE_DOORS, AdminForm, Browser, Door, Page, Refused
+from tests.doors.doors import COMPLETE_DOORS, AdminAction, AdminForm, Browser, Door, Page, Refused
 from tests.doors.scene import Waiting
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +74,30 @@ def test_a_damaged_page_does_nothing(ana: Any, waiting: Waiting, values: dict[st
     before = scene.records()
     with pytest.raises(Refused, match=STALE):
         browser.send(form, **values)
+    assert scene.records() == before
+
+
+@pytest.mark.parametrize("act", ["accept", "decline"])
+@pytest.mark.parametrize("happens", CHANGES)
+def test_an_act_of_django_admin_decides_about_what_its_page_showed(
+    ana: Any, waiting: Waiting, act: str, happens: Callable[[Waiting], object]
+) -> None:
+    browser, form = AdminAction().asked(ana, waiting, act)
+    happens(waiting)
+    before = scene.records()
+    with pytest.raises(Refused, match=STALE):
+        browser.send(form, reason="Not ours.")
+    assert scene.records() == before
+
+
+@pytest.mark.parametrize("version", ["", "cluster_rv=x", "cluster_rv=1&csr_rvs=a%3Db"])
+def test_an_act_of_django_admin_that_names_no_versions_does_nothing(ana: Any, waiting: Waiting, version: str) -> None:
+    browser, form = AdminAction().asked(ana, waiting, "accept")
+    (field,) = (name for name in form.fields if name.startswith("seen-"))
+    assert waiting.request in form.fields[field]
+    before = scene.records()
+    with pytest.raises(Refused, match=f"{STALE}|This page is damaged"):
+        browser.send(form, **{field: version})
     assert scene.records() == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from urllib.parse import parse_qs, urlsplit
@@ -199,3 +200,84 @@ def test_a_provider_that_is_away_is_an_answer_and_not_an_error(
         answer = browser.post("/login/sso/", data={"csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"]})
         assert answer.status_code == 502
         assert "not signed in" in answer.text
+
+
+# ---------------------------------------------------------------- a fresh proof
+
+
+def send(browser: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    return browser.post(path, data={"csrfmiddlewaretoken": browser.cookies["ocmconsole_csrf"], **fields})
+
+
+def prove(browser: httpx.Client, place: str, code: str) -> httpx.Response:
+    """Go where the hub leads for a proof, and come back from the provider."""
+    page = send(browser, place).text
+    (address,) = re.findall(r'http-equiv="refresh" content="0;url=([^"]+)"', page)
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(html.unescape(address)).query).items()}
+    assert (asked["prompt"], asked["max_age"]) == ("login", "0")
+    return arrive(browser, asked, code)
+
+
+@pytest.mark.parametrize("said", [{}, {"auth_time": time.time() - 600}, {"auth_time": "now"}])
+def test_a_provider_that_asked_nobody_gives_no_fresh_proof(
+    site: Hub, browser: httpx.Client, provider: Provider, said: dict[str, object]
+) -> None:
+    """Not by the sign-in, nor when the hub wants one for an act."""
+    name = f"stale-{len(provider.people)}"
+    provider.people[name] = {"sub": name, "preferred_username": name, **said}
+    arrive(browser, leave(browser), name)
+    assert f">{name}<" in browser.get("/account/").text
+    place = browser.get("/account/app/activate/").headers["location"]
+    assert place.startswith("/login/sso/")
+    if said:
+        refused = prove(browser, place, name)
+        assert refused.status_code == 403
+        assert "confirmed you without asking you again" in refused.text
+        assert any("without asking" in str(reason) for (reason,) in audited(site, "reason", "denied"))
+        assert browser.get("/account/app/activate/").status_code == 302
+    provider.people[name].pop("auth_time", None)
+    if said:
+        provider.people[name]["auth_time"] = time.time()
+    done = prove(browser, place, name)
+    assert (done.status_code, done.headers["location"]) == (302, "/account/app/activate/")
+    assert browser.get("/account/app/activate/").status_code == 200
+    assert f">{name}<" in browser.get("/account/").text
+
+
+def test_a_sign_in_at_which_the_provider_asked_is_a_proof(browser: httpx.Client, provider: Provider) -> None:
+    provider.people["prompt"] = {"sub": "prompt", "preferred_username": "prompt", "auth_time": time.time()}
+    arrive(browser, leave(browser), "prompt")
+    assert browser.get("/account/app/activate/").status_code == 200
+
+
+def test_a_form_that_was_sent_is_kept_until_the_provider_has_asked(
+    site: Hub, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.people["minter"] = {"sub": "minter", "preferred_username": "minter", "auth_time": time.time() - 600}
+    arrive(browser, leave(browser), "minter")
+    binding = {
+        "metadata": {"name": "minter"},
+        "roleRef": {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": rbac.GROUP, "kind": "User", "name": "minter"}],
+    }
+    with site.admin() as admin:
+        admin.post(f"/apis/{rbac.GROUP}/v1/clusterrolebindings", json=binding).raise_for_status()
+    browser.get("/tokens/mint/")
+    sent = send(browser, "/tokens/mint/", lifetime="1h", uses="", cluster="", name="for all")
+    provider.people["minter"]["auth_time"] = time.time()
+    back = prove(browser, sent.headers["location"], "minter").headers["location"]
+    assert "was kept and is not done yet" in browser.get(back).text
+    done = send(browser, back.partition("?")[0], next="/tokens/mint/")
+    assert done.status_code == 200
+    assert "for all" in done.text
+
+
+def test_another_identity_at_the_provider_proves_nothing(browser: httpx.Client, provider: Provider) -> None:
+    for name in ("first", "second"):
+        provider.people[name] = {"sub": name, "preferred_username": name, "auth_time": time.time() - 600}
+    arrive(browser, leave(browser), "first")
+    provider.people["second"]["auth_time"] = time.time()
+    refused = prove(browser, browser.get("/account/app/activate/").headers["location"], "second")
+    assert (refused.status_code, "did not confirm the account" in refused.text) == (403, True)
+    assert browser.get("/account/app/activate/").status_code == 302
+    assert ">first<" in browser.get("/account/").text

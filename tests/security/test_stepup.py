@@ -33,6 +33,7 @@ from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.models import DemoFleet, Session
 from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
+from registration import foundation
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests import requests
@@ -232,6 +233,10 @@ SAMPLES = {
         "/clusters/add/run/", HubAddress.objects.exists,
         {"name": "eu-1", "server": "https://hub.corp:6443", "name_it": ""}, _minted,
     ),
+    "registration:remove-address": Sample(
+        "/clusters/add/address/remove/", lambda: not HubAddress.objects.exists(), {"url": "https://hub.corp:6443"},
+        lambda _: foundation.add_address(actor_for(User.objects.get(username="boss")), "https://hub.corp:6443"),
+    ),
     "demo-remove": Sample(
         "/demo/remove/", lambda: AuditEvent.objects.filter(act="demofleet:delete").exists(), prepare=_demo
     ),
@@ -410,7 +415,7 @@ def test_whose_password_is_elsewhere_signs_in_there_and_says_once_more_that_it_i
     answer = boss.post("/tokens/mint/", sent)
     wanted = "/login/again/go-on/?next=%2Ftokens%2Fmint%2F"
     assert answer["Location"].startswith("/login/sso/?next=%2Flogin%2Fagain%2Fgo-on%2F%3Fnext%3D")
-    assert answer["Location"].endswith("auth_params=prompt%3Dlogin")
+    assert answer["Location"].endswith("process=redirect")
     assert boss.post(wanted).status_code == 302  # not before the proof
     assert not BootstrapToken.objects.exists()
     boss.post("/tokens/mint/", sent)

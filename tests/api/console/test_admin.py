@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
@@ -20,9 +22,10 @@ from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import HeartbeatDay, ManagedCluster, Silence, Transition
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob, HeldBack, WorkItem
-from registration.models import ApprovalPolicy, IssuedCertificate
+from registration import foundation
+from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
-from tests.actors import grow_old, signed_in
+from tests.actors import ROOT, grow_old, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -34,13 +37,34 @@ TABLES = {
         "clusterfacts", "silence", "transition", "heartbeatday",
     ),
     "clustersets": ("managedclusterset", "managedclustersetbinding"),
-    "corekinds": ("namespace", "event", "bootstraptoken", "accessrequest", "configmap", "serviceaccount", "clusterrole"),
+    "corekinds": ("namespace", "event", "bootstraptoken", "bootstraptokenuse", "accessrequest", "configmap", "serviceaccount", "clusterrole"),
     "kubeapi": ("auditevent", "auditseal", "workitem", "bulkjob", "heldback", "pulse"),
     "ocmconsole": ("session",),
     "registration": (
         "certificatesigningrequest", "issuedcertificate", "keyline", "acceptedkey", "unknowncertificate", "decline",
-        "approvalpolicy",
+        "approvalpolicy", "approvalpolicyuse", "hubaddress",
     ),
+}  # fmt: skip
+# Models without a list of their own, by the reason.
+NOT_LISTED = {
+    "secrets and keys": (
+        "corekinds.secret", "account.emailaddress", "account.emailconfirmation", "mfa.authenticator",
+        "socialaccount.socialapp", "socialaccount.socialaccount", "socialaccount.socialtoken",
+    ),
+    "what people chose for their own pages": (
+        "ocmconsole.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
+    ),
+    "parts of rows that are listed": (
+        "kubeapi.owner", "kubeapi.bulkitem", "clusters.reportedclaim", "clusters.clustertaint",
+        "clusters.managedclusteruserpermission", "clusters.managedclustergrouppermission",
+        "clustersets.managedclustersetuserpermission", "clustersets.managedclustersetgrouppermission",
+        "guardian.userobjectpermission", "guardian.groupobjectpermission", "auth.permission",
+    ),
+    "the log of changes, and what the hub notes of itself": (
+        "kubeapi.revision", "kubeapi.change", "kubeapi.compaction", "clusters.serving", "clusters.fleetminute",
+        "ocmconsole.demofleet",
+    ),
+    "Django's own": ("admin.logentry", "contenttypes.contenttype"),
 }  # fmt: skip
 PASSWORD = "correct horse battery"
 MOST_QUESTIONS = 16  # of a page with a list
@@ -114,6 +138,24 @@ def test_every_registered_table_is_in_this_list() -> None:
     assert registered - set(LISTS) == {
         f"/admin/corekinds/{name}/" for name in ("role", "rolebinding", "clusterrolebinding", "clustermanager")
     }
+
+
+def test_every_model_is_listed_or_left_out_for_a_reason() -> None:
+    registered = {model._meta.label_lower for model in admin.site._registry}
+    left_out = [label for labels in NOT_LISTED.values() for label in labels]
+    models = {model._meta.label_lower for model in apps.get_models()}
+    assert models - registered == set(left_out)
+    assert len(left_out) == len(set(left_out))
+
+
+def test_an_address_of_the_hub_is_removed_by_its_service(root: Client) -> None:
+    foundation.ensure()
+    foundation.add_address(ROOT, "https://hub.corp:6443")
+    asked = run(root, "/admin/registration/hubaddress/", "remove", ["https://hub.corp:6443"])
+    assert "refuse their next connection" in asked.content.decode()
+    run(root, "/admin/registration/hubaddress/", "remove", ["https://hub.corp:6443"], confirmed="yes")
+    assert not HubAddress.objects.exists()
+    assert ("admin", "allowed", "hubaddress:delete") in acts()
 
 
 def test_lists_say_what_the_pages_say(root: Client, records: None) -> None:
@@ -280,7 +322,10 @@ def test_the_page_that_confirms_goes_on_where_the_list_was_after_a_proof(fleet: 
 def test_declining_takes_a_reason_and_stands_in_the_audit(root: Client, fleet: None) -> None:
     refused = run(root, CLUSTERS, "decline", chosen("asks-1"), confirmed="yes", reason="")
     assert refused.status_code == 400
-    run(root, CLUSTERS, "decline", chosen("asks-1"), confirmed="yes", reason="Not ours.")
+    seen = dict(re.findall(r'name="(seen-[^"]+)" value="([^"]+)"', refused.content.decode()))
+    run(root, CLUSTERS, "decline", chosen("asks-1"), confirmed="yes", reason="Not ours.", **{
+        name: html.unescape(value) for name, value in seen.items()
+    })  # fmt: skip
     assert ("admin", "allowed", "managedcluster:decline") in acts()
     assert "Declined" in text(root, CLUSTERS)
     declines = "/admin/registration/decline/"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import ssl
 import uuid
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -19,6 +21,7 @@ from django.utils import timezone
 from clusters.kinds import CLUSTERSET_LABEL
 from ocmconsole import tls
 from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.embedded import Presence
 from ocmconsole.kubeapi import audit
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
@@ -362,6 +365,81 @@ def test_an_admin_adds_the_name_to_the_certificate_and_new_connections_get_it(fr
     assert joining.addresses()[0] == "https://hub.corp:7443"
     # The next start keeps it.
     assert ca.is_served(settings.OCMCONSOLE_HOME, foundation.serving_names())
+
+
+def test_an_admin_removes_an_added_address_and_new_connections_get_a_certificate_without_it(
+    fresh: None, settings: Any
+) -> None:
+    admin, home = root(), settings.OCMCONSOLE_HOME
+    for url in ("https://hub.corp:7443", "https://hub.corp:8443"):
+        admin.post(f"/clusters/add/address/?name=eu-1&server={quote(url, safe='')}")
+    served = tls.Context(home / "serving.crt", home / "serving.key")
+    assert "Addresses added to the hub" in page(admin.get("/clusters/add/"))
+    answer = admin.post("/clusters/add/address/remove/", {"url": "https://hub.corp:7443"}, follow=True)
+    assert "Another address keeps hub.corp in the certificate." in page(answer)
+    assert "hub.corp" in names_served(home)
+    before = served._context
+    answer = admin.post("/clusters/add/address/remove/", {"url": "https://hub.corp:8443"}, follow=True)
+    assert "https://hub.corp:8443 is removed: agents are given it no more." in page(answer)
+    assert "Addresses added to the hub" not in page(answer)
+    assert "hub.corp" not in names_served(home)
+    served.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO())
+    assert served._context is not before
+    assert AuditEvent.objects.filter(act="hubaddress:delete", user="root").count() == 2
+
+
+def test_another_server_of_the_database_serves_what_was_added_and_removed_through_this_one(
+    fresh: None, settings: Any, tmp_path: Path
+) -> None:
+    this, other = settings.OCMCONSOLE_HOME, tmp_path / "other"
+    shutil.copytree(this, other)
+    served = tls.Context(other / "serving.crt", other / "serving.key")
+    before, beside = served._context, Presence()
+    boss = actor_for(User.objects.create_user("boss", is_superuser=True))
+    for act, is_there in ((foundation.add_address, True), (foundation.remove_address, False)):
+        settings.OCMCONSOLE_HOME = this
+        act(boss, "https://hub.corp:7443")
+        settings.OCMCONSOLE_HOME = other
+        assert ("hub.corp" in names_served(other)) is not is_there
+        beside.keep_certificate()
+        assert ("hub.corp" in names_served(other)) is is_there
+        assert ca.is_served(other, foundation.serving_names())
+        served.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO())
+        assert served._context is not before
+        before = served._context
+    issued = (other / "serving.crt").read_bytes()
+    beside.keep_certificate()
+    assert (other / "serving.crt").read_bytes() == issued
+
+
+def test_a_home_without_its_authority_is_a_line_in_the_log_and_no_end_of_the_server(
+    fresh: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path / "empty"
+    settings.OCMCONSOLE_HOME.mkdir()
+    beside = Presence()
+    for _ in range(2):
+        beside.keep_certificate()
+    assert [line.partition(":")[0] for line in caplog.messages] == [
+        "the serving certificate could not be kept in order"
+    ]
+
+
+@pytest.mark.parametrize("url", ["https://other.corp:6443", "", "nonsense", "https://\0"])
+def test_an_address_that_was_not_added_is_not_removed(fresh: None, settings: Any, url: str) -> None:
+    foundation.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://hub.corp:7443")
+    answer = root().post("/clusters/add/address/remove/", {"url": url}, follow=True)
+    assert answer.status_code == 404 or "The certificate is as it was" in page(answer)
+    assert HubAddress.objects.count() == 1
+
+
+def test_only_an_admin_removes_an_address(fresh: None, settings: Any) -> None:
+    foundation.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://hub.corp:7443")
+    ana = person("ana", *ADDING)
+    assert "Addresses added" not in page(ana.get("/clusters/add/"))
+    answer = ana.post("/clusters/add/address/remove/", {"url": "https://hub.corp:7443"}, follow=True)
+    assert "The certificate is as it was: an address of the hub is removed by its admins" in page(answer)
+    assert HubAddress.objects.exists()
 
 
 def test_a_name_can_be_added_where_the_token_is_shown(fresh: None, settings: Any) -> None:

@@ -168,6 +168,14 @@ class TestFiles:
         assert ca.ensure(tmp_path, names, now=NOW + later).ca_pem == authority.ca_pem
         assert (tmp_path / "serving.crt").read_bytes() != before
 
+    def test_a_certificate_that_ends_with_the_ca_is_not_issued_again_and_again(self, tmp_path: Path) -> None:
+        ca.ensure(tmp_path, NAMES, now=NOW)
+        late = NOW + ca.CA_LIFETIME - timedelta(days=20)
+        ca.ensure(tmp_path, NAMES, now=late)
+        before = (tmp_path / "serving.crt").read_bytes()
+        ca.ensure(tmp_path, NAMES, now=late + timedelta(days=10))
+        assert (tmp_path / "serving.crt").read_bytes() == before
+
     @pytest.mark.parametrize("damage", [b"", b"nonsense"])
     @pytest.mark.parametrize("file", ["serving.crt", "serving.key"])
     def test_damaged_serving_files_are_made_again(self, tmp_path: Path, file: str, damage: bytes) -> None:
