@@ -224,14 +224,22 @@ def issue_bootstrap_token(
     clusterset: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> str:
-    """Mint a token and return it, this once. Raises Forbidden, Invalid."""
+    """Mint a token and return it, this once. Raises Invalid.
+
+    The caller has asked for permission; it is asked again, and Forbidden raised, where rights have changed meanwhile.
+    """
     terms = Terms(ttl, name, cluster, max_uses, tuple(addresses), clusterset, labels or {})
-    return verbs.with_present_rights(actor, lambda actor: _issue(actor, terms))
+    terms.check()
+
+    def issue(present: Actor) -> str:
+        if present is not actor:
+            require_mint(present)
+        return _issue(present, terms)
+
+    return verbs.with_present_rights(actor, issue)
 
 
 def _issue(actor: Actor, terms: Terms) -> str:
-    require_mint(actor)
-    terms.check()
     token_id, secret = identity.new_bootstrap_token()
     now = timezone.now()
     row = BootstrapToken(

@@ -108,6 +108,7 @@ def _make_surroundings(fleet: DemoFleet, actor: Actor) -> None:
         verbs.create(actor, MANAGED_CLUSTER_SET, doc | {"metadata": {"name": name}})
         made.append(name)
         fleet.save(update_fields=["made"])
+    tokens.require_mint(actor)
     secret = tokens.issue_bootstrap_token(
         actor, name="demonstration fleet", ttl=TOKEN_LIFETIME, max_uses=len(fleet.clusters)
     )

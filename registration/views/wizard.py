@@ -200,6 +200,7 @@ def _notes(actor: Actor, name: str) -> list[str]:
 
 
 def _minted(request: HttpRequest, actor: Actor, where: PlaceForm, form: TokenForm) -> HttpResponse:
+    tokens.require_mint(actor)
     wishes, terms = where.cleaned_data, form.cleaned_data
     name = wishes["name"]
     if terms["accept"]:  # refused now is better than a token whose promise is not kept
