@@ -34,7 +34,7 @@ from ocmconsole.kubeapi.models import (
 from ocmconsole.models import Session
 from ocmconsole.templatetags.console import ago, who
 from registration import foundation
-from registration.models import ApprovalPolicyUse, HubAddress
+from registration.models import ApprovalPolicy, ApprovalPolicyUse, HubAddress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -268,6 +268,15 @@ class BootstrapTokenUseAdmin(OfClusters):
 class ApprovalPolicyUseAdmin(OfClusters):
     """Which cluster a policy let in."""
 
-    list_display = ("cluster", "policy", "time")
-    list_select_related = ("policy",)
+    list_display = ("cluster", "policy_name", "time")
     ordering = ("-pk",)
+
+    def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
+        names = dict(ApprovalPolicy.objects.filter(pk__in={row.policy_id for row in rows}).values_list("pk", "name"))
+        for row in rows:
+            row.named = names.get(row.policy_id, "")
+        return rows
+
+    @admin.display(description="policy")
+    def policy_name(self, row: Any) -> str:
+        return str(row.named)
