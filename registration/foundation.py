@@ -153,7 +153,9 @@ def _require_address_right(actor: Actor, done: str) -> None:
 
 
 def _address_entry(actor: Actor, verb: str, url: str, change: Doc) -> AuditEvent:
-    return permissions.entry(actor, f"hubaddress:{verb}", permissions.AuditTarget("", "hubaddresses", url, ""), diff=[change])
+    return permissions.entry(
+        actor, f"hubaddress:{verb}", permissions.AuditTarget("", "hubaddresses", url, ""), diff=[change]
+    )
 
 
 def serving_names() -> list[str]:
