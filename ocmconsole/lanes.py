@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import logging
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
 __all__ = ["BODY_TOO_LARGE", "HandOff", "RequestThreads", "django_handler"]
+
+log = logging.getLogger(__name__)
 
 Environ = dict[str, Any]
 Handle = Callable[[Environ], "HttpResponseBase"]
@@ -186,6 +189,7 @@ def django_handler() -> Handle:
 
 _importing = threading.Lock()
 _imported: set[str] = set()
+_unusable: set[str] = set()  # listeners whose views failed to be imported; each request tries again
 
 
 def _import_views(listener: str) -> None:
@@ -196,11 +200,25 @@ def _import_views(listener: str) -> None:
     if listener in _imported:
         return
     with _importing:
-        if listener == API:
-            import_module("ocmconsole.kubeapi.views")
-        else:
-            _ = get_resolver().url_patterns, engines.all()
+        try:
+            if listener == API:
+                import_module("ocmconsole.kubeapi.views")
+            else:
+                _ = get_resolver().url_patterns, engines.all()
+        except Exception:
+            _unusable.add(listener)
+            log.exception("the views of the listener %s cannot be imported", listener)
+            raise
+        _unusable.discard(listener)
         _imported.add(listener)
+
+
+def _trouble_with_views() -> str:
+    """For ``/readyz``: known from the first request of a listener on."""
+    return ", ".join(f"the views of the listener {name} cannot be imported" for name in sorted(_unusable))
+
+
+probes.register("views", _trouble_with_views, needs_database=False)
 
 
 # ---------------------------------------------------------------- the answer

@@ -24,7 +24,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from ocmconsole.corekinds import bootstrap, identity, tokens
 from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE
-from ocmconsole.corekinds.models import Namespace
+from ocmconsole.corekinds.models import BootstrapToken, Namespace
 from ocmconsole.demo.agents import JOINED, KLUSTERLET, MARK, UNWELL, WELL, Agent
 from ocmconsole.demo.families import BY_PREFIX, SETS, Names
 from ocmconsole.kubeapi import accounts, errors, verbs
@@ -38,6 +38,8 @@ from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 STATES = {"healthy": 30, "unwell": 2, "silent": 2, "maintenance": 2, "waiting": 4}
 PREFIX = "demo-"  # of every name: the hub remembers names and their keys, and a real cluster may want the others
 TOKEN_LIFETIME = timedelta(days=1)  # nobody has its secret
+TOKEN_NAME = "demonstration fleet"  # noqa: S105 - what the token is for
+ROWS_AT_ONCE = 500  # of records, in one transaction
 REASON = "Removed with the demonstration fleet."
 
 
@@ -97,23 +99,32 @@ def count_made(fleet: DemoFleet) -> int:
 
 
 def _make_surroundings(fleet: DemoFleet, actor: Actor) -> None:
-    """Sets that are not there yet, and a token for the clusters."""
+    """Sets that are not there yet, and a token for the clusters.
+
+    What will be made is noted first, and a token is found by its name: a process may die in between.
+    """
     if "tokens" in fleet.made:
         return
     wanted = dict.fromkeys(BY_PREFIX[plan["family"]].clusterset for plan in fleet.clusters.values())
     present = set(ManagedClusterSet.objects.filter(name__in=wanted).values_list("name", flat=True))
-    made = fleet.made.setdefault("sets", [])
-    for name in (name for name in SETS if name in wanted and name not in present):
+    if "sets" not in fleet.made:
+        fleet.made["sets"] = [name for name in SETS if name in wanted and name not in present]
+        fleet.save(update_fields=["made"])
+    for name in (name for name in fleet.made["sets"] if name not in present):
         doc = {"apiVersion": MANAGED_CLUSTER_SET.storage.api_version, "kind": MANAGED_CLUSTER_SET.kind}
         verbs.create(actor, MANAGED_CLUSTER_SET, doc | {"metadata": {"name": name}})
-        made.append(name)
-        fleet.save(update_fields=["made"])
-    tokens.require_mint(actor)
-    secret = tokens.issue_bootstrap_token(
-        actor, name="demonstration fleet", ttl=TOKEN_LIFETIME, max_uses=len(fleet.clusters)
-    )
-    fleet.made["tokens"] = [secret.partition(".")[0]]
+    if not _tokens(fleet):
+        tokens.require_mint(actor)
+        tokens.issue_bootstrap_token(actor, name=TOKEN_NAME, ttl=TOKEN_LIFETIME, max_uses=len(fleet.clusters))
+    fleet.made["tokens"] = _tokens(fleet)
     fleet.save(update_fields=["made"])
+
+
+def _tokens(fleet: DemoFleet) -> list[str]:
+    """Ids of the tokens made for the fleet that nobody has revoked, be they noted or not."""
+    found = BootstrapToken.objects.filter(revoked_at=None, created__gte=fleet.created, name=TOKEN_NAME)
+    noted = BootstrapToken.objects.filter(revoked_at=None, pk__in=fleet.made.get("tokens", []))
+    return sorted({*found.values_list("pk", flat=True), *noted.values_list("pk", flat=True)})
 
 
 def _is_complete(fleet: DemoFleet, actor: Actor, name: str, plan: dict[str, str]) -> bool:
@@ -162,19 +173,26 @@ def _has_reported(agent: Agent, state: str) -> bool:
 
 
 def remove(fleet: DemoFleet, actor: Actor, seconds: float) -> bool:
-    """Go on for so long, but one cluster at least; True when nothing is left but audit and keys. Raises ApiError."""
+    """Go on for so long, but one thing at least; True when nothing is left but audit and keys. Raises ApiError."""
     until = monotonic() + seconds
-    for row in left(fleet):
-        _remove_cluster(actor, row)
+    for _ in _removal(fleet, actor):
         if monotonic() > until:
             return False
+    return not left(fleet).exists()
+
+
+def _removal(fleet: DemoFleet, actor: Actor) -> Iterator[None]:
+    """After each thing that was removed; what is gone already takes no step. Clusters first, by their reconcilers."""
+    for row in left(fleet):
+        _remove_cluster(actor, row)
+        yield
     if left(fleet).exists():
-        return False
+        return
     for request in queries.requests_of_all(list(fleet.clusters)):
         _delete(actor, CSR, request.name)
-    _remove_surroundings(fleet, actor)
-    _forget(list(fleet.clusters))
-    return True
+        yield
+    yield from _surroundings_removed(fleet, actor)
+    yield from _forgotten(list(fleet.clusters))
 
 
 def left(fleet: DemoFleet) -> Any:
@@ -200,24 +218,30 @@ def _let_go(doc: Any) -> None:
     doc["metadata"]["finalizers"] = [each for each in doc["metadata"].get("finalizers") or [] if each in OWN_FINALIZERS]
 
 
-def _remove_surroundings(fleet: DemoFleet, actor: Actor) -> None:
+def _surroundings_removed(fleet: DemoFleet, actor: Actor) -> Iterator[None]:
     made = fleet.made
     kept = set(ManagedCluster.objects.filter(name__in=fleet.clusters).values_list("name", flat=True))
     gone = sorted(set(fleet.clusters) - kept)
     left = Namespace.objects.filter(name__in=gone)  # a removed cluster leaves its namespace (H11)
     theirs = [row.name for row in left if row.labels.get(CLUSTER_LABEL) == row.name]
-    for name in (*theirs, *made.get("namespaces", [])):
-        _delete(actor, NAMESPACE, name)
-    for name in made.get("roles", []):
-        _delete(actor, CLUSTER_ROLE_BINDING, name)
-        _delete(actor, CLUSTER_ROLE, name)
     used = set(ManagedCluster.objects.values_list("clusterset", flat=True).distinct())
-    for name in set(made.get("sets", [])) - used:  # somebody may have put a cluster of their own into one
-        _delete(actor, MANAGED_CLUSTER_SET, name)
-    for pk in made.get("tokens", []):
+    unused = sorted(set(made.get("sets", [])) - used)  # somebody may have put a cluster of their own into one
+    for kind, names in (
+        (NAMESPACE, [*theirs, *made.get("namespaces", [])]),
+        (CLUSTER_ROLE_BINDING, made.get("roles", [])),
+        (CLUSTER_ROLE, made.get("roles", [])),
+        (MANAGED_CLUSTER_SET, unused),
+    ):
+        there = kind.model._default_manager.filter(name__in=names, deleted_at=None)  # noqa: SLF001 - Django's documented name
+        for name in list(there.order_by("name").values_list("name", flat=True)):
+            _delete(actor, kind, name)
+            yield
+    for pk in _tokens(fleet):
         tokens.revoke_bootstrap_token(actor, pk)
+        yield
     for holder in _holders(made):
         accounts.delete(actor, holder)
+        yield
 
 
 def _holders(made: dict[str, list[str]]) -> Iterator[User | Group]:
@@ -232,9 +256,12 @@ def _delete(actor: Actor, kind: Kind, name: str) -> None:
         return
 
 
-def _forget(names: list[str]) -> None:
+def _forgotten(names: list[str]) -> Iterator[None]:
     """The figures of a hub are those of its real clusters; the audit keeps every act, and the register every key."""
-    HeartbeatDay.objects.filter(cluster__in=names).delete()
-    Transition.objects.filter(cluster__in=names).delete()
+    found = [HeartbeatDay.objects.filter(cluster__in=names), Transition.objects.filter(cluster__in=names)]
     if not ManagedCluster.objects.exists():
-        FleetMinute.objects.all().delete()
+        found.append(FleetMinute.objects.all())
+    for rows in found:
+        while pks := list(rows.values_list("pk", flat=True)[:ROWS_AT_ONCE]):
+            rows.model._default_manager.filter(pk__in=pks).delete()  # noqa: SLF001 - as above
+            yield
