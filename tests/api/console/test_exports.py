@@ -11,17 +11,15 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import Client
 
-from clusters.listing import CHUNK
 from clusters.models import ManagedCluster
 from clusters.views import export
 from ocmconsole.kubeapi import downloads
 from tests.actors import signed_in
 from tests.bench import crowd
-from tests.selection import FULL
 
 pytestmark = [pytest.mark.django_db]
 
-MANY = 20_000 if FULL else 3 * CHUNK + 500
+MANY = 20_000
 
 
 @pytest.fixture
