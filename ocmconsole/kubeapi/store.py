@@ -231,9 +231,9 @@ def _queued() -> Iterator[None]:
 def while_permitted(actor: Actor | None) -> Iterator[None]:
     """A transaction that writes rows of the hub's own, which no commit writes, for an actor who may.
 
-    It takes the counter first, as a commit does, so that no right ends between the decision and the write; it sees every
-    commit before it, and every commit after it sees what it writes. Raises Outdated, with nothing written, where rights
-    have changed since ``actor`` was examined.
+    It takes the counter first, as a commit does, so that no right ends between the decision and the write; it sees
+    every commit before it, and every commit after it sees what it writes. Raises Outdated, with nothing written, where
+    rights have changed since ``actor`` was examined.
     """
     with _queue(), transaction.atomic():
         _, rights = Revision.take(0)
