@@ -202,7 +202,7 @@ def plan_of(row: AccessRequest) -> GrantPlan:
     asked, subject = question_of(row), Subject("User", row.user)
     told = (asked.sentence,)
     right = asked.right
-    is_there = not asked.name or rights.object_of(asked.group, asked.plural, asked.name) is not None
+    is_there = not asked.name or asked.object is not None
     if right and is_there and User.objects.filter(username=row.user).exists():
         return GrantPlan(subject, (Permitted(right.permission, right.group, right.plural, asked.name),), sentences=told)
     first = asked.asked[0]

@@ -173,6 +173,12 @@ class Question:
     def labels(self) -> frozenset[str]:
         return frozenset().union(*(labels_for(each) for each in self.asked))
 
+    @property
+    def object(self) -> Resource | None:
+        """The object in question, also where RBAC spells the right in a group that has none; None without one (D2)."""
+        place = self.right or self
+        return object_of(place.group, place.plural, self.name)
+
     def __str__(self) -> str:
         return self.sentence
 

@@ -167,7 +167,7 @@ def of_rule(grant: Granted) -> Source:
 def permitting(asked: Question, labels: Iterable[str], *, only: User | None = None) -> list[Source]:
     """Which of these permissions are held on the object in question, by all users or by one with their groups."""
     found = list(_superusers(only)) + list(_everywhere(labels, only))
-    obj = rights.object_of(asked.group, asked.plural, asked.name)
+    obj = asked.object
     if obj is not None and type(obj) in governed():
         found += _on_objects(type(obj), Q(permission__codename__in=_codenames(labels), content_object=obj), only)
     word = asked.right.word if asked.right else asked.verb

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from clusters.admission import ACCEPT
@@ -90,6 +90,9 @@ def world(db: None) -> None:
 
 @pytest.mark.contract("W22", "D2")
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(
+    given_rules=[], held=[("clusters.accept_managedcluster", False, True)], asked=("update", ACCEPTING, "eu-1", "")
+)
 @given(given_rules=st.lists(st.tuples(rules, st.booleans()), max_size=3), held=permitted, asked=questions)
 def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
     world: None, given_rules: Any, held: Any, asked: Any

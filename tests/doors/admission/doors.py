@@ -152,10 +152,13 @@ def admin_deletion(row: Row, by: Caller) -> Said:
 
 
 def admin_action(row: Row, by: Caller) -> Said:
-    """Tick the cluster, choose the action, go."""
+    """Tick the cluster, choose the action, go, confirm what the page says of the cluster."""
     pk = row.kind.model._default_manager.get(name=row.name).pk
-    action = "accept" if row.new == ACCEPTS else "disconnect"
-    response = _browser(by).post(_admin(row), {"action": action, "_selected_action": pk, "confirmed": "yes"})
+    chosen = {"action": "accept" if row.new == ACCEPTS else "disconnect", "_selected_action": pk}
+    asked = _browser(by).post(_admin(row), chosen)
+    shown = asked.context["rows"] if asked.context and "rows" in asked.context else ()
+    seen = {each["field"]: each["version"] for each in shown if each["field"]}
+    response = _browser(by).post(_admin(row), {**chosen, **seen, "confirmed": "yes"})
     return Said("; ".join(text.removeprefix(f"Managed cluster {row.name}: ") for text in _errors_in(response)))
 
 
