@@ -302,9 +302,10 @@ def test_a_sign_in_is_a_proof_for_five_minutes_and_a_session_alone_is_none(clien
         assert not recently_authenticated(request_of(client, ana))
 
 
-def test_who_has_no_password_here_proves_himself_by_signing_in(client: Client) -> None:
+def test_who_has_no_password_here_gives_the_proof_by_signing_in(client: Client) -> None:
     sso = sso_person(client, ago=timedelta(minutes=6))
     assert not recently_authenticated(request_of(client, sso))
+    client.logout()
     client.force_login(sso)
     assert recently_authenticated(request_of(client, sso))
     assert client.get("/account/password/").status_code == 404
@@ -342,7 +343,7 @@ def test_who_signs_in_elsewhere_is_sent_there(client: Client, settings: Any) -> 
     settings.OCMCONSOLE_OIDC_ISSUER, settings.ROOT_URLCONF = "https://login.example.com", __name__
     sso_person(client, ago=timedelta(minutes=6))
     place = client.get("/account/passkeys/add/")["Location"]
-    assert place == "/login/sso/?next=%2Faccount%2Fpasskeys%2Fadd%2F&auth_params=prompt%3Dlogin"
+    assert place == "/login/sso/?next=%2Faccount%2Fpasskeys%2Fadd%2F&process=redirect"
 
 
 def test_who_has_just_signed_in_elsewhere_may_add_a_factor(client: Client) -> None:
