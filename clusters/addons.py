@@ -35,7 +35,7 @@ def _addon_available(doc: Doc) -> str:
 
 
 def _cluster_available(doc: Doc) -> Doc | None:
-    return conditions.find(conditions_of(doc), ConditionType.AVAILABLE)
+    return conditions.find_condition(conditions_of(doc), ConditionType.AVAILABLE)
 
 
 def _features(doc: Doc) -> dict[str, str]:

@@ -13,11 +13,11 @@ from django.contrib import admin
 from django.urls import reverse
 
 from clusters import addon_kinds, history, kinds, queries
-from clusters.kinds import conditions_of, instant
+from clusters.kinds import conditions_of, parse_instant
 from clusters.models import ClusterFacts, HeartbeatDay, Lease, ManagedClusterAddOn, ManifestWork, Silence, Transition
 from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin, register
-from ocmconsole.kubeapi.adminlists import word
+from ocmconsole.kubeapi.adminlists import status_label
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.templatetags.console import ago
 
@@ -60,7 +60,7 @@ class LeaseAdmin(ResourceAdmin):
 
     @admin.display(description="last renewal")
     def renewed(self, row: Lease) -> object:
-        return ago(instant(row.renew_time)) if row.renew_time is not None else "never"
+        return ago(parse_instant(row.renew_time)) if row.renew_time is not None else "never"
 
     @admin.display(description="clock behind the hub's, s")
     def behind(self, row: Lease) -> str:
@@ -143,7 +143,7 @@ class ClusterFactsAdmin(OfClusters):
     @admin.display(description="decision")
     def decided(self, row: ClusterFacts) -> SafeString:
         tones = {"accepted": "ok", "declined": "quiet", "disconnected": "warn"}
-        return word(row.get_decision_display() or "None", tones.get(row.decision, "quiet"))
+        return status_label(row.get_decision_display() or "None", tones.get(row.decision, "quiet"))
 
 
 @admin.register(Silence)
@@ -155,7 +155,7 @@ class SilenceAdmin(OfClusters):
 
     @admin.display
     def last_heartbeat(self, row: Silence) -> datetime | None:
-        return instant(row.renew_time) if row.renew_time is not None else None
+        return parse_instant(row.renew_time) if row.renew_time is not None else None
 
 
 @admin.register(Transition)

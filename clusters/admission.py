@@ -23,7 +23,7 @@ from ocmconsole.corekinds.kinds import CLUSTER_ROLE
 from ocmconsole.corekinds.models import Namespace
 from ocmconsole.kubeapi import admission, authz, callers, errors, names, times
 from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def _accept_spellings(name: str) -> list[Attributes]:
 
 authz.spell(ACCEPT, _accept_spellings)
 rights.register(
-    rights.spelled("accept", ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster")
+    rights.domain_right("accept", ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster")
 )
 
 
@@ -98,7 +98,7 @@ def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
     before = _by_key(_taints(old) if old is not None else [])
     refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
     if refused:
-        text = f"It is not allowed to set TimeAdded of Taint {shown(','.join(refused))}."
+        text = f"It is not allowed to set TimeAdded of Taint {quoted(','.join(refused))}."
         raise webhooks.bad_request(CLUSTER_MUTATING_WEBHOOK, text)
 
 
@@ -181,7 +181,7 @@ def cluster_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     K1: the name is checked at every creation and at no update: a stored cluster with a bad name must stay removable.
     """
     problems = [
-        f"url {shown(config['url'])} is invalid in client configs"
+        f"url {quoted(config['url'])} is invalid in client configs"
         for config in spec_of(new).get("managedClusterClientConfigs") or ()
         if not _is_https(config["url"])
     ]
@@ -215,7 +215,7 @@ def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and bound != name:
         asked = Attributes("create", GROUP, MANAGED_CLUSTER.plural, name=name)
-        raise authz.forbidden(actor, asked, f"the bootstrap token is for the cluster {shown(bound)} only")
+        raise authz.forbidden_error(actor, asked, f"the bootstrap token is for the cluster {quoted(bound)} only")
 
 
 # ---------------------------------------------------------------- what holds a cluster
@@ -232,7 +232,7 @@ def removal_is_for_those_who_may_delete(actor: Actor, old: Doc | None, new: Doc)
         return
     asked = Attributes("delete", GROUP, MANAGED_CLUSTER.plural, name=new["metadata"]["name"])
     if not authz.authorize(actor, asked).allowed:
-        raise authz.forbidden(actor, asked, f"this is needed to change {' and '.join(touched)}")
+        raise authz.forbidden_error(actor, asked, f"this is needed to change {' and '.join(touched)}")
 
 
 def _holds(old: Doc | None, new: Doc) -> Iterator[tuple[str, bool]]:
@@ -275,7 +275,7 @@ def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     name = new["metadata"]["name"]
     cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
     if not authz.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
-        raise _accept_forbidden(name, f"user {shown(actor.user)} cannot update the HubAcceptsClient field")
+        raise _accept_forbidden(name, f"user {quoted(actor.user)} cannot update the HubAcceptsClient field")
 
 
 @admission.checks(MANAGED_CLUSTER)
@@ -294,12 +294,12 @@ def guarded_names_stay_out(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 
 def accept_invalid(name: str, why: str) -> errors.Invalid:
-    cause = errors.forbidden("spec.hubAcceptsClient", why)
-    return webhooks.invalid(CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
+    cause = errors.forbidden_field("spec.hubAcceptsClient", why)
+    return webhooks.webhook_invalid(CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
 
 
 def _accept_forbidden(name: str, why: str) -> errors.Forbidden:
-    return webhooks.forbidden(CLUSTER_WEBHOOK, "managedclusters/accept", name, why)
+    return webhooks.webhook_forbidden(CLUSTER_WEBHOOK, "managedclusters/accept", name, why)
 
 
 # ---------------------------------------------------------------- names and records
@@ -339,7 +339,7 @@ def lease_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
     """W29: a Lease's duration is positive and its transitions are not negative. Raises Invalid."""
     spec = spec_of(new)
     causes = [
-        errors.invalid(f"spec.{field}", shown(spec[field]), text)
+        errors.invalid_field(f"spec.{field}", quoted(spec[field]), text)
         for field, least, text in LEASE_LIMITS
         if spec.get(field) is not None and spec[field] < least
     ]

@@ -1,8 +1,8 @@
 """Acts on many selected clusters: what each would do to every one of them, and their registration as bulk jobs.
 
-Clusters come in as a selection (names stored for the person, ``bulkjobs.select``) and go out as a job in which each
-is a write and a decision of its own, so that a refusal stops no other. Apps register their acts with ``register``; the
-acts of this app are at the end. Called by the pages of the cluster list.
+Clusters come in as a selection (names stored for the person, ``bulkjobs.store_selection``) and go out as a job in which
+each is a write and a decision of its own, so that a refusal stops no other. Apps register their acts with ``register``;
+the acts of this app are at the end. Called by the pages of the cluster list.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class BulkPlan:
         return Counter(step.obstacle for step in self.steps if step.obstacle).most_common()
 
 
-def plan(actor: Actor, act: ClusterAct, names: Iterable[str]) -> BulkPlan:
+def plan_act(actor: Actor, act: ClusterAct, names: Iterable[str]) -> BulkPlan:
     """For those of the names that the actor may see; a number of queries that grows by one in a thousand clusters."""
     rows = list(_rows(actor, list(names)))
     may = act.allowed(actor, (row.name for row in rows))
@@ -173,14 +173,14 @@ def _step(act: ClusterAct, row: Any, *, may: bool) -> BulkStep:
     return BulkStep(row.name, now, act.obstacle(row))
 
 
-def start(actor: Actor, act: ClusterAct, names: Iterable[str], told: Mapping[str, Any]) -> BulkJob:
+def start_act(actor: Actor, act: ClusterAct, names: Iterable[str], told: Mapping[str, Any]) -> BulkJob:
     """Begin the job; few clusters are done when it returns, many are begun."""
-    job = bulkjobs.find(f"clusters.{act.name}")
+    job = bulkjobs.find_act(f"clusters.{act.name}")
     assert job is not None
-    return bulkjobs.start(actor, job, {name: {} for name in names}, **told)
+    return bulkjobs.start_job(actor, job, {name: {} for name in names}, **told)
 
 
-def commands(actor: Actor, act: ClusterAct, names: list[str], told: Told) -> list[str]:
+def act_commands(actor: Actor, act: ClusterAct, names: list[str], told: Told) -> list[str]:
     """What one would type instead; of many clusters, for the first few."""
     shown = names[:NAMES_IN_COMMAND]
     found = act.commands(actor, shown, told)
@@ -211,13 +211,15 @@ def _maintenance_arguments(form: forms.Form) -> Told:
 
 
 def _maintenance_commands(actor: Actor, names: list[str], told: Told) -> list[str]:
-    return maintenance.commands(_documents(actor, names), effect=told.get("effect", ""), reason=told.get("reason", ""))
+    return maintenance.maintenance_commands(
+        _documents(actor, names), effect=told.get("effect", ""), reason=told.get("reason", "")
+    )
 
 
 def _taint_commands(actor: Actor, names: list[str], told: Told) -> list[str]:
     found = {name: taints.taints_of(doc) for name, doc in _documents(actor, names).items()}
     wanted = {"key": told.get("key") or "KEY", "effect": told.get("effect") or "NoSelect"}
-    return taints.commands(found, {**wanted, **({"value": told["value"]} if told.get("value") else {})})
+    return taints.taint_commands(found, {**wanted, **({"value": told["value"]} if told.get("value") else {})})
 
 
 def _documents(actor: Actor, names: list[str]) -> dict[str, Any]:

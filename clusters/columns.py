@@ -68,7 +68,7 @@ def chosen_by(user: AbstractBaseUser | Any) -> Chosen:
     return Chosen(_known(choice.columns), choice.is_comfortable) if choice is not None else Chosen()
 
 
-def choose(user: AbstractBaseUser | Any, ids: Iterable[str], *, is_comfortable: bool) -> None:
+def save_columns(user: AbstractBaseUser | Any, ids: Iterable[str], *, is_comfortable: bool) -> None:
     """Remember what a person wants; what is no column is left out."""
     kept = {"columns": list(_known(ids)), "is_comfortable": is_comfortable}
     ListChoice.objects.update_or_create(user_id=user.pk, defaults=kept)

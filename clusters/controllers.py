@@ -56,7 +56,7 @@ def _accepts(doc: Doc) -> bool:
 
 
 def _accepted_condition(doc: Doc) -> tuple[Any, Any, Any]:
-    found = conditions.find(conditions_of(doc), ConditionType.ACCEPTED) or {}
+    found = conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) or {}
     return found.get("status"), found.get("reason"), found.get("message")
 
 
@@ -136,12 +136,12 @@ def _steps(batch: verbs.Batch, name: str) -> Iterable[Step]:
     finalizer = hand.with_finalizer(API_RESOURCE_CLEANUP)
     role = roles.cluster_role(name, roles.accepted_rules(name, may_renew=not _renewal_withheld(name)), labels)
     return (
-        lambda: hand.ensure(batch, NAMESPACE, namespace),
+        lambda: hand.ensure_object(batch, NAMESPACE, namespace),
         lambda: batch.edit(MANAGED_CLUSTER, Key("", name), finalizer),
-        lambda: hand.ensure(batch, CLUSTER_ROLE, role),
-        lambda: hand.ensure(batch, CLUSTER_ROLE_BINDING, roles.cluster_role_binding(name, labels)),
-        lambda: hand.ensure(batch, ROLE_BINDING, roles.registration_binding(name, labels), namespace=name),
-        lambda: hand.ensure(batch, ROLE_BINDING, roles.work_binding(name, labels), namespace=name),
+        lambda: hand.ensure_object(batch, CLUSTER_ROLE, role),
+        lambda: hand.ensure_object(batch, CLUSTER_ROLE_BINDING, roles.cluster_role_binding(name, labels)),
+        lambda: hand.ensure_object(batch, ROLE_BINDING, roles.registration_binding(name, labels), namespace=name),
+        lambda: hand.ensure_object(batch, ROLE_BINDING, roles.work_binding(name, labels), namespace=name),
     )
 
 
@@ -190,18 +190,18 @@ def _expel(cluster: ManagedCluster) -> timedelta | None:
     if had_rights:
         labels = settings.OCMCONSOLE_RESOURCE_LABELS
         with verbs.batch(CONTROLLER) as batch:
-            hand.ensure(batch, CLUSTER_ROLE, roles.cluster_role(name, roles.denied_rules(name), labels))
+            hand.ensure_object(batch, CLUSTER_ROLE, roles.cluster_role(name, roles.denied_rules(name), labels))
     again = _withdraw_bindings(name)
     if had_rights or cluster.accepted:
-        hand.report(name, DENIED)
+        hand.report_condition(name, DENIED)
     return again
 
 
 def _withdraw_bindings(name: str) -> timedelta | None:
     """Delete the RoleBindings. The one for works stays until no work remains or D20's time is over: look again then."""
-    hand.delete(ROLE_BINDING, Key(name, roles.registration_binding_name(name)))
+    hand.delete_object(ROLE_BINDING, Key(name, roles.registration_binding_name(name)))
     work = Key(name, roles.work_binding_name(name))
-    hand.delete(ROLE_BINDING, work)
+    hand.delete_object(ROLE_BINDING, work)
     if verbs.find(ROLE_BINDING, work) is None:
         return None
     left = cleanup.left_at(name, timezone.now())
@@ -225,8 +225,8 @@ def _has_works(name: str) -> bool:
 
 def _remove(name: str, *, present: bool) -> timedelta | None:
     """H10, H31: rights go first, the binding for works last; likewise for a cluster that is gone already."""
-    hand.delete(CLUSTER_ROLE, Key("", roles.role_name(name)))
-    hand.delete(CLUSTER_ROLE_BINDING, Key("", roles.role_name(name)))
+    hand.delete_object(CLUSTER_ROLE, Key("", roles.role_name(name)))
+    hand.delete_object(CLUSTER_ROLE_BINDING, Key("", roles.role_name(name)))
     again = _withdraw_bindings(name)
     if again is None and present and _has_works(name) and _is_held(name):
         return LOOK_AGAIN  # its agent may not undo them any more; deleting them, or detaching the cluster, ends this
@@ -253,6 +253,6 @@ def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set
     for role in roles.shared_roles(settings.OCMCONSOLE_RESOURCE_LABELS):
         if wanted:
             with verbs.batch(CONTROLLER) as batch:
-                hand.ensure(batch, CLUSTER_ROLE, role)
+                hand.ensure_object(batch, CLUSTER_ROLE, role)
         else:
-            hand.delete(CLUSTER_ROLE, Key("", role["metadata"]["name"]))
+            hand.delete_object(CLUSTER_ROLE, Key("", role["metadata"]["name"]))

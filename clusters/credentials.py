@@ -49,7 +49,7 @@ def lane_of(facts: ClusterFacts, now: datetime) -> ExpiryBucket:
     return next((lane for turn, lane in turns if ends <= turn), ExpiryBucket.LATER)
 
 
-def lanes(now: datetime) -> dict[ExpiryBucket, Q]:
+def bucket_conditions(now: datetime) -> dict[ExpiryBucket, Q]:
     """As ``lane_of``, of rows of ManagedCluster."""
     ends, revoked = "facts__certificate_not_after", Q(facts__certificate_revoked_at__isnull=False)
     return {

@@ -123,7 +123,7 @@ class Departure:
         return sum(each.left for each in self.cleaned)
 
 
-def of(cluster: ManagedCluster, now: datetime) -> Departure:
+def departure_of(cluster: ManagedCluster, now: datetime) -> Departure:
     kinds = list(removal.cleaned_kinds())
     rows = [(kind, row) for kind in kinds for row in kind.model.objects.filter(namespace=cluster.name).order_by("name")]
     blockers = [_blocker(kind, row) for kind, row in rows if finalizers_of(row.doc)]

@@ -1,7 +1,7 @@
 """What the page of one cluster says beyond its word: what fell silent with it, and what its removal really waits for.
 
-``status.word`` knows one cluster alone; here its neighbours and its namespace are read too, so it is for one page and
-not for lists. Counts are of the clusters that the actor may see (D16). Reads only.
+``status.status_of`` knows one cluster alone; here its neighbours and its namespace are read too, so it is for one page
+and not for lists. Counts are of the clusters that the actor may see (D16). Reads only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Silent:
     clusterset: str
 
 
-def of(actor: Actor, cluster: ManagedCluster, status: Status, last_heard: datetime | None, now: datetime) -> Status:
+def diagnosis_of(
+    actor: Actor, cluster: ManagedCluster, status: Status, last_heard: datetime | None, now: datetime
+) -> Status:
     """The same state, said with what is known around the cluster."""
     if status.word is Word.SILENT:
         return _silent(actor, cluster, status)
@@ -81,9 +83,9 @@ def _silent(actor: Actor, cluster: ManagedCluster, status: Status) -> Status:
 
 
 def _removing(cluster: ManagedCluster, status: Status, last_heard: datetime | None, now: datetime) -> Status:
-    found = departure.of(cluster, now)
+    found = departure.departure_of(cluster, now)
     since = f"Removing for {span(found.for_)}."
-    error = conditions.find(conditions_of(cluster.doc), ConditionType.DELETING) or {}
+    error = conditions.find_condition(conditions_of(cluster.doc), ConditionType.DELETING) or {}
     if error.get("reason") == "DeletingError":
         why = "A rule or another controller refuses the deletion; the condition Deleting has its words."
         sentence = f"{since} The hub could not delete what is left in its namespace."

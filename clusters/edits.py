@@ -1,7 +1,7 @@
 """Edits of taints and labels, read from the audit: which one the user may still undo, and how. Reads only.
 
 Invariant: an edit is taken back only while the cluster is still as it left it, so nobody else's work is lost. Callers
-are ``services.undo`` and the pages that offer it or show the history of labels.
+are ``services.undo_edit`` and the pages that offer it or show the history of labels.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReplacedValue:
 
     def restore(self, doc: Doc) -> None:
         if self.field == TAINTS:
-            taints.write(doc, taints.restored(taints.taints_of(doc), self.old or []))
+            taints.write_taints(doc, taints.restored_taints(taints.taints_of(doc), self.old or []))
             return
         name = self.field.rpartition(".")[2]
         kept = dict(doc["metadata"].get(name) or {})
@@ -85,14 +85,14 @@ class Edit:
             part.restore(doc)
 
 
-def newest(actor: Actor, doc: Doc) -> Edit | None:
+def undoable_edit(actor: Actor, doc: Doc) -> Edit | None:
     """The edit that the actor may undo now: their last write to the cluster, if it was an edit that still stands."""
     entry = _own(actor, doc).first()
     change = _read(entry) if entry is not None else None
     return change if change is not None and change.stands_in(doc) else None
 
 
-def own(actor: Actor, doc: Doc, entry: int) -> Edit | None:
+def own_edit(actor: Actor, doc: Doc, entry: int) -> Edit | None:
     found = _own(actor, doc).filter(pk=entry).first()
     return _read(found) if found is not None else None
 

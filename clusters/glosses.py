@@ -54,5 +54,5 @@ GLOSSES: dict[str, dict[str, Gloss]] = {
 }
 
 
-def of(condition: Doc) -> Gloss:
+def condition_help(condition: Doc) -> Gloss:
     return GLOSSES.get(condition["type"], {}).get(condition["status"], UNKNOWN)

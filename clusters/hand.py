@@ -28,7 +28,7 @@ def set_condition(condition: Condition) -> Edit:
     return change
 
 
-def report(cluster: str, condition: Condition) -> None:
+def report_condition(cluster: str, condition: Condition) -> None:
     """Set a condition of a cluster; nothing is written when it says so already."""
     verbs.edit(CONTROLLER, MANAGED_CLUSTER, Key("", cluster), set_condition(condition), subresource="status")
 
@@ -68,7 +68,7 @@ def drop_finalizer(kind: Kind, key: Key, finalizer: str) -> None:
         return
 
 
-def delete(kind: Kind, key: Key) -> None:
+def delete_object(kind: Kind, key: Key) -> None:
     """Once is enough, and never is fine too."""
     present = verbs.find(kind, key)
     if present is not None and not present["metadata"].get("deletionTimestamp"):
@@ -78,7 +78,7 @@ def delete(kind: Kind, key: Key) -> None:
             return
 
 
-def ensure(batch: Batch, kind: Kind, wanted: Doc, *, namespace: str = "") -> bool:
+def ensure_object(batch: Batch, kind: Kind, wanted: Doc, *, namespace: str = "") -> bool:
     """Create an object, or make its labels include and its other parts equal the wanted ones.
 
     Returns whether it is created. A binding that points elsewhere cannot be changed: it is made anew. Raises what the

@@ -79,7 +79,7 @@ def _skips_clock(doc: Doc) -> object:
 
 
 def _has_condition(doc: Doc) -> object:
-    return conditions.find(conditions_of(doc), ConditionType.ACCEPTED) is not None
+    return conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) is not None
 
 
 def _available(doc: Doc) -> str:
@@ -90,8 +90,8 @@ def _clock(doc: Doc) -> str:
     return conditions.status_of(conditions_of(doc), ConditionType.CLOCK_SYNCED)
 
 
-def grace(cluster: ManagedCluster) -> timedelta:
-    return status.grace(cluster.lease_duration_seconds)
+def grace_of(cluster: ManagedCluster) -> timedelta:
+    return status.silence_grace(cluster.lease_duration_seconds)
 
 
 # ---------------------------------------------------------------- whether somebody looks
@@ -177,8 +177,8 @@ def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelt
     silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
     if silence is not None:
         heard = max(heard, microseconds(silence.at))
-    missed = uptime.missed(uptime.gaps(now), heard)
-    return grace(cluster) + timedelta(microseconds=heard + missed - microseconds(now))
+    missed = uptime.missed_microseconds(uptime.serving_gaps(now), heard)
+    return grace_of(cluster) + timedelta(microseconds=heard + missed - microseconds(now))
 
 
 def _was_called_silent(cluster: ManagedCluster, lease: Lease) -> bool:
@@ -253,7 +253,7 @@ def reconcile_clock(key: Key) -> None:
     limit = status.GRACE_LEASES * cluster.lease_duration_seconds * SECOND
     verdict = SYNCED if cluster.ignores_clock or abs(skew) < limit else OUT_OF_SYNC
     if cluster.clock_synced != verdict.status:
-        hand.report(cluster.name, verdict)
+        hand.report_condition(cluster.name, verdict)
 
 
 # ---------------------------------------------------------------- taints

@@ -30,7 +30,7 @@ class HeartbeatReading(NamedTuple):
     skew: int | None
 
 
-def look(now: datetime, since: datetime) -> None:
+def note_heartbeats(now: datetime, since: datetime) -> None:
     """Note how well every expected cluster is heard (D17): ``since`` is when the hub began to serve."""
     seen = list(_expected(now, since))
     with transaction.atomic():
@@ -70,10 +70,10 @@ def store(day: date, index: int, hour: int, seen: list[HeartbeatReading]) -> Non
         )
         if after != before:
             changed.append(HeartbeatDay(cluster=each.cluster, day=day, cells=after[0], skews=after[1]))
-    keep(changed)
+    store_readings(changed)
 
 
-def keep(rows: list[HeartbeatDay]) -> None:
+def store_readings(rows: list[HeartbeatDay]) -> None:
     HeartbeatDay.objects.bulk_create(
         rows,
         batch_size=MOST_AT_ONCE,
@@ -83,7 +83,7 @@ def keep(rows: list[HeartbeatDay]) -> None:
     )
 
 
-def forget(now: datetime) -> None:
+def delete_old_heartbeats(now: datetime) -> None:
     """What is older than anybody can see."""
     HeartbeatDay.objects.filter(day__lt=(now - KEPT).date()).delete()
     FleetMinute.objects.filter(minute__lt=now - KEPT).delete()

@@ -135,7 +135,7 @@ def _cell(read: Mapping[date, Sequence[Level]], start: datetime) -> Cell:
     return Cell(start, read[day][index] if day in read else Level.UNKNOWN)
 
 
-def gaps(cells: Iterable[Cell]) -> list[Gap]:
+def heartbeat_gaps(cells: Iterable[Cell]) -> list[Gap]:
     """Runs of unknown, and runs of late and missed, in the order of time. One silence is one gap."""
     return list(_gaps(cells))
 

@@ -56,7 +56,7 @@ def microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def instant(value: int) -> datetime:
+def parse_instant(value: int) -> datetime:
     return EPOCH + timedelta(microseconds=value)
 
 
@@ -121,14 +121,14 @@ def taints_of(doc: Doc) -> list[dict[str, Any]]:
 
 
 def _condition(doc: Doc, type_: str) -> tuple[str, datetime | None]:
-    found = conditions.find(conditions_of(doc), type_)
+    found = conditions.find_condition(conditions_of(doc), type_)
     if found is None:
         return "", None
     return found["status"], _moment(found.get("lastTransitionTime"))
 
 
 def _message(doc: Doc, type_: str) -> str:
-    return str((conditions.find(conditions_of(doc), type_) or {}).get("message", ""))
+    return str((conditions.find_condition(conditions_of(doc), type_) or {}).get("message", ""))
 
 
 def _moment(text: Any) -> datetime | None:

@@ -21,7 +21,7 @@ from django.db.models.lookups import In
 from clusters import credentials, queries, words
 from clusters.credentials import ExpiryBucket
 from clusters.filters import NO_SET, SPANS, Filters
-from clusters.kinds import instant, microseconds
+from clusters.kinds import microseconds, parse_instant
 from clusters.models import ClusterTaint, ManagedCluster, ReportedClaim
 from ocmconsole.kubeapi.labels import NOTHING, LabelValue
 
@@ -108,7 +108,7 @@ class PageCursor:
             return cls(None, name, back)
         try:
             number = int(key)
-            return cls(instant(number) if order.is_time else number, name, back) if abs(number) <= MOST else None
+            return cls(parse_instant(number) if order.is_time else number, name, back) if abs(number) <= MOST else None
         except (ValueError, OverflowError):
             return None
 
@@ -196,7 +196,9 @@ class Listing:
         if claims:
             parts.append(Prefetch("claims", ReportedClaim.objects.filter(name__in=claims)))
         places = {pk: place for place, pk in enumerate(pks)}
-        return sorted(queries.observe(rows.prefetch_related(*parts), self.now), key=lambda each: places[each.row.pk])
+        return sorted(
+            queries.observe_clusters(rows.prefetch_related(*parts), self.now), key=lambda each: places[each.row.pk]
+        )
 
     # ------------------------------------------------------------ conditions
 
@@ -244,7 +246,7 @@ class Listing:
         return reduce(or_, (lanes.get(value, NOTHING) for value in self.filters.of("certificate")))
 
     def lanes(self) -> dict[ExpiryBucket, Q]:
-        return credentials.lanes(self.now)
+        return credentials.bucket_conditions(self.now)
 
     def _accepted(self) -> Q:
         meant = {"yes": Q(hub_accepts_client=True), "no": Q(hub_accepts_client=False)}

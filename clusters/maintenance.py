@@ -56,28 +56,28 @@ def notes_of(doc: Doc) -> Notes | None:
     )
 
 
-def begin(doc: Doc, *, reason: str, until: datetime | None, effect: str) -> None:
+def begin_maintenance(doc: Doc, *, reason: str, until: datetime | None, effect: str) -> None:
     """Start it, or say anew why and how long. Who does so is noted by the rule below."""
     present = taints.taints_of(doc)
     standing = next((taint for taint in present if taint["key"] == MAINTENANCE_TAINT), None)
     wanted = {"key": MAINTENANCE_TAINT, "effect": effect}
     if standing is not None and standing.get("value"):
         wanted["value"] = standing["value"]
-    taints.write(doc, taints.put(present, wanted, standing))
+    taints.write_taints(doc, taints.put_taint(present, wanted, standing))
     noted = {REASON: reason, UNTIL: times.timestamp(until) if until else ""}
     annotations = {**_annotations(doc), **noted}
     doc["metadata"]["annotations"] = {name: text for name, text in annotations.items() if text or name not in noted}
 
 
-def commands(found: Mapping[str, Doc], *, effect: str, reason: str) -> list[str]:
+def maintenance_commands(found: Mapping[str, Doc], *, effect: str, reason: str) -> list[str]:
     """What one would type instead of starting it here: the reason is the taint's value."""
     wanted = {"key": MAINTENANCE_TAINT, "effect": effect, **({"value": reason} if reason else {})}
-    return taints.commands({name: taints.taints_of(doc) for name, doc in found.items()}, wanted)
+    return taints.taint_commands({name: taints.taints_of(doc) for name, doc in found.items()}, wanted)
 
 
-def end(doc: Doc) -> None:
+def end_maintenance(doc: Doc) -> None:
     """The notes go with it."""
-    taints.write(doc, taints.without(taints.taints_of(doc), MAINTENANCE_TAINT))
+    taints.write_taints(doc, taints.remove_taint(taints.taints_of(doc), MAINTENANCE_TAINT))
 
 
 def _taint(doc: Doc) -> Doc | None:
@@ -91,7 +91,7 @@ def _annotations(doc: Doc) -> dict[str, str]:
 def _moment(text: object) -> datetime | None:
     """Anybody may write an annotation; what is no time is none."""
     try:
-        return times.instant(str(text)) if text else None
+        return times.parse_time(str(text)) if text else None
     except (ValueError, OverflowError):
         return None
 
@@ -159,4 +159,4 @@ def _end_when_over(doc: Doc) -> None:
     """Somebody may have extended it since it was looked at."""
     notes = notes_of(doc)
     if notes is not None and notes.until is not None and notes.until <= timezone.now():
-        end(doc)
+        end_maintenance(doc)

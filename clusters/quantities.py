@@ -16,7 +16,7 @@ SMALL = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
 SIZES = BINARY | DECIMAL | SMALL
 
 
-def number(quantity: object) -> Decimal | None:
+def parse_quantity(quantity: object) -> Decimal | None:
     """``384Gi``, ``92500m``, 4; None for what is none, or is beyond all reason."""
     found = FORM.fullmatch(str(quantity))
     if found is None or (found["suffix"] and found["power"]):
@@ -31,10 +31,10 @@ def number(quantity: object) -> Decimal | None:
         return None
 
 
-def readable(quantity: object) -> str:
+def readable_quantity(quantity: object) -> str:
     """As people say it: bytes in the largest unit that fits, thousandths as a fraction; what is no number as it is."""
     text = str(quantity)
-    value = number(quantity)
+    value = parse_quantity(quantity)
     if value is None:
         return text
     if text.endswith("i"):

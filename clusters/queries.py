@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from clusters import maintenance, status, words
 from clusters.claims import ClaimFilter
 from clusters.grants import CLUSTERS
-from clusters.kinds import MANAGED_CLUSTER, instant
+from clusters.kinds import MANAGED_CLUSTER, parse_instant
 from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
 from clusters.status import Facts, Status
 from ocmconsole.corekinds import rights
@@ -73,7 +73,7 @@ def named_sets(actor: Actor) -> list[NamedSet]:
 @rights.sees("cluster", MANAGED_CLUSTER.resource)
 def clusters_for(actor: Actor) -> QuerySet[Any]:
     """Clusters the actor may see in the console (D16), in the order of their names."""
-    visible = once.ask(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
+    visible = once.cached(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
     return ManagedCluster.objects.filter(visible).order_by("name")
 
 
@@ -120,7 +120,7 @@ class Observed:
     last_heard: datetime | None
 
 
-def observe(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
+def observe_clusters(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
     """The state of each cluster, with three queries at most however many they are."""
     rows = list(words.with_heard(clusters).annotate(skew=F("lease__skew")))
     _read_facts(rows)
@@ -146,8 +146,8 @@ def _read_notes(rows: list[Any]) -> None:
 
 
 def _observed(row: Any, now: datetime) -> Observed:
-    renewed = instant(row.heard) if row.heard is not None else None
-    found = status.word(_facts(row, row.facts or ClusterFacts(), renewed, row.skew), now)
+    renewed = parse_instant(row.heard) if row.heard is not None else None
+    found = status.status_of(_facts(row, row.facts or ClusterFacts(), renewed, row.skew), now)
     return Observed(row, found, renewed + timedelta(microseconds=row.skew) if renewed is not None else None)
 
 

@@ -90,7 +90,7 @@ def cleaned_kinds() -> Iterator[Kind]:
     for entry in settings.OCMCONSOLE_GC_RESOURCES:
         group, _, rest = entry.partition("/")
         version, _, plural = rest.partition("/")
-        if (served := kinds.find(group, version, plural)) is not None:
+        if (served := kinds.find_served(group, version, plural)) is not None:
             yield served.kind
 
 
@@ -129,7 +129,7 @@ def _priority(row: Resource) -> int:
 
 def _say(cluster: ManagedCluster | None, condition: Condition) -> None:
     if cluster is not None:
-        hand.report(cluster.name, condition)
+        hand.report_condition(cluster.name, condition)
 
 
 # ---------------------------------------------------------------- what others wait for

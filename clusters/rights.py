@@ -93,7 +93,7 @@ def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> 
     by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
     held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission), name__in=wanted)
     asked = ("holding", actor.user, actor.groups, permission, frozenset(wanted))
-    return by_rule | once.ask(asked, lambda: set(held.values_list("name", flat=True)))
+    return by_rule | once.cached(asked, lambda: set(held.values_list("name", flat=True)))
 
 
 def deletable(actor: Actor, names: Iterable[str]) -> set[str]:

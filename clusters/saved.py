@@ -38,7 +38,7 @@ def views_of(user: AbstractBaseUser | Any) -> list[View]:
     return [*EVERYBODYS, *(View(view.name, view.query, id=view.pk) for view in own[:MOST])]
 
 
-def save(user: AbstractBaseUser | Any, name: str, query: str) -> None:
+def save_view(user: AbstractBaseUser | Any, name: str, query: str) -> None:
     """Under a name of one's own; the same name again means the new query. Raises Conflict when there are too many."""
     others = SavedView.objects.filter(user=user.pk).exclude(name=name)
     if others.count() >= MOST:
@@ -46,7 +46,7 @@ def save(user: AbstractBaseUser | Any, name: str, query: str) -> None:
     SavedView.objects.update_or_create(user_id=user.pk, name=name, defaults={"query": query})
 
 
-def forget(user: AbstractBaseUser | Any, id_: int) -> str:
+def delete_saved_view(user: AbstractBaseUser | Any, id_: int) -> str:
     """The name of what is gone, or nothing where there was none."""
     view = SavedView.objects.filter(user=user.pk, pk=id_).first()
     if view is None:

@@ -81,10 +81,10 @@ def set_taint(actor: Actor, name: str, taint: Doc, *, instead: tuple[str, str] |
     def change(doc: Doc) -> None:
         present = taints.taints_of(doc)
         former = _standing(name, present, *instead) if instead else None
-        other = taints.find(present, taint["key"], taint["effect"])
+        other = taints.find_taint(present, taint["key"], taint["effect"])
         if other is not None and other is not former:
             raise _conflict(name, f"it already has the taint {taint['key']} with the effect {taint['effect']}")
-        taints.write(doc, taints.put(present, taint, former))
+        taints.write_taints(doc, taints.put_taint(present, taint, former))
 
     _refuse_hub_taint(name, taint["key"])
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
@@ -96,14 +96,14 @@ def remove_taint(actor: Actor, name: str, key: str, effect: str) -> None:
     def change(doc: Doc) -> None:
         present = taints.taints_of(doc)
         _standing(name, present, key, effect)
-        taints.write(doc, taints.without(present, key, effect))
+        taints.write_taints(doc, taints.remove_taint(present, key, effect))
 
     _refuse_hub_taint(name, key)
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
 
 
 def _standing(name: str, present: list[Doc], key: str, effect: str) -> Doc:
-    found = taints.find(present, key, effect)
+    found = taints.find_taint(present, key, effect)
     if found is None:
         raise _conflict(name, f"it no longer has the taint {key} with the effect {effect}")
     return found
@@ -132,14 +132,14 @@ def start_maintenance(
     def change(doc: Doc) -> None:
         if not replace and maintenance.notes_of(doc) is not None:
             raise _conflict(name, "it is in maintenance already, and keeps its reason and end")
-        maintenance.begin(doc, reason=reason, until=until, effect=effect)
+        maintenance.begin_maintenance(doc, reason=reason, until=until, effect=effect)
 
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
 
 
 def end_maintenance(actor: Actor, name: str) -> None:
     """Nothing happens to a cluster that is in none. Raises Forbidden, NotFound."""
-    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), maintenance.end)
+    verbs.edit(actor, MANAGED_CLUSTER, Key("", name), maintenance.end_maintenance)
 
 
 # ---------------------------------------------------------------- labels
@@ -176,13 +176,13 @@ def remove_label(actor: Actor, name: str, key: str) -> None:
 # ---------------------------------------------------------------- taking back
 
 
-def undo(actor: Actor, name: str, entry: int) -> str:
+def undo_edit(actor: Actor, name: str, entry: int) -> str:
     """Restore what a change of one's own replaced, while it is still as that change left it. Returns what it was.
 
     Raises Forbidden, NotFound, Conflict (too late, or somebody has changed it since).
     """
-    row = rows.read(MANAGED_CLUSTER, Key("", name))
-    found = edits.own(actor, row.doc, entry) if row is not None else None
+    row = rows.read_row(MANAGED_CLUSTER, Key("", name))
+    found = edits.own_edit(actor, row.doc, entry) if row is not None else None
     if found is None:
         raise _conflict(name, "there is nothing of yours to undo, or it is too long ago")
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), lambda doc: _restore(name, doc, found))

@@ -16,7 +16,7 @@ LATE_LEASES = 2
 GRACE_LEASES = 5  # lease durations without a renewal, after which a cluster is Unknown (H16)
 
 
-def grace(lease_seconds: int) -> timedelta:
+def silence_grace(lease_seconds: int) -> timedelta:
     """H16: a cluster is silent five lease durations after the last renewal."""
     return timedelta(seconds=GRACE_LEASES * lease_seconds)
 
@@ -87,7 +87,7 @@ class Facts:
 
     @property
     def grace(self) -> timedelta:
-        return grace(self.lease_seconds)
+        return silence_grace(self.lease_seconds)
 
     @property
     def decided_in_this_life(self) -> bool:
@@ -140,7 +140,7 @@ class Status:
         return self.word.tone
 
 
-def word(facts: Facts, now: datetime) -> Status:
+def status_of(facts: Facts, now: datetime) -> Status:
     """First match wins."""
     if facts.deleted_at is not None:
         return _removing(facts, facts.deleted_at, now)
@@ -345,7 +345,7 @@ def _maintained(facts: Facts, now: datetime) -> Status:
     return Status(
         Word.MAINTENANCE,
         facts.maintenance_since,
-        f"In maintenance{by}{f' until {clock(until, now)}' if until else ''}{reason}",
+        f"In maintenance{by}{f' until {clock_time(until, now)}' if until else ''}{reason}",
         "The maintenance taint is set; placements leave the cluster alone.",
         NextStep(
             f"It ends by itself in {span(until - now)}." if until else "End it when the work is done.",
@@ -357,7 +357,7 @@ def _maintained(facts: Facts, now: datetime) -> Status:
 # ---------------------------------------------------------------- times in words
 
 
-def clock(moment: datetime, now: datetime) -> str:
+def clock_time(moment: datetime, now: datetime) -> str:
     """``18:00``, or with its date when that is not today's; UTC."""
     return moment.strftime("%H:%M") if moment.date() == now.date() else moment.strftime("%d %b %H:%M").lstrip("0")
 

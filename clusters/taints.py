@@ -43,16 +43,16 @@ def owner_of(key: str) -> str:
     return "maintenance" if key == MAINTENANCE_TAINT else "person"
 
 
-def find(present: list[Doc], key: str, effect: str) -> Doc | None:
+def find_taint(present: list[Doc], key: str, effect: str) -> Doc | None:
     return next((taint for taint in present if (taint["key"], taint["effect"]) == (key, effect)), None)
 
 
-def without(present: list[Doc], key: str, effect: str = "") -> list[Doc]:
+def remove_taint(present: list[Doc], key: str, effect: str = "") -> list[Doc]:
     """All others; no effect is any."""
     return [taint for taint in present if taint["key"] != key or effect not in {"", taint["effect"]}]
 
 
-def put(present: list[Doc], wanted: Doc, instead: Doc | None = None) -> list[Doc]:
+def put_taint(present: list[Doc], wanted: Doc, instead: Doc | None = None) -> list[Doc]:
     """The list with ``wanted`` at the place of ``instead``, or at its end. What stays as it is keeps its time (A1)."""
     same = instead is not None and (instead.get("value") or "", instead["effect"], instead["key"]) == (
         wanted.get("value") or "",
@@ -64,12 +64,12 @@ def put(present: list[Doc], wanted: Doc, instead: Doc | None = None) -> list[Doc
     return [(taint if same else wanted) if taint is instead else taint for taint in present]
 
 
-def restored(present: list[Doc], former: list[Doc]) -> list[Doc]:
+def restored_taints(present: list[Doc], former: list[Doc]) -> list[Doc]:
     """A former list to write again: only what is still there may keep the time when it was added (A1)."""
     return [taint if taint in present else {**taint, "timeAdded": None} for taint in former]
 
 
-def commands(found: Mapping[str, list[Doc]], wanted: Doc) -> list[str]:
+def taint_commands(found: Mapping[str, list[Doc]], wanted: Doc) -> list[str]:
     """What one would type to give the taint to clusters that have these; one line for all whose patch is the same."""
     alike: dict[str, list[str]] = {}
     for name, present in found.items():
@@ -91,7 +91,7 @@ def _step(present: list[Doc], wanted: Doc) -> Doc:
     return {"op": "add", "path": "/spec/taints/-", "value": wanted}
 
 
-def write(doc: Doc, wanted: list[Doc]) -> None:
+def write_taints(doc: Doc, wanted: list[Doc]) -> None:
     spec = doc.setdefault("spec", {})
     if wanted:
         spec["taints"] = [{name: part for name, part in taint.items() if part is not None} for taint in wanted]

@@ -32,7 +32,7 @@ def sweep_leases() -> None:
     """
     now = timezone.now()
     uptime.note_sweep(now)
-    work = {("lease_health", Key("", name)) for name in fallen_silent(now, uptime.gaps(now))}
+    work = {("lease_health", Key("", name)) for name in fallen_silent(now, uptime.serving_gaps(now))}
     work |= {("clock", Key("", name)) for name in clock_flipped()}
     if work:
         workqueue.put(work, now)
@@ -43,8 +43,8 @@ def sweep_leases() -> None:
 def note_heartbeats() -> None:
     """D17: each minute in which the hub served, record how recently each cluster renewed its lease."""
     now = timezone.now()
-    heartbeats.look(now, uptime.serving_since(now))
-    heartbeats.forget(now)
+    heartbeats.note_heartbeats(now, uptime.serving_since(now))
+    heartbeats.delete_old_heartbeats(now)
 
 
 def fallen_silent(now: datetime, gaps: list[uptime.Gap]) -> list[str]:

@@ -16,7 +16,7 @@ from django.db.models import Count, Q
 from clusters import history, queries
 from clusters.history import CELL, CELLS, DAY, HOURS, KEPT, Cell, Gap, Level, Span
 from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, ManagedCluster, Transition
-from clusters.status import grace
+from clusters.status import silence_grace
 from ocmconsole.durations import span
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Timeline:
 
     def gaps(self, cells: Sequence[Cell]) -> list[Explained]:
         """With their causes, newest first."""
-        found = [gap for gap in history.gaps(cells) if gap.end > self.begin][-MOST_GAPS:]
+        found = [gap for gap in history.heartbeat_gaps(cells) if gap.end > self.begin][-MOST_GAPS:]
         looked, together = self._looked(found), self._together(found)
         last = cells[-1].start + CELL if cells else self.now
         explained = [
@@ -176,7 +176,7 @@ class Timeline:
     def _cause(self, gap: Gap, *, looked: int, others: int) -> str:
         if gap.worst is Level.UNKNOWN:
             return self._why_unknown(gap, looked)
-        limit = span(grace(self.row.lease_duration_seconds))
+        limit = span(silence_grace(self.row.lease_duration_seconds))
         if gap.worst is Level.LATE:
             return f"Heartbeats came late, inside the limit of {limit}."
         ends, revoked = self.known.certificate_not_after, self.known.certificate_revoked_at

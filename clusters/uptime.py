@@ -4,7 +4,8 @@ A server notes every few seconds that it serves; a heartbeat that was stored pro
 for ``LONGEST_GAP`` the hub did not serve: it was stopped, frozen, without its database, or its clock jumped. Such gaps
 are subtracted from every silence that spans them. A late sweep of a hub that serves is no gap.
 
-``note`` is called by the thread of ``embedded.Presence``; ``gaps`` and ``serving_since`` by sweeps and reconcilers.
+``note_serving`` is called by the thread of ``embedded.Presence``; ``serving_gaps`` and ``serving_since`` by sweeps and
+reconcilers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from clusters.kinds import LEASE, instant, microseconds
+from clusters.kinds import LEASE, microseconds, parse_instant
 from clusters.models import Serving
 from ocmconsole.kubeapi.models import Change
 
@@ -27,7 +28,7 @@ BEGINNING = -(10**17)  # before any time that a lease can carry
 Gap = tuple[int, int]
 
 
-def note(now: datetime) -> None:
+def note_serving(now: datetime) -> None:
     """A server serves now. What has passed since the last note of any server is a gap when it is too long."""
     serving = _row(now)
     last = serving.served or serving.seen
@@ -37,7 +38,7 @@ def note(now: datetime) -> None:
     if last - now > LONGEST_GAP:  # the clock went back: nothing is known of the time before
         columns |= {"since": now, "gaps": [(BEGINNING, microseconds(now))]}
     elif found := _holes(last, now):
-        columns |= {"since": instant(found[-1][1]), "gaps": _joined([*_stored(serving), *found])}
+        columns |= {"since": parse_instant(found[-1][1]), "gaps": _joined([*_stored(serving), *found])}
     Serving.objects.filter(pk=1, served=serving.served).update(**columns)  # another server may have been first
 
 
@@ -47,7 +48,7 @@ def note_sweep(now: datetime) -> None:
         Serving.objects.update(seen=now)
 
 
-def gaps(now: datetime) -> list[Gap]:
+def serving_gaps(now: datetime) -> list[Gap]:
     """When the hub did not serve, oldest first, up to ``now``; the first one begins before all times."""
     serving = Serving.objects.first()
     if serving is None or serving.served is None or serving.served - now > LONGEST_GAP:
@@ -63,10 +64,10 @@ def is_serving(now: datetime) -> bool:
 
 def serving_since(now: datetime) -> datetime:
     """Since when the hub has served without a gap; one that does not serve now begins now."""
-    return instant(gaps(now)[-1][1])
+    return parse_instant(serving_gaps(now)[-1][1])
 
 
-def missed(found: list[Gap], after: int) -> int:
+def missed_microseconds(found: list[Gap], after: int) -> int:
     """Microseconds after a moment in which the hub did not serve."""
     return sum(max(0, end - max(begin, after)) for begin, end in found)
 

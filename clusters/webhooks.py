@@ -19,13 +19,13 @@ def bad_request(webhook: str, text: str) -> errors.BadRequest:
     return errors.BadRequest(_denied(webhook, text))
 
 
-def forbidden(webhook: str, resource: str, name: str, text: str) -> errors.Forbidden:
+def webhook_forbidden(webhook: str, resource: str, name: str, text: str) -> errors.Forbidden:
     """``resource`` is a virtual one such as ``managedclusters/accept``."""
     message = f'{resource}.{GROUP} "{name}" is forbidden: {text}'
     return errors.Forbidden(_denied(webhook, message), details={"name": name, "group": GROUP, "kind": resource})
 
 
-def invalid(webhook: str, kind: str, name: str, cause: Cause) -> errors.Invalid:
+def webhook_invalid(webhook: str, kind: str, name: str, cause: Cause) -> errors.Invalid:
     refusal = errors.is_invalid(GROUP, kind, name, [cause])
     refusal.message = _denied(webhook, refusal.message)
     return refusal

@@ -1,7 +1,8 @@
 """The word for a cluster's state as SQL, for counting, filtering and ordering thousands of them in one statement.
 
-``status.word`` stays the definition: a property test holds the two together for every combination of facts, and pages
-take sentence, reason and next step of the rows they show from it (docs/adr/0013). Called by ``queries`` and pages.
+``status.status_of`` stays the definition: a property test holds the two together for every combination of facts, and
+pages take sentence, reason and next step of the rows they show from it (docs/adr/0013). Called by ``queries`` and
+pages.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def with_heard(clusters: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _rules(now: datetime) -> list[StatusRule]:
-    """As ``status.word`` reads, in its order."""
+    """As ``status.status_of`` reads, in its order."""
     at = F("facts__decided_at")
     ends, begins = F("facts__certificate_not_after"), F("facts__certificate_not_before")
     accepted = F("accepted_since")

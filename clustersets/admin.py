@@ -33,7 +33,7 @@ class ManagedClusterSetAdmin(GrantsAdmin):
 
     @admin.display
     def chooses(self, row: ManagedClusterSet) -> str:
-        found = membership.of(row.doc)
+        found = membership.membership_of(row.doc)
         if found.is_exclusive:
             return "clusters that join it"
         return "all clusters" if found.takes_everything else "by labels"

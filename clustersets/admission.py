@@ -20,7 +20,7 @@ from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.corekinds import rbac, rights
 from ocmconsole.kubeapi import admission, authz, errors
 from ocmconsole.kubeapi.authz import AccessDecision, Attributes
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
@@ -56,7 +56,7 @@ for _word, _permission, _phrase in (
     ("move", MOVE, "change the set label of clusters in {}"),
 ):
     rights.register(
-        rights.spelled(_word, _permission, group=GROUP, plural="managedclustersets", phrase=_phrase, noun="set")
+        rights.domain_right(_word, _permission, group=GROUP, plural="managedclustersets", phrase=_phrase, noun="set")
     )
 
 
@@ -72,7 +72,7 @@ def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | Non
         return None
     cluster = ManagedCluster.objects.filter(name=asked.name).only("clusterset").first()
     found = _set(cluster.clusterset) if cluster is not None and cluster.clusterset else None
-    if found is None or found.deleted_at or not membership.of(found.doc).is_exclusive:
+    if found is None or found.deleted_at or not membership.membership_of(found.doc).is_exclusive:
         return None
     if not authz.permitted(actor, MOVE, obj=found).allowed:
         return None
@@ -133,8 +133,10 @@ def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     for name in filter(None, (before, after)):
         if not authz.permitted(actor, JOIN, obj=_set(name), name=name).allowed:
-            why = f"user {shown(actor.user)} cannot add/remove a ManagedCluster to/from ManagedClusterSet {shown(name)}"
-            raise webhooks.forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
+            why = (
+                f"user {quoted(actor.user)} cannot add/remove a ManagedCluster to/from ManagedClusterSet {quoted(name)}"
+            )
+            raise webhooks.webhook_forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
 
 
 @admission.checks(MANAGED_CLUSTER)
@@ -171,8 +173,8 @@ def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     name = new["metadata"]["name"]
     if not authz.permitted(actor, BIND, obj=_set(name), name=name).allowed:
-        why = f"user {shown(actor.user)} is not allowed to bind cluster set {shown(name)}"
-        raise webhooks.forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
+        why = f"user {quoted(actor.user)} is not allowed to bind cluster set {quoted(name)}"
+        raise webhooks.webhook_forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
 
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
@@ -191,5 +193,5 @@ def cluster_namespace_is_not_bound(actor: Actor, old: Doc | None, new: Doc) -> N
     if settings.OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING:
         admission.warn(why)
         return
-    cause = errors.forbidden("metadata.namespace", why)
-    raise webhooks.invalid(BINDING_WEBHOOK, MANAGED_CLUSTER_SET_BINDING.kind, new["metadata"]["name"], cause)
+    cause = errors.forbidden_field("metadata.namespace", why)
+    raise webhooks.webhook_invalid(BINDING_WEBHOOK, MANAGED_CLUSTER_SET_BINDING.kind, new["metadata"]["name"], cause)

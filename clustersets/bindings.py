@@ -34,7 +34,7 @@ def bindings_for(actor: Actor) -> QuerySet[Any]:
 
 
 def _listable(actor: Actor) -> Q:
-    if rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING):
+    if rights.may_access(actor, "list", MANAGED_CLUSTER_SET_BINDING):
         return EVERYTHING
     return Q(namespace__in=_where_listable(actor))
 
@@ -43,16 +43,16 @@ def _where_listable(actor: Actor) -> set[str]:
     return {
         namespace
         for namespace in rbac.index.namespaces_of(actor)
-        if rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
+        if rights.may_access(actor, "list", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
     }
 
 
 def namespaces_for(actor: Actor) -> QuerySet[Any]:
     """Namespaces that the actor may get, or whose bindings the actor may list."""
-    if rights.may(actor, "get", NAMESPACE):
+    if rights.may_access(actor, "get", NAMESPACE):
         return Namespace.objects.order_by("name")
     mine = rbac.index.namespaces_of(actor)
-    names = {name for name in mine if rights.may(actor, "get", NAMESPACE, name=name, namespace=name)}
+    names = {name for name in mine if rights.may_access(actor, "get", NAMESPACE, name=name, namespace=name)}
     rules = rbac.index.rules_for(actor)
     asked = Attributes("get", NAMESPACE.group, NAMESPACE.plural)
     for name in {name for rule in rules for name in rule.names}:
@@ -67,6 +67,6 @@ def of_clusters() -> Q:
     return Q(labels__has_key=CLUSTER_LABEL)
 
 
-def bound(doc: Doc) -> Doc:
+def bound_condition(doc: Doc) -> Doc:
     """The condition Bound of a binding; empty while the hub has not looked at it."""
-    return conditions.find(conditions_of(doc), "Bound") or {}
+    return conditions.find_condition(conditions_of(doc), "Bound") or {}

@@ -58,14 +58,14 @@ clusters_bulk.register(
 )
 
 
-def move(actor: Actor, seen: Mapping[str, str], to: str) -> BulkJob:
+def move_clusters(actor: Actor, seen: Mapping[str, str], to: str) -> BulkJob:
     """``seen`` is cluster by cluster the set it was seen in."""
-    return bulkjobs.start(actor, MOVE, _items(seen, to), where=f"to set {to}")
+    return bulkjobs.start_job(actor, MOVE, _items(seen, to), where=f"to set {to}")
 
 
-def moved(actor: Actor, cluster: str, before: str, to: str) -> BulkJob:
+def record_moved_cluster(actor: Actor, cluster: str, before: str, to: str) -> BulkJob:
     """One that was moved by itself."""
-    return bulkjobs.note(actor, MOVE, _items({cluster: before}, to), where=f"to set {to}")
+    return bulkjobs.record_done_job(actor, MOVE, _items({cluster: before}, to), where=f"to set {to}")
 
 
 def _items(seen: Mapping[str, str], to: str) -> dict[str, dict[str, Any]]:

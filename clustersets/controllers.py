@@ -120,7 +120,7 @@ def _affected_sets(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     """Sets that the cluster came into or left."""
     if old is not None and new is not None and _labels(old) == _labels(new):
         return ()
-    sets = queries.memberships()
+    sets = queries.all_memberships()
     before = set(membership.sets_of(_labels(old), sets)) if old is not None else set()
     after = set(membership.sets_of(_labels(new), sets)) if new is not None else set()
     return [Key("", name) for name in before ^ after]
@@ -135,7 +135,7 @@ def reconcile_set_members(key: Key) -> None:
     row = ManagedClusterSet.objects.at(key).first()
     if row is None or row.deleted_at is not None:
         return
-    found = membership.of(row.doc)
+    found = membership.membership_of(row.doc)
     if found.problem:
         log.warning("cluster set %s has no members: %s", key.name, found.problem)
     count = ManagedCluster.objects.filter(found.condition()).count()
@@ -196,7 +196,7 @@ def _members(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # no
         return ()
     if len(docs) > 1 and all(part(docs[0]) == part(docs[1]) for part in _about_namespaces):
         return ()
-    concerned = reduce(or_, (membership.of(doc).condition() for doc in docs))
+    concerned = reduce(or_, (membership.membership_of(doc).condition() for doc in docs))
     return [Key("", name) for name in ManagedCluster.objects.filter(concerned).values_list("name", flat=True)]
 
 
@@ -217,7 +217,7 @@ def reconcile_managed_namespaces(key: Key) -> None:
 def _wanted_namespaces(row: ManagedCluster) -> Iterable[tuple[str, str]]:
     for asking in ManagedClusterSet.objects.filter(deleted_at=None, manages_namespaces=True).order_by("name"):
         doc = asking.doc
-        if membership.of(doc).includes(row.labels):
+        if membership.membership_of(doc).includes(row.labels):
             yield from ((asking.name, namespace) for namespace in sorted(_namespaces_asked(doc)))
 
 

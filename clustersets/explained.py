@@ -23,7 +23,7 @@ def kind(membership: Membership) -> str:
     return SHORT[membership.is_exclusive]
 
 
-def sentence(membership: Membership) -> str:
+def membership_sentence(membership: Membership) -> str:
     """Who is in the set."""
     if membership.problem:
         return f"Nobody: {membership.problem}."
@@ -31,10 +31,10 @@ def sentence(membership: Membership) -> str:
         return "Clusters whose label names this set. A cluster is in one such set at a time."
     if membership.selector.is_empty:
         return "Every cluster."
-    return f"Clusters where {' and '.join(conditions(membership))}."
+    return f"Clusters where {' and '.join(membership_requirements(membership))}."
 
 
-def conditions(membership: Membership) -> list[str]:
+def membership_requirements(membership: Membership) -> list[str]:
     """Each requirement; all must hold."""
     if membership.is_exclusive:
         return [f"{CLUSTERSET_LABEL} is {membership.name}"]

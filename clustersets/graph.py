@@ -62,7 +62,7 @@ class Graph:
         return not self.sets
 
 
-def of(
+def binding_graph(
     bindings: Iterable[tuple[str, str, bool]],
     members: Mapping[str, Mapping[Word, int]],
     clusters: Mapping[Word, int],

@@ -41,10 +41,10 @@ class Membership:
 
     def condition(self) -> Q:
         """The same for rows of clusters."""
-        return labels.NOTHING if self.problem else labels.condition(self.selector)
+        return labels.NOTHING if self.problem else labels.selector_condition(self.selector)
 
 
-def of(set_: Doc) -> Membership:
+def membership_of(set_: Doc) -> Membership:
     """Read a set's document."""
     name = str(set_["metadata"]["name"])
     selector = spec_of(set_).get("clusterSelector") or {}

@@ -62,7 +62,7 @@ class MovePlan:
         return len(self.possible) > bulkjobs.TYPED_ABOVE
 
 
-def plan(actor: Actor, names: Iterable[str], to: str) -> MovePlan:
+def plan_move(actor: Actor, names: Iterable[str], to: str) -> MovePlan:
     """For the clusters among ``names`` that the actor sees; a bounded number of queries."""
     rows = list(clusters.clusters_for(actor).filter(name__in=list(names)).only("name", "labels", "clusterset"))
     steps = tuple(_steps(actor, rows, to))
@@ -108,7 +108,7 @@ def _join_url(name: str) -> str:
 
 def _changes(rows: Sequence[Any], to: str) -> tuple[set[str], set[str]]:
     """A set that chooses by labels may look at the same label (T6)."""
-    sets = queries.memberships()
+    sets = queries.all_memberships()
     leaves: set[str] = set()
     enters: set[str] = set()
     for row in rows:

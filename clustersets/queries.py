@@ -38,20 +38,20 @@ def memberships_for(actor: Actor) -> list[Membership]:
     """Sets the actor may see; those that are being deleted have no members."""
     visible = SETS.visible(actor)
     if visible == labels.EVERYTHING:
-        return memberships()
+        return all_memberships()
     rows = ManagedClusterSet.objects.filter(visible, deleted_at=None).order_by("name")
-    return [membership.of(row.doc) for row in rows]
+    return [membership.membership_of(row.doc) for row in rows]
 
 
-def memberships() -> list[Membership]:
+def all_memberships() -> list[Membership]:
     """Every set that is not being deleted, in the order of their names."""
     rows = ManagedClusterSet.objects.filter(deleted_at=None).order_by("name")
-    return list(once.ask("every set", lambda: [membership.of(row.doc) for row in rows]))
+    return list(once.cached("every set", lambda: [membership.membership_of(row.doc) for row in rows]))
 
 
 def sets_of(present: Mapping[str, str]) -> list[str]:
     """Names of the sets that a cluster with these labels belongs to."""
-    return membership.sets_of(present, memberships())
+    return membership.sets_of(present, all_memberships())
 
 
 @sight
@@ -61,7 +61,7 @@ def by_set(actor: Actor) -> Q:
     Not through a label selector that the actor may write, who could choose any cluster by it.
     """
     granted = ManagedClusterSet.objects.filter(SETS.holding(actor, "view_managedclusterset"))
-    shown = (membership.of(row.doc) for row in granted)
+    shown = (membership.membership_of(row.doc) for row in granted)
     return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), labels.NOTHING)
 
 

@@ -41,7 +41,7 @@ class RightHolder:
     sources: tuple[Source, ...] = ()
 
 
-def holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
+def set_holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
     """Holders of a right on the set; those who have it by RBAC only if the actor may list RBAC's bindings."""
     found = whocan.who_can(word, MANAGED_CLUSTER_SET.resource, name)
     shown = [source for source in found if with_rules or source.door is not GrantSource.BINDING]
@@ -53,7 +53,7 @@ def holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
     ]
 
 
-def owners(names: Iterable[str]) -> dict[str, list[RightHolder]]:
+def set_owners(names: Iterable[str]) -> dict[str, list[RightHolder]]:
     """By set, users and groups with the object permission to join it: the people to ask. Two queries."""
     found: dict[str, list[RightHolder]] = {name: [] for name in names}
     mine = {"permission__codename": JOIN.partition(".")[2], "content_object__name__in": list(found)}

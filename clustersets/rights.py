@@ -45,7 +45,7 @@ def movable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
     able = changeable(actor, {row.name for row in rows})
     held = _of_domain(actor, MOVE, {row.clusterset for row in rows if row.clusterset and row.name not in able})
     chosen = ManagedClusterSet.objects.filter(name__in=held, deleted_at=None)
-    exclusive = {row.name for row in chosen if membership.of(row.doc).is_exclusive}
+    exclusive = {row.name for row in chosen if membership.membership_of(row.doc).is_exclusive}
     return able | {row.name for row in rows if row.clusterset in exclusive}
 
 
@@ -56,7 +56,7 @@ def removable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
     return {row.name for row in rows if row.name in able and (not row.clusterset or row.clusterset in left)}
 
 
-def may(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:
+def may_access(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:
     asked = Attributes(verb, kind.group, kind.plural, name=name, namespace=namespace)
     return authz.authorize(actor, asked).allowed
 
@@ -68,7 +68,7 @@ def binds_somewhere(actor: Actor) -> bool:
 
 
 def may_bind_into(actor: Actor, namespace: str) -> bool:
-    return may(actor, "create", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
+    return may_access(actor, "create", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
 
 
 def _of_domain(actor: Actor, permission: str, names: set[str]) -> set[str]:

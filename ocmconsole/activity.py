@@ -106,7 +106,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         outcome=AuditEvent.Outcome.DENIED if denied else "",
     )
     events, audit = _narrowed(events_for(actor), audit_for(actor), given)
-    found = trail.page(events, audit, wanted, after=request.GET.get("after", ""))
+    found = trail.trail_page(events, audit, wanted, after=request.GET.get("after", ""))
     all_of_it = reads_all(actor)
     context = {
         "page": found,

@@ -41,7 +41,7 @@ class SubjectAdmin(Audited):
         """Groups and rights were saved with the rest."""
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        accounts.delete(actor_of(request, EntryPoint.ADMIN), obj)
+        accounts.delete_account(actor_of(request, EntryPoint.ADMIN), obj)
 
 
 class AdminPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users

@@ -27,7 +27,7 @@ from clusters import queries as clusters
 from clusters.credentials import ExpiryBucket
 from clusters.filters import SPANS
 from clusters.kinds import LONGEST_LEASE_SECONDS
-from clusters.status import Word, clock, grace
+from clusters.status import Word, clock_time, silence_grace
 from ocmconsole import preferences
 from ocmconsole.corekinds import access
 from ocmconsole.durations import span
@@ -105,15 +105,15 @@ def look(actor: Actor, now: datetime) -> Glance:
     return Glance(present, row["newest"] or 0, "demo" in present)
 
 
-def of(request: HttpRequest) -> list[Item]:
+def attention_items(request: HttpRequest) -> list[Item]:
     """What there is for who is signed in; looked up once a request."""
     if KEPT not in request.META:
-        request.META[KEPT] = items(actor_of(request), timezone.now(), glance(request))
+        request.META[KEPT] = find_attention_items(actor_of(request), timezone.now(), glance(request))
     found: list[Item] = request.META[KEPT]
     return found
 
 
-def items(actor: Actor, now: datetime, seen: Glance | None = None) -> list[Item]:
+def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None) -> list[Item]:
     """All that there is for the person to see to, in the order of the overview. ``seen`` is ``look`` of the same."""
     visible = clusters.clusters_for(actor)
     there = (seen or look(actor, now)).present
@@ -169,7 +169,7 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
     asked = {"status": Word.SILENT.value}
     text, act = f"The first fell silent {span(now - first)} ago.", "See them"
     if worst["clusterset"] and worst["n"] > 1:
-        text = f"{worst['n']} are in set {worst['clusterset']}, the first since {clock(worst['at'], now)}."
+        text = f"{worst['n']} are in set {worst['clusterset']}, the first since {clock_time(worst['at'], now)}."
         asked, act = asked | {"set": worst["clusterset"]}, f"See the {worst['n']} together"
     url = f"{reverse('clusters:list')}?{urlencode(asked)}"
     return Item(
@@ -186,7 +186,7 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
-    lanes = credentials.lanes(now)
+    lanes = credentials.bucket_conditions(now)
     counts = visible.filter(_of_lanes(now), hub_accepts_client=True).aggregate(
         **{lane.value: Count("pk", filter=lanes[lane]) for lane in ENDING}, last=Max("facts__certificate_not_after")
     )
@@ -209,7 +209,7 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 
 def _of_lanes(now: datetime) -> Q:
-    lanes = credentials.lanes(now)
+    lanes = credentials.bucket_conditions(now)
     return reduce(or_, (lanes[lane] for lane in ENDING))
 
 
@@ -232,7 +232,7 @@ def _leases(visible: QuerySet[Any]) -> Item | None:
     names = list(found.order_by("name").values_list("name", flat=True)[:MOST_COUNTED])
     if not names:
         return None
-    late = span(grace(LONGEST_LEASE_SECONDS))
+    late = span(silence_grace(LONGEST_LEASE_SECONDS))
     text = f"{names[0]}: silence is found after {late} only, because its leaseDurationSeconds is a day or more."
     url = reverse("clusters:detail", args=[names[0]])
     return Item(
@@ -283,14 +283,14 @@ def _digest(things: Iterable[object]) -> str:
 def count(request: HttpRequest) -> int:
     """For the badge of the bell: things that are not put away."""
     away = put_away(request)
-    return sum(away.get(item.key) != item.state for item in of(request))
+    return sum(away.get(item.key) != item.state for item in attention_items(request))
 
 
 @login_required
 @require_GET
 def attention(request: HttpRequest) -> HttpResponse:
     """All of it, and what the person has put away."""
-    found, away = of(request), put_away(request)
+    found, away = attention_items(request), put_away(request)
     context = {
         "items": [item for item in found if away.get(item.key) != item.state],
         "away": [item for item in found if away.get(item.key) == item.state],
@@ -306,7 +306,7 @@ def dismiss(request: HttpRequest) -> HttpResponse:
     away = {**put_away(request), key: state}
     if "back" in request.POST:
         away.pop(key)
-    preferences.keep(request, put_away={key: away[key] for key in sorted(away)[:MOST_PUT_AWAY]})
+    preferences.keep_preferences(request, put_away={key: away[key] for key in sorted(away)[:MOST_PUT_AWAY]})
     return redirect("attention")
 
 

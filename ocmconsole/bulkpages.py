@@ -39,7 +39,7 @@ ITEMS = 200  # objects of a job
 @require_GET
 def jobs(request: HttpRequest) -> HttpResponse:
     """The user's last jobs; they are kept for a week."""
-    found = [(job, bulkjobs.find(job.act)) for job in bulkjobs.jobs_of(actor_of(request))[:SHOWN]]
+    found = [(job, bulkjobs.find_act(job.act)) for job in bulkjobs.jobs_of(actor_of(request))[:SHOWN]]
     rows = [{"job": job, "act": act, "word": _word(job, act)} for job, act in found if act is not None]
     return render(request, "bulk/list.html", {"rows": rows, "kept": bulkjobs.KEPT})
 
@@ -88,7 +88,7 @@ def _word(job: BulkJob, act: BulkAct) -> str:
 def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
     found, _ = _own(request, pk)
     if found.open:
-        bulkjobs.end(found)
+        bulkjobs.end_job(found)
         messages.success(request, "Stopped. What was done stays done; the others are as they were.")
     else:
         messages.info(request, "It had ended before you stopped it.")
@@ -100,7 +100,7 @@ def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
 def undo(request: HttpRequest, pk: UUID) -> HttpResponse:
     """A job of its own: each asks for the same rights, and what somebody has changed since stays as it is."""
     found, _ = _own(request, pk)
-    back = bulkjobs.undo(actor_of(request), found)
+    back = bulkjobs.undo_job(actor_of(request), found)
     if back is None:
         messages.error(request, "It can be undone once, for 10 minutes. Nothing was done.")
         return redirect("bulk:job", pk)
@@ -122,7 +122,7 @@ def results(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _own(request: HttpRequest, pk: UUID) -> tuple[Any, BulkAct]:
     found = bulkjobs.jobs_of(actor_of(request)).filter(pk=pk).first()
-    act = bulkjobs.find(found.act) if found is not None else None
+    act = bulkjobs.find_act(found.act) if found is not None else None
     if found is None or act is None:
         raise Http404("There is no such bulk act of yours. Results are kept for a week.")
     return found, act

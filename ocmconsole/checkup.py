@@ -18,7 +18,7 @@ LARGEST_SKEW = timedelta(seconds=5)
 MOST_SHOWN = 5  # of a list of incidents
 
 
-def problems() -> dict[str, list[str]]:
+def hub_problems() -> dict[str, list[str]]:
     """What is wrong, by the name of the check; an empty list is well."""
     return {name: list(check()) for name, check in CHECKS.items()}
 
@@ -28,9 +28,9 @@ def _database() -> Iterator[str]:
         if probes.unapplied():
             yield "migrations are missing; serve applies them"
         else:
-            changes.head()
+            changes.newest_revision()
     except DatabaseError as error:
-        yield outages.explained(error)
+        yield outages.operator_line(error)
     with suppress(OSError):
         if connection.vendor == "sqlite" and space.is_short():
             yield "its disk is full: the reserve was given up, and only deletes, heartbeats and sign-in are let through"
@@ -53,7 +53,7 @@ def _clock() -> Iterator[str]:
 def _certificates() -> Iterator[str]:
     home = settings.OCMCONSOLE_HOME
     try:
-        authority = ca.load(home)
+        authority = ca.load_authority(home)
         serving = ca.parse_certificate((home / "serving.crt").read_bytes())
         ssl.create_default_context().load_cert_chain(home / "serving.crt", home / "serving.key")
     except (ca.AuthorityError, OSError, ValueError) as error:
@@ -91,12 +91,12 @@ def _redis() -> Iterator[str]:
         yield "it does not answer; sign-in, reconcilers and watches go on without it"
 
 
-def unused() -> set[str]:
+def unused_checks() -> set[str]:
     """Names of the checks of what this hub is not set up with: neither well nor wrong."""
     return set() if settings.OCMCONSOLE_REDIS_URL else {"Redis"}
 
 
-def warnings() -> dict[str, str]:
+def hub_warnings() -> dict[str, str]:
     """What will be wrong if nobody does something, by the name of the check."""
     found = {"disk": space.warning()}
     return {name: text for name, text in found.items() if text}

@@ -92,4 +92,4 @@ def _begun(actor: Actor, act: str) -> None:
     """In the transaction that stores it: the audit entry, and the reconciler's work."""
     workqueue.put({WORK}, timezone.now())
     transaction.on_commit(workqueue.poke)
-    permissions.entry(actor, act, permissions.AuditTarget("", "demofleets", "demo", ""), diff=[]).save()
+    permissions.audit_entry(actor, act, permissions.AuditTarget("", "demofleets", "demo", ""), diff=[]).save()

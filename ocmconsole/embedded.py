@@ -65,7 +65,7 @@ class Presence:
         while not self._stopping.is_set():
             close_old_connections()
             try:
-                uptime.note(timezone.now())
+                uptime.note_serving(timezone.now())
                 self.keep_certificate()
             except DatabaseFailure as error:
                 log.warning("the note that this server serves could not be stored: %s", error)

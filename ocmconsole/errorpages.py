@@ -56,9 +56,9 @@ def failed(request: HttpRequest) -> HttpResponse:
     """An error of ours, or something that the hub needs is away."""
     error = sys.exception()
     if isinstance(error, OperationalError | InterfaceError):
-        return unavailable(request, outages.refusal(error))
+        return unavailable(request, outages.database_error_response(error))
     if error is not None and broker.is_failure(error):
-        return unavailable(request, outages.refused("Redis does not answer"))
+        return unavailable(request, outages.outage_error("Redis does not answer"))
     return _bare(request, "500.html", 500)
 
 

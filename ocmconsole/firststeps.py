@@ -47,7 +47,7 @@ class SetupStep:
     url: str
 
 
-def of(request: HttpRequest) -> list[SetupStep]:
+def setup_steps(request: HttpRequest) -> list[SetupStep]:
     """The steps that the person has not put away, done or not; none for people who are no admins."""
     if MASTERS not in actor_of(request).groups:
         return []
@@ -117,5 +117,5 @@ def dismiss(request: HttpRequest) -> HttpResponse:
     keys = {step.key for step in _steps(request)}
     key = request.POST.get("step", "")
     kept = sorted(keys & {*put_away(request), key}) if key else []
-    preferences.keep(request, **{PUT_AWAY: kept})
+    preferences.keep_preferences(request, **{PUT_AWAY: kept})
     return redirect("home")

@@ -57,13 +57,13 @@ def hub_health(request: HttpRequest) -> HttpResponse:
     if MASTERS not in actor_of(request).groups:
         raise PermissionDenied("The hub's health is for its admins.")
     now = timezone.now()
-    checks = checkup.problems() | {"reconcilers": list(_reconcilers(now))}
-    unused = checkup.unused()
+    checks = checkup.hub_problems() | {"reconcilers": list(_reconcilers(now))}
+    unused = checkup.unused_checks()
     context = {
         "checks": [
             {"name": name, "problems": problems, "is_used": name not in unused} for name, problems in checks.items()
         ],
-        "warnings": checkup.warnings(),
+        "warnings": checkup.hub_warnings(),
         "wrong": sum(map(bool, checks.values())),
         "made_of": _made_of(),
         "serving": Serving.objects.first(),
@@ -110,7 +110,7 @@ def _redis() -> str:
 
 def _log() -> dict[str, Any]:
     found = Change.objects.aggregate(count=Count("pk"), oldest=Min("time"), size=Sum("size"))
-    return {"head": changes.head(), **found, "most": settings.OCMCONSOLE_LIMIT_CHANGE_LOG}
+    return {"head": changes.newest_revision(), **found, "most": settings.OCMCONSOLE_LIMIT_CHANGE_LOG}
 
 
 def _work(now: datetime) -> dict[str, Any]:

@@ -262,7 +262,7 @@ class _Exchange:
             await self._refuse(BUSY)
             return
         except DatabaseFailure as error:
-            await self._refuse(outages.refusal(error))
+            await self._refuse(outages.database_error_response(error))
             return
         except intake.TooLargeError as error:
             if self.lane.listener != API or error.is_anonymous:
@@ -309,7 +309,7 @@ class _Exchange:
             if self.lane.listener == API and (is_gone := _extension(self.scope, intake.IS_GONE)):
                 if is_gone():  # while it waited for a thread
                     return None
-                given_up.watch(is_gone)
+                given_up.watch_client(is_gone)
             response = self.lane.handle(environ)
             try:
                 if isinstance(response, HandOff):
@@ -370,7 +370,7 @@ class _Exchange:
             headers.append((b"connection", b"close"))  # a half-sent body would hold the memory of its connection
         await self._start(error.code, headers)
         await self._send(b"" if self.scope["method"] == "HEAD" else body, more=False)
-        metrics.observe(API, self.scope["method"], error.code, 0.0)
+        metrics.count_request(API, self.scope["method"], error.code, 0.0)
 
     # ------------------------------------------------------------ streams
 
@@ -479,7 +479,7 @@ async def _probed(scope: HTTPScope, send: ASGISendCallable) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
     sent = b"" if scope["method"] == "HEAD" else body
     await send({"type": "http.response.body", "body": sent, "more_body": False})
-    metrics.observe(API, scope["method"], status, 0.0)
+    metrics.count_request(API, scope["method"], status, 0.0)
 
 
 def _extension(scope: HTTPScope, name: str) -> Any:

@@ -37,7 +37,7 @@ class ListenerMiddleware:
         began = monotonic()
         response = self._answer(request)
         listener = request.META.get("ocmconsole.listener", CONSOLE)
-        metrics.observe(listener, request.method or "", response.status_code, monotonic() - began)
+        metrics.count_request(listener, request.method or "", response.status_code, monotonic() - began)
         return response
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:

@@ -115,7 +115,7 @@ class Follower:
         self._queues.add(queue)
         async with self._beginning:
             if self._task is None or self._task.done():
-                self.newest = await changes.in_thread(newest)
+                self.newest = await changes.in_thread(newest_entry)
                 self._task = asyncio.get_running_loop().create_task(self._read())
         return queue
 
@@ -154,7 +154,7 @@ def follower() -> Follower:
     return _followers.setdefault(asyncio.get_running_loop(), Follower())
 
 
-def newest() -> int:
+def newest_entry() -> int:
     return AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 

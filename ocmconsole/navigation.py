@@ -36,7 +36,7 @@ def minters(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature fo
 
 
 def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
-    return policy_services.may(actor, "view")
+    return policy_services.may_use_policies(actor, "view")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_GET
 from clusters import queries as clusters
 from clusters import words
 from clusters.models import ClusterFacts, FleetMinute, Transition
-from clusters.status import Word, clock
+from clusters.status import Word, clock_time
 from ocmconsole import attention, demofleet, firststeps
 from ocmconsole.corekinds import tokens
 from ocmconsole.corekinds.models import Event
@@ -59,7 +59,7 @@ TURNS = (
 def overview(request: HttpRequest) -> HttpResponse:
     actor, now = actor_of(request), timezone.now()
     fleet = FleetCounts.of(actor, now)
-    needs = attention.of(request)
+    needs = attention.attention_items(request)
     context: dict[str, Any] = {
         "fleet": fleet,
         "needs": needs,
@@ -75,7 +75,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     }
     if not fleet.total:
         context |= {
-            "first_steps": firststeps.of(request),
+            "first_steps": firststeps.setup_steps(request),
             "put_away": firststeps.put_away(request),
             "demo_is_offered": demofleet.is_offered(actor),
         }
@@ -186,7 +186,7 @@ def _news(fleet: FleetCounts, needs: list[attention.Item], now: datetime) -> str
         return ""
     parts = []
     if count := fleet.silent.total():
-        first = clock(min(fleet.silent_since.values()), now)
+        first = clock_time(min(fleet.silent_since.values()), now)
         clusterset, most = fleet.silent.most_common(1)[0]
         among = f", {most:,} of them of set {clusterset}" if clusterset and most < count else ""
         of = f" of set {clusterset}" if clusterset and most == count else ""

@@ -1,7 +1,8 @@
 """How a person wants pages to be: theme, contrast, density, times, shortcuts, live updates.
 
-Kept with the account, so that every browser shows them; ``of`` gives what base.html writes on ``<html>``, empty where
-the page should be as it is for everybody. A theme chosen in the masthead is this browser's, and goes before.
+Kept with the account, so that every browser shows them; ``preferences_of`` gives what base.html writes on ``<html>``,
+empty where the page should be as it is for everybody. A theme chosen in the masthead is this browser's, and goes
+before.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class PreferencesForm(forms.Form):
 USUAL = {name: field.initial for name, field in PreferencesForm.base_fields.items()}
 
 
-def of(request: HttpRequest) -> dict[str, str]:
+def preferences_of(request: HttpRequest) -> dict[str, str]:
     """For every page: each name with its value, or with an empty text."""
     values = _stored(request)
     cookie = request.COOKIES.get(THEME_COOKIE, "")
@@ -70,11 +71,11 @@ def kept_for(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {}
-    row = once.ask(("preferences", user.pk), Preferences.objects.filter(user_id=user.pk).first)
+    row = once.cached(("preferences", user.pk), Preferences.objects.filter(user_id=user.pk).first)
     return dict(row.values) if row is not None else {}
 
 
-def keep(request: HttpRequest, **values: Any) -> None:
+def keep_preferences(request: HttpRequest, **values: Any) -> None:
     """Beside what is kept already; an empty value is forgotten."""
     merged = {name: value for name, value in {**kept_for(request), **values}.items() if value}
     assert request.user.is_authenticated
@@ -94,7 +95,9 @@ def preferences(request: HttpRequest) -> HttpResponse:
     form = PreferencesForm(request.POST)
     if not form.is_valid():
         return render(request, "console/preferences.html", {"form": form}, status=400)
-    keep(request, **{name: "" if value == USUAL[name] else value for name, value in form.cleaned_data.items()})
+    keep_preferences(
+        request, **{name: "" if value == USUAL[name] else value for name, value in form.cleaned_data.items()}
+    )
     messages.success(request, "Your preferences are saved, for every browser.")
     response = redirect("preferences")
     response.delete_cookie(THEME_COOKIE)

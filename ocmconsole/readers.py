@@ -171,7 +171,7 @@ def kept_secret(home: Path, file: str) -> str:
     path = home / file
     with files.locked(home):
         if not path.exists():
-            files.write(path, secrets.token_urlsafe(48).encode(), secret=True)
+            files.write_file(path, secrets.token_urlsafe(48).encode(), secret=True)
     return path.read_text(encoding="ascii").strip()
 
 

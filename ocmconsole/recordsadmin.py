@@ -21,7 +21,7 @@ from ocmconsole.kubeapi import acts, bulkjobs
 from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin
 from ocmconsole.kubeapi.adminacts import AdminAct
-from ocmconsole.kubeapi.adminlists import ChoiceFilter, word
+from ocmconsole.kubeapi.adminlists import ChoiceFilter, status_label
 from ocmconsole.kubeapi.models import (
     AuditEvent,
     AuditSeal,
@@ -79,13 +79,13 @@ class AuditEventAdmin(ReadOnlyAdmin):
     @admin.display(description="outcome")
     def outcome_word(self, row: AuditEvent) -> SafeString:
         is_denied = row.outcome == AuditEvent.Outcome.DENIED
-        return word("Denied" if is_denied else "Allowed", "danger" if is_denied else "quiet")
+        return status_label("Denied" if is_denied else "Allowed", "danger" if is_denied else "quiet")
 
     @admin.display(description="what")
     def sentence(self, row: AuditEvent) -> str:
         if row.outcome == AuditEvent.Outcome.DENIED:
-            return acts.refused(row.act, row.verb)
-        return acts.done(row.act) or row.act
+            return acts.refusal_sentence(row.act, row.verb)
+        return acts.done_sentence(row.act) or row.act
 
     def view_on_site(self, row: AuditEvent) -> str:
         return f"{reverse('activity')}?resource={row.resource}&name={row.name}"
@@ -121,10 +121,10 @@ class WorkItemAdmin(ReadOnlyAdmin):
     def state(self, row: WorkItem) -> SafeString:
         now = timezone.now()
         if row.busy_until is not None and row.busy_until > now:
-            return word("Running", "info")
+            return status_label("Running", "info")
         if row.attempts:
-            return word("Tried again", "caution")
-        return word("Due", "quiet") if row.due <= now else word("Waiting", "quiet")
+            return status_label("Tried again", "caution")
+        return status_label("Due", "quiet") if row.due <= now else status_label("Waiting", "quiet")
 
 
 @admin.register(BulkJob)
@@ -157,14 +157,14 @@ class BulkJobAdmin(ReadOnlyAdmin):
 
     @admin.display
     def what(self, row: BulkJob) -> str:
-        act = bulkjobs.find(row.act)
+        act = bulkjobs.find_act(row.act)
         return act.title if act else row.act
 
     @admin.display
     def state(self, row: BulkJob) -> SafeString:
         if row.ended is None:
-            return word("Under way", "info")
-        return word("Taken back", "quiet") if row.undone else word("Ended", "quiet")
+            return status_label("Under way", "info")
+        return status_label("Taken back", "quiet") if row.undone else status_label("Ended", "quiet")
 
     @admin.display
     def done(self, row: Any) -> str:
@@ -225,8 +225,8 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.display
     def state(self, row: Session) -> SafeString:
         if row.expire_date <= timezone.now():
-            return word("Expired", "quiet")
-        return word("Signed in", "ok") if row.user_id else word("Not signed in", "quiet")
+            return status_label("Expired", "quiet")
+        return status_label("Signed in", "ok") if row.user_id else status_label("Not signed in", "quiet")
 
 
 def _remove_address(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts

@@ -38,7 +38,7 @@ def while_away(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Calla
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         away = outages.state.away
-        return errorpages.unavailable(request, outages.refused(away)) if away else get_response(request)
+        return errorpages.unavailable(request, outages.outage_error(away)) if away else get_response(request)
 
     return middleware
 

@@ -271,9 +271,9 @@ async def serve(
     Raises AddressError.
     """
     _allow_many_connections()
-    api_socket = bind(api_address)
+    api_socket = listening_socket(api_address)
     try:
-        console_socket = bind(console_address)
+        console_socket = listening_socket(console_address)
     except AddressError:
         api_socket.close()
         raise
@@ -311,7 +311,7 @@ class AddressError(OSError):
     """An address cannot be listened on; the text says which and why."""
 
 
-def bind(address: Address) -> socket.socket:
+def listening_socket(address: Address) -> socket.socket:
     """A listening socket. Raises AddressError."""
     host, port = address
     try:

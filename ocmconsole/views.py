@@ -40,7 +40,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
 
     What takes queries is looked up by the templates that show it: Django admin's do not.
     """
-    prefs = preferences.of(request)
+    prefs = preferences.preferences_of(request)
     frame: dict[str, Any] = {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
         "prefs": prefs,
@@ -63,5 +63,5 @@ def shell(request: HttpRequest) -> dict[str, Any]:
 
 
 def _counts(request: HttpRequest) -> dict[str, int]:
-    waiting = next((item.count for item in attention.of(request) if item.key == "approvals"), 0)
+    waiting = next((item.count for item in attention.attention_items(request) if item.key == "approvals"), 0)
     return {"waiting": waiting, "attention": attention.count(request)}

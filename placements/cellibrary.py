@@ -23,7 +23,7 @@ from cel_expr_python.ext.ext_strings import ExtStrings
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
-from clusters.quantities import number
+from clusters.quantities import parse_quantity
 
 PACKAGE = "kubernetes"
 TYPES = ("URL", "Quantity", "IP", "CIDR", "Semver")
@@ -209,7 +209,7 @@ def _split(text: str) -> SplitResult:
 
 def _quantities(library: _Library) -> None:
     quantity = library.types["Quantity"]
-    library.function("isQuantity", (STRING,), BOOL, lambda text: number(text) is not None)
+    library.function("isQuantity", (STRING,), BOOL, lambda text: parse_quantity(text) is not None)
     library.function("quantity", (STRING,), quantity, lambda text: _plain(_quantity(text)))
     library.member("sign", quantity, (), INT, lambda text: _order(Decimal(text), Decimal(0)))
     library.member("isInteger", quantity, (), BOOL, lambda text: _is(_integer, text))
@@ -222,7 +222,7 @@ def _quantities(library: _Library) -> None:
 
 
 def _quantity(text: str) -> Decimal:
-    found = number(text)
+    found = parse_quantity(text)
     if found is None:
         raise ValueError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
     return found

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from clusters.claims import reported
-from clusters.quantities import number
+from clusters.quantities import parse_quantity
 from clusters.taints import taints_of
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.times import instant
+from ocmconsole.kubeapi.times import parse_time
 
 # A taint or score without a readable time counts as old: its toleration has expired, its score has too.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ class Taint(NamedTuple):
             str(doc.get("key") or ""),
             str(doc.get("value") or ""),
             str(doc.get("effect") or ""),
-            moment(doc.get("timeAdded")) or EPOCH,
+            parse_moment(doc.get("timeAdded")) or EPOCH,
         )
 
     def __str__(self) -> str:
@@ -69,7 +69,9 @@ class Cluster:
         """An amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity (P17)."""
         if resource not in self._allocatable:
             status = self.doc.get("status") or {}
-            amount, capacity = (number((status.get(part) or {}).get(resource)) for part in ("allocatable", "capacity"))
+            amount, capacity = (
+                parse_quantity((status.get(part) or {}).get(resource)) for part in ("allocatable", "capacity")
+            )
             self._allocatable[resource] = None if amount is None or capacity is None else float(amount)
         return self._allocatable[resource]
 
@@ -91,7 +93,7 @@ class AddOnScore:
         status = doc.get("status") or {}
         values = {str(each["name"]): int(each["value"]) for each in status.get("scores") or ()}
         until = status.get("validUntil")
-        return cls(values, None if until is None else moment(until) or EPOCH)
+        return cls(values, None if until is None else parse_moment(until) or EPOCH)
 
     def is_expired(self, now: datetime) -> bool:
         """From the moment after ``validUntil`` (P18)."""
@@ -110,9 +112,9 @@ class Fleet:
     decided: Mapping[str, int] = field(default_factory=dict)
 
 
-def moment(text: Any) -> datetime | None:
+def parse_moment(text: Any) -> datetime | None:
     """An RFC 3339 time; None for anything else."""
     try:
-        return instant(text) if isinstance(text, str) else None
+        return parse_time(text) if isinstance(text, str) else None
     except (ValueError, OverflowError):
         return None

@@ -160,7 +160,7 @@ class PlacementResult:
             return ()
         if self.plan.constraints:
             wanted = len(self.feasible) if self.plan.number is None else self.plan.number
-            return spread.choose(sorted(self.feasible, key=self._order), self.plan.constraints, wanted)
+            return spread.choose_spread(sorted(self.feasible, key=self._order), self.plan.constraints, wanted)
         if self.plan.number is None:
             return self.feasible
         if self.plan.number >= len(self.feasible):

@@ -36,7 +36,7 @@ def constraints_of(spec: Doc) -> list[Constraint]:
     return [Constraint.of(each) for each in (spec.get("spreadPolicy") or {}).get("spreadConstraints") or ()]
 
 
-def choose(ordered: Sequence[Cluster], constraints: Sequence[Constraint], most: int) -> list[Cluster]:
+def choose_spread(ordered: Sequence[Cluster], constraints: Sequence[Constraint], most: int) -> list[Cluster]:
     """At most that many of the clusters, the best first within what the constraints permit.
 
     One after another: of the clusters whose choice breaks the fewest constraints (an earlier constraint weighs more

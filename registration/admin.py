@@ -29,7 +29,7 @@ from ocmconsole.kubeapi import bulkjobs, errors, verbs
 from ocmconsole.kubeapi.actor import EntryPoint
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin
 from ocmconsole.kubeapi.adminacts import AdminAct, Described, Way
-from ocmconsole.kubeapi.adminlists import ChoiceFilter, word
+from ocmconsole.kubeapi.adminlists import ChoiceFilter, status_label
 from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
 from ocmconsole.kubeapi.session import actor_of
 from ocmconsole.templatetags.console import ago, who
@@ -89,7 +89,7 @@ def _page_of_act(act: clusters_bulk.ClusterAct) -> Way:
 
     def leads_to(request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
         names = rows.values_list("name", flat=True)[: bulkjobs.MOST]
-        chosen = bulkjobs.select(actor_of(request), {name: {} for name in names})
+        chosen = bulkjobs.store_selection(actor_of(request), {name: {} for name in names})
         return redirect(act.page, chosen.pk) if act.page else redirect("clusters:bulk", chosen.pk, act.name)
 
     return Way(act.name, f"{act.title}…", leads_to)
@@ -162,7 +162,7 @@ class ManagedClusterAdmin(GrantsAdmin):
         """With the state as every page of the console says it."""
         now = timezone.now()
         clusters = ManagedCluster.objects.filter(pk__in=[row.pk for row in rows]).defer("wire", "labels")
-        seen = {each.row.pk: each for each in cluster_queries.observe(clusters, now)}
+        seen = {each.row.pk: each for each in cluster_queries.observe_clusters(clusters, now)}
         for row in rows:
             row.seen = seen.get(row.pk)
         return rows
@@ -170,7 +170,7 @@ class ManagedClusterAdmin(GrantsAdmin):
     @admin.display
     def status(self, row: Any) -> SafeString | str:
         found = row.seen.status if row.seen else None
-        return word(found.word.label, found.tone, found.sentence) if found else ""
+        return status_label(found.word.label, found.tone, found.sentence) if found else ""
 
     @admin.display
     def since(self, row: Any) -> object:
@@ -184,7 +184,7 @@ class ManagedClusterAdmin(GrantsAdmin):
     def certificate(self, row: Any) -> SafeString | str:
         facts = (row.seen.row.facts if row.seen else None) or ClusterFacts()
         lane = credentials.lane_of(facts, timezone.now())
-        return word(lane.label, lane.tone)
+        return status_label(lane.label, lane.tone)
 
     def view_on_site(self, row: ManagedCluster) -> str:
         return reverse("clusters:detail", args=[row.name])
@@ -223,7 +223,7 @@ class CertificateSigningRequestAdmin(ResourceAdmin):
     @admin.display(description="state")
     def state_word(self, row: CertificateSigningRequest) -> SafeString:
         tones = {"Pending": "accent", "Issued": "ok", "Approved": "info", "Failed": "danger"}
-        return word(row.state, tones.get(row.state, "quiet"))
+        return status_label(row.state, tones.get(row.state, "quiet"))
 
     @admin.display
     def requester(self, row: CertificateSigningRequest) -> str:
@@ -283,7 +283,7 @@ class IssuedCertificateAdmin(OfClusters):
     @admin.display
     def state(self, row: Any) -> SafeString:
         current = row.pk if getattr(row, "is_current", False) else ""
-        return word(*issued.state(row, timezone.now(), current))
+        return status_label(*issued.state_of_certificate(row, timezone.now(), current))
 
     def view_on_site(self, row: IssuedCertificate) -> str | None:
         return reverse("clusters:tab", args=[row.cluster, "identity"]) if row.cluster else None
@@ -298,7 +298,7 @@ class KeyLineAdmin(OfClusters):
 
     @admin.display
     def state(self, row: KeyLine) -> SafeString:
-        return word("Open", "ok") if row.ended_at is None else word("Ended", "quiet")
+        return status_label("Open", "ok") if row.ended_at is None else status_label("Ended", "quiet")
 
 
 @admin.register(AcceptedKey)
@@ -349,7 +349,7 @@ class DeclineAdmin(OfClusters):
 
     @admin.display
     def state(self, row: Decline) -> SafeString:
-        return word("Declined", "quiet") if row.lifted_at is None else word("Lifted", "ok")
+        return status_label("Declined", "quiet") if row.lifted_at is None else status_label("Lifted", "ok")
 
     def view_on_site(self, row: Decline) -> str:
         return reverse("registration:request", args=[row.cluster])
@@ -410,7 +410,7 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
     @admin.display
     def state(self, row: BootstrapToken) -> SafeString:
         found = row.state(timezone.now())
-        return word(found.value.capitalize(), {"usable": "ok", "exhausted": "caution"}.get(found, "quiet"))
+        return status_label(found.value.capitalize(), {"usable": "ok", "exhausted": "caution"}.get(found, "quiet"))
 
     @admin.display(description="uses")
     def uses_text(self, row: BootstrapToken) -> str:
@@ -447,7 +447,7 @@ class ApprovalPolicyAdmin(ReadOnlyAdmin):
 
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         actor = actor_of(request, EntryPoint.ADMIN)
-        return rows if policy_services.may(actor, "view") else rows.filter(acts_as=actor.user)
+        return rows if policy_services.may_use_policies(actor, "view") else rows.filter(acts_as=actor.user)
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
         uses = _counted(ApprovalPolicyUse, "policy", rows)
@@ -459,7 +459,7 @@ class ApprovalPolicyAdmin(ReadOnlyAdmin):
     def state(self, row: ApprovalPolicy) -> SafeString:
         found = row.state(timezone.now())
         label = "Ended" if found is ApprovalPolicy.State.EXPIRED else found.value.capitalize()
-        return word(label, {"working": "ok", "failing": "danger"}.get(found, "quiet"))
+        return status_label(label, {"working": "ok", "failing": "danger"}.get(found, "quiet"))
 
     @admin.display(description="let in")
     def let_in(self, row: ApprovalPolicy) -> str:

@@ -18,10 +18,10 @@ from ocmconsole.kubeapi.actor import MASTERS, OWN_PREFIX
 from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 from registration import ca, identity, lines, queries, register
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import DECISIONS, adds, certificate_pem, conditions, request_pem
+from registration.kinds import DECISIONS, adds, certificate_pem, conditions_of, request_pem
 from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def request_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < SHORTEST_SECONDS:
         text = "may not specify a duration less than 600 seconds (10 minutes)"
-        causes.append(errors.invalid("spec.expirationSeconds", str(seconds), text))
+        causes.append(errors.invalid_field("spec.expirationSeconds", str(seconds), text))
     if causes:
         raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
 
@@ -90,7 +90,7 @@ def _request_causes(spec: Doc) -> list[Cause]:
         flaw = ca.parse_request(request_pem({"spec": spec})).size_flaw
     except ValueError as error:
         flaw = str(error)
-    return [errors.invalid("spec.request", f'"{spec.get("request") or ""}"'[:200], flaw)] if flaw else []
+    return [errors.invalid_field("spec.request", f'"{spec.get("request") or ""}"'[:200], flaw)] if flaw else []
 
 
 def _usage_causes(spec: Doc) -> list[Cause]:
@@ -118,14 +118,14 @@ def _signer_causes(spec: Doc) -> list[Cause]:
     domain, _, path = signer.partition("/")
     if signer == LEGACY_UNKNOWN:
         return [
-            errors.invalid(
+            errors.invalid_field(
                 "spec.signerName", f'"{signer}"', "the legacy signerName is not allowed via this API version"
             )
         ]
     if len(signer) <= 571 and DOMAIN.fullmatch(domain) and SIGNER_PATH.fullmatch(path):  # noqa: PLR2004 - Kubernetes' limit
         return []
     text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-    return [errors.invalid("spec.signerName", f'"{signer}"', text)]
+    return [errors.invalid_field("spec.signerName", f'"{signer}"', text)]
 
 
 @admission.checks(CSR)
@@ -137,7 +137,7 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     if MASTERS in ca.parse_request(request_pem(new)).organizations:
         name = new["metadata"]["name"]
         text = f"use of {identity.SIGNER} signer with {MASTERS} group is not allowed"
-        raise forbidden(name, text)
+        raise request_forbidden(name, text)
 
 
 @admission.checks(CSR)
@@ -148,7 +148,7 @@ def names_of_the_hub_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> 
     request = ca.parse_request(request_pem(new))
     if own := [each for each in (request.common_name, *request.organizations) if each.startswith(OWN_PREFIX)]:
         text = f"use of {identity.SIGNER} signer with {own[0]}, a name of the hub itself, is not allowed"
-        raise forbidden(new["metadata"]["name"], text)
+        raise request_forbidden(new["metadata"]["name"], text)
 
 
 @admission.checks(CSR)
@@ -157,10 +157,12 @@ def token_is_for_this_request(actor: Actor, old: Doc | None, new: Doc) -> None:
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and cluster_of(new) != bound:
         asked = Attributes("create", GROUP, CSR.plural, name=new["metadata"]["name"])
-        raise authz.forbidden(actor, asked, f"the bootstrap token is for the agent of the cluster {shown(bound)} only")
+        raise authz.forbidden_error(
+            actor, asked, f"the bootstrap token is for the agent of the cluster {quoted(bound)} only"
+        )
 
 
-def forbidden(name: str, text: str) -> errors.Forbidden:
+def request_forbidden(name: str, text: str) -> errors.Forbidden:
     return errors.Forbidden(
         f'{errors.qualified(GROUP, CSR.plural)} "{name}" is forbidden: {text}',
         details={"name": name, "group": GROUP, "kind": CSR.plural},
@@ -175,7 +177,7 @@ def forbidden(name: str, text: str) -> errors.Forbidden:
 def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W23: conditions get ``lastUpdateTime`` and ``lastTransitionTime`` where they lack them."""
     now = times.timestamp(timezone.now())
-    for condition in conditions(new):
+    for condition in conditions_of(new):
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
         condition["lastTransitionTime"] = condition.get("lastTransitionTime") or now
 
@@ -184,13 +186,13 @@ def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
 def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     """W23: deciding needs ``approve`` on the signer, or the right to accept the cluster (D15). Raises Forbidden."""
     assert old is not None
-    if conditions(old) == conditions(new) or actor.is_controller:
+    if conditions_of(old) == conditions_of(new) or actor.is_controller:
         return
     signer = new["spec"]["signerName"]
     if may_use_signer(actor, "approve", signer).allowed or _may_decide(actor, new).allowed:
         return
     name = new["metadata"]["name"]
-    raise forbidden(name, f'user not permitted to approve requests with signerName "{signer}"')
+    raise request_forbidden(name, f'user not permitted to approve requests with signerName "{signer}"')
 
 
 @admission.checks(CSR, subresource="status")
@@ -204,7 +206,7 @@ def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     if not may_use_signer(actor, "sign", signer).allowed:
         name = new["metadata"]["name"]
-        raise forbidden(name, f'user not permitted to sign requests with signerName "{signer}"')
+        raise request_forbidden(name, f'user not permitted to sign requests with signerName "{signer}"')
 
 
 def may_use_signer(actor: Actor, verb: str, signer: str) -> AccessDecision:
@@ -232,7 +234,7 @@ def status_takes_no_decision(actor: Actor, old: Doc | None, new: Doc) -> None:  
     """W154: ``/status`` adds no decision; that is done at ``/approval``, which needs another right. Raises Invalid."""
     assert old is not None
     causes = [
-        errors.forbidden("status.conditions", f'updates may not add a condition of type "{decision}"')
+        errors.forbidden_field("status.conditions", f'updates may not add a condition of type "{decision}"')
         for decision in DECISIONS
         if adds(decision, old, new)
     ]
@@ -242,8 +244,8 @@ def status_takes_no_decision(actor: Actor, old: Doc | None, new: Doc) -> None:  
 
 def _condition_causes(new: Doc) -> list[Cause]:
     causes = []
-    types = [condition.get("type") for condition in conditions(new)]
-    for index, condition in enumerate(conditions(new)):
+    types = [condition.get("type") for condition in conditions_of(new)]
+    for index, condition in enumerate(conditions_of(new)):
         field = f"status.conditions[{index}]"
         if not condition.get("type"):
             causes.append(errors.required(f"{field}.type"))
@@ -258,15 +260,15 @@ def _condition_causes(new: Doc) -> list[Cause]:
             causes.append(Cause("FieldValueDuplicate", f'Duplicate value: "{condition["type"]}"', f"{field}.type"))
     if {"Approved", "Denied"} <= set(types):
         text = "Approved and Denied conditions are mutually exclusive"
-        causes.append(errors.invalid("status.conditions", '"Denied"', text))
+        causes.append(errors.invalid_field("status.conditions", '"Denied"', text))
     return causes
 
 
 def _kept_causes(old: Doc, new: Doc) -> list[Cause]:
-    types = {condition.get("type") for condition in conditions(new)}
+    types = {condition.get("type") for condition in conditions_of(new)}
     return [
-        errors.forbidden("status.conditions", f'updates may not remove a condition of type "{condition["type"]}"')
-        for condition in conditions(old)
+        errors.forbidden_field("status.conditions", f'updates may not remove a condition of type "{condition["type"]}"')
+        for condition in conditions_of(old)
         if condition.get("type") in FINAL and condition["type"] not in types
     ]
 
@@ -281,11 +283,13 @@ def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
         return
     causes = []
     if before:
-        causes.append(errors.forbidden("status.certificate", "updates may not modify a certificate that is set"))
+        causes.append(errors.forbidden_field("status.certificate", "updates may not modify a certificate that is set"))
     try:
         ca.parse_certificate(certificate_pem(new))
     except ValueError:
-        causes.append(errors.invalid("status.certificate", '"…"', "must contain at least one CERTIFICATE PEM block"))
+        causes.append(
+            errors.invalid_field("status.certificate", '"…"', "must contain at least one CERTIFICATE PEM block")
+        )
     if causes:
         raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
 
@@ -314,14 +318,16 @@ def decision_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> li
     if new is None or before == after:
         return []
     decision = ClusterFacts.Decision.ACCEPTED if after else ClusterFacts.Decision.DISCONNECTED
-    return [decided(actor, new["metadata"]["name"], decision, "")]
+    return [record_decision(actor, new["metadata"]["name"], decision, "")]
 
 
 def _is_accepted(doc: Doc | None) -> bool:
     return bool(((doc or {}).get("spec") or {}).get("hubAcceptsClient"))
 
 
-def decided(actor: Actor, cluster: str, decision: ClusterFacts.Decision | Literal[""], reason: str) -> ClusterFacts:
+def record_decision(
+    actor: Actor, cluster: str, decision: ClusterFacts.Decision | Literal[""], reason: str
+) -> ClusterFacts:
     """The last word about a name; empty when what was said is taken back."""
     facts = queries.facts_of(cluster)
     facts.decision = decision
@@ -347,7 +353,7 @@ def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) ->
     issued = IssuedCertificate.of(certificate, cluster=cluster, request=new["metadata"]["name"])
     joined = [IssuedCertificate.lines.through(issuedcertificate_id=issued.pk, keyline_id=line.pk) for line in of_lines]
     if (line := lines.ended_among(of_lines)) is not None:
-        return [*lines.revoked(actor, issued, line.cluster, line.end_reason), *joined]
+        return [*lines.revoked_rows(actor, issued, line.cluster, line.end_reason), *joined]
     if actor.is_controller and get_user_model().objects.filter(username=issued.common_name).exists():
         return list(register.ended_for_account(actor, issued))  # an account was made while it was signed (D24)
     return [issued, *joined]
@@ -379,14 +385,16 @@ def found_problems(doc: Doc, cluster: str) -> list[str]:
         request = ca.parse_request(request_pem(doc))
     except ValueError as error:
         return [str(error)]
-    return identity.problems(request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or [])
+    return identity.identity_problems(
+        request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or []
+    )
 
 
 def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
     cluster = cluster_of(doc)
     if not cluster:
         return authz.DENIED
-    row = rows.read(MANAGED_CLUSTER, Key("", cluster))
+    row = rows.read_row(MANAGED_CLUSTER, Key("", cluster))
     return authz.permitted(actor, ACCEPT, obj=row, name=cluster)
 
 

@@ -109,7 +109,7 @@ for _act in ACTS.values():
     )
 
 
-def select(
+def select_requests(
     actor: Actor, names: Iterable[str], wanted: Filter, *, every_safe: bool = False, query: str = ""
 ) -> BulkSelection:
     """Keep the named requests, or with ``every_safe`` all safe ones that the filter shows on all its pages as well.
@@ -119,14 +119,16 @@ def select(
     """
     rows = {row.name: row for row in inbox.rows_of(actor, names)}
     if every_safe:
-        shown = inbox.shown(inbox.of(actor, wanted).rows, wanted)
+        shown = inbox.shown_rows(inbox.inbox_for(actor, wanted).rows, wanted)
         rows |= {row.name: row for row in shown if row.verdict is Verdict.SAFE}
     chosen = sorted((row for row in rows.values() if row.can_select), key=lambda row: row.order)
     items = {row.name: {**asdict(row.seen), "verdict": str(row.verdict)} for row in chosen}
-    return bulkjobs.select(actor, items, query=query)
+    return bulkjobs.store_selection(actor, items, query=query)
 
 
-def plan(actor: Actor, act: clusters_bulk.ClusterAct, items: Mapping[str, Arguments]) -> clusters_bulk.BulkPlan:
+def plan_requests(
+    actor: Actor, act: clusters_bulk.ClusterAct, items: Mapping[str, Arguments]
+) -> clusters_bulk.BulkPlan:
     """What the act would do to a selection now; a number of queries that does not grow with it."""
     rows = {row.name: row for row in inbox.rows_of(actor, items)}
     may = act.allowed(actor, rows)
@@ -150,7 +152,7 @@ def _obstacle(row: inbox.InboxRow | None, given: Arguments) -> str:
     return "" if not is_worse and staleness.is_present(_seen(given), row.found.cluster, row.found.waiting) else CHANGED
 
 
-def start(
+def start_requests(
     actor: Actor,
     act: clusters_bulk.ClusterAct,
     planned: clusters_bulk.BulkPlan,
@@ -158,11 +160,11 @@ def start(
     told: Arguments,
 ) -> BulkJob:
     """Begin the job for what can be done, and for what moved on meanwhile: of that the results say why not."""
-    job = bulkjobs.find(f"registration.{act.name}")
+    job = bulkjobs.find_act(f"registration.{act.name}")
     assert job is not None
     moved_on = act.allowed(actor, [step.name for step in planned.steps if step.obstacle in MOVED_ON])
     names = [step.name for step in planned.steps if not step.obstacle or step.name in moved_on]
-    return bulkjobs.start(actor, job, {name: items[name] for name in names}, **told)
+    return bulkjobs.start_job(actor, job, {name: items[name] for name in names}, **told)
 
 
 def _may_revoke(actor: Actor, fingerprint: str) -> None:
@@ -192,8 +194,8 @@ REVOKE = bulkjobs.register(
 )
 
 
-def revoke(actor: Actor, fingerprints: Iterable[str], *, reason: str) -> BulkJob:
-    return bulkjobs.start(actor, REVOKE, {fingerprint: {} for fingerprint in fingerprints}, reason=reason)
+def revoke_certificates(actor: Actor, fingerprints: Iterable[str], *, reason: str) -> BulkJob:
+    return bulkjobs.start_job(actor, REVOKE, {fingerprint: {} for fingerprint in fingerprints}, reason=reason)
 
 
 def _disconnect(actor: Actor, name: str, told: Arguments) -> str:

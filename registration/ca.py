@@ -45,9 +45,9 @@ __all__ = [
     "Certificate",
     "Request",
     "Roots",
-    "ensure",
+    "ensure_authority",
     "is_of",
-    "load",
+    "load_authority",
     "parse_certificate",
     "parse_request",
     "trusted_client",
@@ -103,7 +103,7 @@ class Authority:
             raise ValueError(f"the group {MASTERS} is not given to a certificate request")
         if not request.key_is_strong:
             raise ValueError(f"a key of type {request.key_text} is not signed")
-        with certificates.readable("certificate request"):
+        with certificates.value_errors_only("certificate request"):
             leaf = self._issue(csr.subject, csr.public_key(), _client_extensions(usages), lifetime, now)
         if leaf.subject.public_bytes() != csr.subject.public_bytes():
             raise ValueError("the subject cannot be copied exactly")
@@ -151,7 +151,7 @@ class Authority:
         )
 
 
-def ensure(home: Path, names: Collection[str], *, now: datetime | None = None) -> Authority:
+def ensure_authority(home: Path, names: Collection[str], *, now: datetime | None = None) -> Authority:
     """The authority of a home, made on first use, with a serving certificate for exactly these names and addresses.
 
     Raises AuthorityError. Two processes may start at once: the second finds what the first has made.
@@ -161,16 +161,16 @@ def ensure(home: Path, names: Collection[str], *, now: datetime | None = None) -
     with files.locked(home):
         if not (home / "ca.crt").exists():
             _create(home, now)
-        authority = load(home, now=now)
+        authority = load_authority(home, now=now)
         if not _serves(home, authority, wanted, now):
             _issue_serving(home, authority, wanted, now)
     return authority
 
 
-def load(home: Path, *, now: datetime | None = None) -> Authority:
+def load_authority(home: Path, *, now: datetime | None = None) -> Authority:
     """The authority that is already in a home, for processes that only sign. Raises AuthorityError."""
     try:
-        with certificates.readable(f"authority in {home}"):
+        with certificates.value_errors_only(f"authority in {home}"):
             pem = (home / "ca.crt").read_bytes()
             chain = tuple(x509.load_pem_x509_certificates(pem))
             key = _load_key(home / "ca.key")
@@ -200,9 +200,9 @@ def _create(home: Path, now: datetime) -> None:
     """Key first: a key alone is what an interrupted start leaves, and the next one goes on with it."""
     path = home / "ca.key"
     if not path.exists():
-        files.write(path, _key_pem(ec.generate_private_key(ec.SECP256R1())), secret=True)
+        files.write_file(path, _key_pem(ec.generate_private_key(ec.SECP256R1())), secret=True)
     try:
-        with certificates.readable(f"key {path}"):
+        with certificates.value_errors_only(f"key {path}"):
             key = _load_key(path)
     except (OSError, ValueError) as error:
         raise AuthorityError(str(error)) from error
@@ -211,7 +211,7 @@ def _create(home: Path, now: datetime) -> None:
     builder = _builder(subject, key.public_key(), now - BACKDATED, now + CA_LIFETIME).issuer_name(subject)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     certificate = builder.add_extension(usage, critical=True).sign(key, _digest(key))
-    files.write(home / "ca.crt", certificates.as_pem(certificate), secret=False)
+    files.write_file(home / "ca.crt", certificates.as_pem(certificate), secret=False)
 
 
 # ---------------------------------------------------------------- the serving certificate
@@ -220,7 +220,7 @@ def _create(home: Path, now: datetime) -> None:
 def is_served(home: Path, names: Collection[str]) -> bool:
     """Whether the serving certificate in the home is in order for these names. Raises AuthorityError."""
     now = datetime.now(UTC)
-    return _serves(home, load(home, now=now), _general_names(names), now)
+    return _serves(home, load_authority(home, now=now), _general_names(names), now)
 
 
 def _serves(home: Path, authority: Authority, wanted: list[x509.GeneralName], now: datetime) -> bool:
@@ -252,8 +252,8 @@ def _issue_serving(home: Path, authority: Authority, wanted: list[x509.GeneralNa
     ]
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ocmconsole")])
     leaf = authority._issue(subject, key.public_key(), extensions, SERVING_LIFETIME, now)  # noqa: SLF001 - same module
-    files.write(home / "serving.key", _key_pem(key), secret=True)
-    files.write(home / "serving.crt", authority._with_chain(leaf), secret=False)  # noqa: SLF001 - same module
+    files.write_file(home / "serving.key", _key_pem(key), secret=True)
+    files.write_file(home / "serving.crt", authority._with_chain(leaf), secret=False)  # noqa: SLF001 - same module
 
 
 def check_name(name: str) -> None:

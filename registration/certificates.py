@@ -68,7 +68,7 @@ class Request:
 def parse_request(pem: bytes) -> Request:
     """Raises ValueError, with Kubernetes' text for what is no request at all, and never anything else."""
     csr = load_request(pem)
-    with readable("certificate request"):
+    with value_errors_only("certificate request"):
         subject, names, key = _Subject.of(csr.subject), _alternative_names(csr), csr.public_key()
         return Request(
             common_name=subject.common_name,
@@ -101,7 +101,7 @@ def load_request(pem: bytes) -> x509.CertificateSigningRequest:
     block, end, _ = pem[start.start() :].partition(b"-----END CERTIFICATE REQUEST-----")
     if not end:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
-    with readable("certificate request"):
+    with value_errors_only("certificate request"):
         return x509.load_pem_x509_csr(block + end + b"\n")
 
 
@@ -141,14 +141,14 @@ def parse_certificate(pem_or_der: bytes) -> Certificate:
 
 
 def _load_certificate(pem_or_der: bytes) -> x509.Certificate:
-    with readable("certificate"):
+    with value_errors_only("certificate"):
         if PEM_START.search(pem_or_der):
             return x509.load_pem_x509_certificate(pem_or_der)
         return x509.load_der_x509_certificate(pem_or_der)
 
 
 def _described(certificate: x509.Certificate) -> Certificate:
-    with readable("certificate"):
+    with value_errors_only("certificate"):
         subject = _Subject.of(certificate.subject)
         return Certificate(
             common_name=subject.common_name,
@@ -190,7 +190,7 @@ class Roots:
 
 @lru_cache(maxsize=8)
 def _anchors(roots: Roots) -> tuple[tuple[Literal["hub", "other"], x509.Certificate], ...]:
-    with readable("client CA file"):
+    with value_errors_only("client CA file"):
         hub = x509.load_pem_x509_certificates(roots.hub)[:1]
         others = x509.load_pem_x509_certificates(roots.others) if roots.others.strip() else []
         for anchor in (*hub, *others):
@@ -308,7 +308,7 @@ def _values(name: x509.Name, oid: x509.ObjectIdentifier) -> tuple[str, ...]:
 
 
 @contextmanager
-def readable(what: str) -> Iterator[None]:
+def value_errors_only(what: str) -> Iterator[None]:
     """Everything that is wrong with foreign bytes is one ValueError."""
     try:
         yield

@@ -30,7 +30,7 @@ from registration import ca, decisions, identity, lines, memory, queries
 from registration.admission import cluster_of
 from registration.decisions import AUTO_ACCEPTED
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import conditions, request_pem, state_of
+from registration.kinds import conditions_of, request_pem, state_of
 from registration.models import CertificateSigningRequest
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def reconcile_request_refusal(key: Key) -> None:
     if row is None or row.state != State.PENDING:
         return
     asker = memory.asker_of_request(row.doc)
-    for cluster in decisions.concerned(row.doc):
+    for cluster in decisions.clusters_named(row.doc):
         if decline := memory.decline_of(cluster, row.key_fingerprint, asker):
             verbs.edit(CONTROLLER, CSR, key, _deny_as(decline), subresource="approval")
             return
@@ -127,12 +127,12 @@ def _approve(doc: Doc) -> None:
 
 def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:
     """Append an Approved, Denied or Failed condition, unless another worker has decided it already."""
-    decided = {condition["type"] for condition in conditions(doc)}
+    decided = {condition["type"] for condition in conditions_of(doc)}
     if kind in decided or (kind in VERDICTS and not decided.isdisjoint(VERDICTS)):
         return
     status = doc.setdefault("status", {})
     status["conditions"] = [
-        *conditions(doc),
+        *conditions_of(doc),
         {"type": kind, "status": "True", "reason": reason, "message": message},
     ]
 
@@ -272,9 +272,9 @@ def reconcile_request_signing(key: Key) -> None:
 
 def _sign(doc: Doc) -> None:
     """Run while nobody else may write: a request that has its certificate, or never gets one, is not signed again."""
-    if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions(doc)}:
+    if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions_of(doc)}:
         return
-    chain = ca.load(settings.OCMCONSOLE_HOME).sign_client(
+    chain = ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
         request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=datetime.now(UTC)
     )
     doc["status"]["certificate"] = base64.b64encode(chain).decode()

@@ -15,11 +15,11 @@ from clusters import webhooks
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi import admission, authz, errors
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 from registration import identity, lines, memory
-from registration.admission import ACCEPT, forbidden
+from registration.admission import ACCEPT, request_forbidden
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import adds, conditions
+from registration.kinds import adds, conditions_of
 from registration.models import Decline
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  #
     if not adds("Approved", old, new):
         return
     fingerprint = memory.requested(new).key_fingerprint
-    for cluster in concerned(new):
+    for cluster in clusters_named(new):
         declines = list(memory.declines_of(cluster))
         if declines and (decline := memory.decline_among(declines, fingerprint, memory.asker_of_request(new))):
-            raise forbidden(new["metadata"]["name"], declined_text(decline, fingerprint))
+            raise request_forbidden(new["metadata"]["name"], declined_text(decline, fingerprint))
 
 
 def declined_text(decline: Decline, fingerprint: str) -> str:
@@ -56,12 +56,12 @@ def declined_text(decline: Decline, fingerprint: str) -> str:
         what = "whoever asks"
     reason = f" ({decline.reason})" if decline.reason else ""
     return (
-        f"{what} was declined for the cluster {shown(decline.cluster)} by {decline.declined_by}{reason}; a person must "
-        f"lift that first: manage.py decline {decline.cluster} --lift, or the console's page of the request"
+        f"{what} was declined for the cluster {quoted(decline.cluster)} by {decline.declined_by}{reason}; a person "
+        f"must lift that first: manage.py decline {decline.cluster} --lift, or the console's page of the request"
     )
 
 
-def concerned(doc: Doc) -> list[str]:
+def clusters_named(doc: Doc) -> list[str]:
     """The clusters that a request names, in its subject or, when it is no add-on's, in its label."""
     labels = doc["metadata"].get("labels") or {}
     if doc["spec"]["signerName"] != identity.SIGNER or labels.get(identity.ADDON_LABEL):
@@ -84,13 +84,13 @@ def _require_known(doc: Doc) -> None:
     barred = [cluster for cluster in memory.names_of(doc) if memory.is_barred(cluster, fingerprint)]
     for cluster in barred:
         if not memory.is_renewal(doc, memory.asker_of_request(doc), cluster):
-            raise forbidden(doc["metadata"]["name"], stranger_text(cluster, fingerprint))
+            raise request_forbidden(doc["metadata"]["name"], stranger_text(cluster, fingerprint))
 
 
 def stranger_text(cluster: str, fingerprint: str) -> str:
     return (
-        f"the cluster {shown(cluster)} is known under other keys, and the key {fingerprint} was never accepted for it; "
-        f"if it is the right one, annotate the ManagedCluster with {memory.ACCEPT_KEY}: {fingerprint}"
+        f"the cluster {quoted(cluster)} is known under other keys, and the key {fingerprint} was never accepted for "
+        f"it; if it is the right one, annotate the ManagedCluster with {memory.ACCEPT_KEY}: {fingerprint}"
     )
 
 
@@ -115,15 +115,16 @@ def decline_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> lis
     if new is None or actor.is_controller or not adds("Denied", old, new):
         return []
     fingerprint, asker = memory.requested(new).key_fingerprint, memory.asker_of_request(new)
-    condition = next(each for each in conditions(new) if each.get("type") == "Denied")
+    condition = next(each for each in conditions_of(new) if each.get("type") == "Denied")
     reason = condition.get("message") or condition.get("reason") or ""
     request = new["metadata"]["name"]
     return [
-        declined(actor, cluster, asker, reason, fingerprint=fingerprint, request=request) for cluster in concerned(new)
+        decline_row(actor, cluster, asker, reason, fingerprint=fingerprint, request=request)
+        for cluster in clusters_named(new)
     ]
 
 
-def declined(
+def decline_row(
     actor: Actor,
     cluster: str,
     asker: Asker,
@@ -162,13 +163,13 @@ def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Do
     if not actor.is_controller:
         cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
         if not authz.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
-            text = f"user {shown(actor.user)} cannot change the annotation {changed[0]}"
-            raise webhooks.forbidden(webhooks.CLUSTER_WEBHOOK, "managedclusters/accept", name, text)
+            text = f"user {quoted(actor.user)} cannot change the annotation {changed[0]}"
+            raise webhooks.webhook_forbidden(webhooks.CLUSTER_WEBHOOK, "managedclusters/accept", name, text)
     key = _annotation(new, memory.ACCEPT_KEY)
     if memory.ACCEPT_KEY in changed and key is not None and not FINGERPRINT.fullmatch(key):
         text = "must be SHA256: and 64 hexadecimal digits in lower case"
-        cause = errors.invalid(f"metadata.annotations[{memory.ACCEPT_KEY}]", shown(key), text)
-        raise webhooks.invalid(webhooks.CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
+        cause = errors.invalid_field(f"metadata.annotations[{memory.ACCEPT_KEY}]", quoted(key), text)
+        raise webhooks.webhook_invalid(webhooks.CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
 
 
 def _annotation(doc: Doc | None, name: str) -> str | None:

@@ -54,12 +54,12 @@ class SetChoice:
         return self.joined != self.present
 
 
-def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> SetChoice:
+def set_choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> SetChoice:
     """A6: to change the set takes the right to label the cluster, and to join both sets."""
     if cluster is None:
         return SetChoice("", "", ())
     present = cluster.clusterset
-    exclusive = [each.name for each in sets.memberships() if each.is_exclusive]
+    exclusive = [each.name for each in sets.all_memberships() if each.is_exclusive]
     if cluster.name not in rights.movable(actor, [cluster]):
         return SetChoice(present, present, (), "You may not change the labels of this cluster.")
     joinable = rights.joinable(actor, [*exclusive, *([present] if present else [])])
@@ -69,7 +69,7 @@ def choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -> Se
     return SetChoice(wanted if wanted in others else present, present, others)
 
 
-def of(actor: Actor, found: Evidence, chosen: SetChoice, asked: Asked | None = None) -> list[Effect]:
+def accept_effects(actor: Actor, found: Evidence, chosen: SetChoice, asked: Asked | None = None) -> list[Effect]:
     """``asked`` is the request that would be signed; without it, the newest."""
     signed = asked or next(iter(found.waiting), None)
     return [
@@ -80,7 +80,7 @@ def of(actor: Actor, found: Evidence, chosen: SetChoice, asked: Asked | None = N
 
 
 def _signing(asked: Asked, others: int) -> Effect:
-    text = certificate(asked, authority_ends())
+    text = certificate_sentence(asked, authority_ends())
     if others:
         text += f" {others} other request{'s stay' if others > 1 else ' stays'} undecided."
     does = "Signs" if settings.OCMCONSOLE_CSR_SIGNER == "internal" else "Approves"
@@ -90,12 +90,12 @@ def _signing(asked: Asked, others: int) -> Effect:
 def authority_ends() -> datetime | None:
     """When the hub's CA ends; None when it cannot be read."""
     try:
-        return ca.load(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc
+        return ca.load_authority(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc
     except ca.AuthorityError:
         return None
 
 
-def certificate(asked: Asked, ca_ends: datetime | None) -> str:
+def certificate_sentence(asked: Asked, ca_ends: datetime | None) -> str:
     """What the request would get now, in sentences. ``ca_ends`` is ``authority_ends()``."""
     if settings.OCMCONSOLE_CSR_SIGNER != "internal":
         return "Another signer than the hub issues the certificate."

@@ -15,7 +15,7 @@ from clusters.models import ClusterFacts
 from ocmconsole.durations import in_words
 from registration import gathering, identity, memory, superseding, weighing
 from registration.facts import SUPERSEDED, Asked, Evidence, Fact, KeyHistory, Recorded, Verdict
-from registration.kinds import conditions, state_of
+from registration.kinds import conditions_of, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from registration.memory import Asker
     from registration.models import CertificateSigningRequest
 
-__all__ = ["Asked", "Evidence", "Fact", "KeyHistory", "Recorded", "Verdict", "lifetime_text", "of", "of_all"]
+__all__ = ["Asked", "Evidence", "Fact", "KeyHistory", "Recorded", "Verdict", "evidence_of", "lifetime_text", "of_all"]
 
 log = logging.getLogger(__name__)
 
 
-def of(name: str) -> Evidence:
+def evidence_of(name: str) -> Evidence:
     """Evidence about one name; the cluster or the requests may be missing."""
     return of_all([name])[name]
 
@@ -38,7 +38,7 @@ def of(name: str) -> Evidence:
 def of_all(names: Iterable[str]) -> dict[str, Evidence]:
     """The same about many, in their order."""
     wanted = list(dict.fromkeys(names))
-    gathered = gathering.of(wanted)
+    gathered = gathering.gather_evidence(wanted)
     return {name: _of(name, gathered) for name in wanted}
 
 
@@ -101,7 +101,7 @@ def _asked(row: CertificateSigningRequest, gathered: Gathered) -> Asked:
         usages=tuple(usages),
         expires=lifetime_text(spec.get("expirationSeconds")),
         state=str(state_of(doc)),
-        problems=tuple(identity.problems(request, cluster=row.cluster, signer=row.signer, usages=usages)),
+        problems=tuple(identity.identity_problems(request, cluster=row.cluster, signer=row.signer, usages=usages)),
         recorded=gathered.recorded(event),
         asker=asker,
         history=_history(row, doc, request.key_fingerprint, asker, gathered),
@@ -123,7 +123,7 @@ def _history(
 
 
 def _decision_text(doc: Doc) -> str:
-    return next((condition.get("message", "") for condition in conditions(doc)), "")
+    return next((condition.get("message", "") for condition in conditions_of(doc)), "")
 
 
 def lifetime_text(seconds: float | None) -> str:

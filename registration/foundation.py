@@ -85,15 +85,15 @@ def _permissions() -> set[tuple[str, ...]]:
     }
 
 
-def ensure() -> str:
+def ensure_hub() -> str:
     """Bring home and database to where a hub can serve.
 
     Returns the password that was generated for the first admin, empty when there was an admin or a chosen password.
     """
     home = settings.OCMCONSOLE_HOME
-    ca.ensure(home, serving_names())
+    ca.ensure_authority(home, serving_names())
     _check_client_cas()
-    defaults.ensure(CONTROLLER)
+    defaults.ensure_defaults(CONTROLLER)
     _ensure_registration_objects()
     for name in SELECTORS:
         reconcile_standing_set(Key("", name))
@@ -144,7 +144,7 @@ def keep_serving_certificate() -> None:
     """
     names = serving_names()
     if not ca.is_served(settings.OCMCONSOLE_HOME, names):
-        ca.ensure(settings.OCMCONSOLE_HOME, names)
+        ca.ensure_authority(settings.OCMCONSOLE_HOME, names)
 
 
 def _require_address_right(actor: Actor, done: str) -> None:
@@ -153,7 +153,7 @@ def _require_address_right(actor: Actor, done: str) -> None:
 
 
 def _address_entry(actor: Actor, verb: str, url: str, change: Doc) -> AuditEvent:
-    return permissions.entry(
+    return permissions.audit_entry(
         actor, f"hubaddress:{verb}", permissions.AuditTarget("", "hubaddresses", url, ""), diff=[change]
     )
 
@@ -201,7 +201,7 @@ def _ensure_registration_objects() -> None:
 def _keep(kind: Kind, namespace: str, wanted: Doc) -> None:
     """Create an object or bring its content back to what is wanted; metadata of others stays."""
     key = Key(namespace, wanted["metadata"]["name"])
-    if rows.read(kind, key) is None:
+    if rows.read_row(kind, key) is None:
         typed = {"apiVersion": kind.storage.api_version, "kind": kind.kind}
         verbs.create(CONTROLLER, kind, {**typed, **wanted}, namespace=namespace)
         return
@@ -220,11 +220,11 @@ def _ensure_admin(home: Path) -> str:
         password = settings.OCMCONSOLE_ADMIN_PASSWORD or generated
         admin = User(username=ADMIN, password=make_password(password), is_staff=True, is_superuser=True)
         accounts.save_user(CONTROLLER, admin)
-        files.write(home / "admin-password", f"{password}\n".encode(), secret=True)
+        files.write_file(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"
     if not _is_current(path, home):
         text = kubeconfigs.of_user(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
-        files.write(path, text.encode(), secret=True)
+        files.write_file(path, text.encode(), secret=True)
     return generated
 
 

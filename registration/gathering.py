@@ -142,7 +142,7 @@ class Gathered:
         return WORDS.get(kind, "unknown credential")
 
 
-def of(names: Collection[str]) -> Gathered:
+def gather_evidence(names: Collection[str]) -> Gathered:
     """Everything about these names."""
     found = Gathered()
     _read_clusters(found, names)
@@ -207,7 +207,7 @@ def _read_clusters(found: Gathered, names: Collection[str]) -> None:
 
     Declines and notes are read for those names only that have some.
     """
-    notes = queries.superseded(timezone.now() - SUPERSEDED_SHOWN)
+    notes = queries.superseded_notes(timezone.now() - SUPERSEDED_SHOWN)
     rows: Any = ManagedCluster.objects.filter(name__in=names).select_related("facts").annotate(
         is_declined=Exists(Decline.objects.filter(cluster=OuterRef("name"), lifted_at=None)),
         has_notes=Exists(notes.filter(name=OuterRef("name"))),

@@ -62,7 +62,7 @@ def clusters_named(request: Request | Certificate) -> tuple[str, ...]:
     return tuple(sorted(name for name in found if not any(names.label_flaws(name))))
 
 
-def problems(request: Request, *, cluster: str, signer: str, usages: list[str]) -> list[str]:
+def identity_problems(request: Request, *, cluster: str, signer: str, usages: list[str]) -> list[str]:
     """Why a request does not speak for a cluster's agent, in words; empty when everything holds (H35, K12)."""
     return [*_name_problems(request, cluster), *_request_problems(request, signer, usages)]
 

@@ -169,12 +169,12 @@ class Inbox:
         return sorted([*self.rows, *self.gone], key=lambda row: row.order)
 
 
-def counts(rows: Iterable[InboxRow]) -> dict[str, int]:
+def count_by_verdict(rows: Iterable[InboxRow]) -> dict[str, int]:
     found = Counter(str(row.verdict) for row in rows if row.outcome is None)
     return {"all": found.total()} | {str(verdict): found[str(verdict)] for verdict in Verdict}
 
 
-def of(actor: Actor, wanted: Filter | None = None, *, with_gone: bool = False) -> Inbox:
+def inbox_for(actor: Actor, wanted: Filter | None = None, *, with_gone: bool = False) -> Inbox:
     """What waits for the actor's eyes. All of it is counted; what the filter leaves is weighed."""
     wanted = wanted or Filter()
     since = queries.waiting(actor)
@@ -193,8 +193,8 @@ def of(actor: Actor, wanted: Filter | None = None, *, with_gone: bool = False) -
     return Inbox(
         waiting=in_sight,
         put_off=sorted(out_of_sight),
-        rows=sorted(filtered(rows, wanted), key=lambda row: row.order),
-        gone=filtered((_gone(found[name], outcome) for name, outcome in recent.items()), wanted),
+        rows=sorted(filtered_rows(rows, wanted), key=lambda row: row.order),
+        gone=filtered_rows((_gone(found[name], outcome) for name, outcome in recent.items()), wanted),
         tokens=sorted({(row.token, row.credential) for row in rows if row.token}, key=lambda choice: choice[1]),
         beyond=len(called) - len(weighed),
     )
@@ -263,12 +263,12 @@ def is_called(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) if set(pattern) & set("*?[") else pattern in name
 
 
-def filtered(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
+def filtered_rows(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
     now = timezone.now()
     return [row for row in rows if wanted.keeps(row, now)]
 
 
-def shown(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
+def shown_rows(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
     """What the list has of an inbox of this filter on all its pages."""
     return [row for row in rows if wanted.verdict in {"", row.verdict}]
 
@@ -298,7 +298,9 @@ def _facts_for(actor: Actor) -> QuerySet[ClusterFacts]:
     return rows.order_by("-decided_at", "cluster")
 
 
-def decided(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[tuple[ClusterFacts, RequestOutcome]]:
+def decided_names(
+    actor: Actor, *, limit: int, after: Cursor | None = None
+) -> list[tuple[ClusterFacts, RequestOutcome]]:
     """The last word about each name, newest first; ``after`` goes on where a page ended."""
     rows = _facts_for(actor)
     if after is not None:
@@ -362,8 +364,8 @@ class Superseded:
     text: str
 
 
-def superseded(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[Superseded]:
-    rows = queries.superseded(timezone.now() - timedelta(days=365))
+def superseded_requests(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[Superseded]:
+    rows = queries.superseded_notes(timezone.now() - timedelta(days=365))
     if not clusters.sees_all(actor):
         rows = rows.filter(name__in=clusters.clusters_for(actor).order_by().values("name"))
     if after is not None and after.key.isascii() and after.key.isdecimal() and len(after.key) <= LONGEST_ID:

@@ -73,7 +73,7 @@ class Lives:
         return [life for life in self.lives if life.state in {"Current", "Valid"}]
 
 
-def of(cluster: str, now: datetime) -> Lives:
+def certificate_lives(cluster: str, now: datetime) -> Lives:
     """Three queries, however many certificates there are."""
     rows = list(IssuedCertificate.objects.filter(cluster=cluster).order_by("-not_before", "-not_after")[: SHOWN + 1])
     earlier = IssuedCertificate.objects.filter(cluster=cluster).count() - SHOWN if len(rows) > SHOWN else 0
@@ -88,7 +88,7 @@ def of(cluster: str, now: datetime) -> Lives:
     lives = []
     for index, row in enumerate(shown):
         key = keys.get(row.key_fingerprint)
-        status, tone = state(row, now, newest)
+        status, tone = state_of_certificate(row, now, newest)
         lives.append(
             CertificateLife(
                 issued=row,
@@ -109,7 +109,7 @@ def _lives(row: IssuedCertificate, now: datetime) -> bool:
     return row.revoked_at is None and row.not_before <= now < row.not_after
 
 
-def state(row: IssuedCertificate, now: datetime, newest: str) -> tuple[str, str]:
+def state_of_certificate(row: IssuedCertificate, now: datetime, newest: str) -> tuple[str, str]:
     """Word and tone. ``newest`` is the fingerprint of the certificate that counts for the cluster."""
     if row.revoked_at is not None:
         return "Revoked", "danger"
@@ -146,7 +146,7 @@ class CertificateBucket(StrEnum):
     OVER = "past"
 
 
-def lanes(now: datetime) -> dict[CertificateBucket, Q]:
+def bucket_conditions(now: datetime) -> dict[CertificateBucket, Q]:
     """Of rows of ``of_clusters``. Every page that counts certificates counts these."""
     standing, honoured = Q(revoked_at=None), Q(revoked_at=None, not_after__gt=now)
     counting = Q(in_use=True, is_present=True)
@@ -163,14 +163,14 @@ def lanes(now: datetime) -> dict[CertificateBucket, Q]:
     }
 
 
-def counts(rows: QuerySet[Any], now: datetime) -> dict[CertificateBucket, int]:
+def count_by_bucket(rows: QuerySet[Any], now: datetime) -> dict[CertificateBucket, int]:
     """How many of these rows are in each expiry bucket, in one query."""
-    asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in lanes(now).items()}
+    asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in bucket_conditions(now).items()}
     found = rows.aggregate(**asked)
     return {lane: found[f"n_{lane}"] for lane in CertificateBucket}
 
 
-def honoured(found: dict[CertificateBucket, int]) -> int:
+def count_honoured(found: dict[CertificateBucket, int]) -> int:
     """How many of them open something now."""
     return found[CertificateBucket.IN_USE] + found[CertificateBucket.REPLACED] + found[CertificateBucket.REMOVED]
 

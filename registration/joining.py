@@ -18,7 +18,7 @@ import yaml
 from django.conf import settings
 from django.urls import reverse
 
-from clusters.kinds import LEASE_NAME, instant
+from clusters.kinds import LEASE_NAME, parse_instant
 from clusters.models import Lease, ManagedCluster
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi.models import AuditEvent
@@ -110,13 +110,13 @@ def _is_loopback(host: str) -> bool:
 # ---------------------------------------------------------------- what to run
 
 
-def kubeconfig(token: str, reach: Reach) -> str:
+def bootstrap_kubeconfig(token: str, reach: Reach) -> str:
     return kubeconfigs.of_agent(token, reach.server, authority=reach.authority.encode(), proxy=reach.proxy)
 
 
 def manifest(token: str, name: str, reach: Reach) -> str:
     """For ``kubectl apply`` on a cluster that has the klusterlet operator."""
-    secret = base64.b64encode(kubeconfig(token, reach).encode()).decode()
+    secret = base64.b64encode(bootstrap_kubeconfig(token, reach).encode()).decode()
     docs: list[Doc] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT_NAMESPACE}},
         {
@@ -219,9 +219,9 @@ def _progress(token: BootstrapToken, name: str) -> list[datetime | None]:
 def _first_heartbeat(cluster: ManagedCluster) -> datetime | None:
     """The lease keeps the last one; since when the agent counts as joined is as near as the hub knows."""
     lease = Lease.objects.filter(namespace=cluster.name, name=LEASE_NAME).exclude(skew=None).first()
-    if lease is None or lease.renew_time is None or instant(lease.renew_time) < cluster.created:
+    if lease is None or lease.renew_time is None or parse_instant(lease.renew_time) < cluster.created:
         return None
-    return cluster.available_since or instant(lease.renew_time)
+    return cluster.available_since or parse_instant(lease.renew_time)
 
 
 def _cause(index: int, token: BootstrapToken, name: str) -> str:

@@ -43,22 +43,22 @@ def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
 
 def _with_old_decisions(old: Doc, new: Doc) -> list[Doc]:
     """The new conditions; a decision in them stays as it was. One left out or added is for the rules to refuse."""
-    decided = [condition for condition in conditions(old) if condition.get("type") in DECISIONS]
+    decided = [condition for condition in conditions_of(old) if condition.get("type") in DECISIONS]
     return [  # compared and not looked up: what was sent as a type may be no text
         next((kept for kept in decided if kept["type"] == condition.get("type")), condition)
-        for condition in conditions(new)
+        for condition in conditions_of(new)
     ]
 
 
 def _mixed(old: Doc, new: Doc) -> list[Doc]:
     """Decisions from the new document, all other conditions from the old one, in the order of the new."""
-    wanted = [condition for condition in conditions(new) if condition.get("type") in DECISIONS]
-    rest = [condition for condition in conditions(old) if condition.get("type") not in DECISIONS]
-    order = [condition.get("type") for condition in (*conditions(new), *conditions(old))]
+    wanted = [condition for condition in conditions_of(new) if condition.get("type") in DECISIONS]
+    rest = [condition for condition in conditions_of(old) if condition.get("type") not in DECISIONS]
+    order = [condition.get("type") for condition in (*conditions_of(new), *conditions_of(old))]
     return sorted((*wanted, *rest), key=lambda condition: order.index(condition.get("type")))
 
 
-def conditions(doc: Doc) -> list[Any]:
+def conditions_of(doc: Doc) -> list[Any]:
     """Those of any form that defaults and ``_mixed`` can work with; the schema refuses the others."""
     status = doc.get("status")
     found = status.get("conditions") if isinstance(status, dict) else None
@@ -67,13 +67,13 @@ def conditions(doc: Doc) -> list[Any]:
 
 def adds(decision: str, old: Doc | None, new: Doc | None) -> bool:
     """Whether a write takes this decision."""
-    before, after = ({condition.get("type") for condition in conditions(doc or {})} for doc in (old, new))
+    before, after = ({condition.get("type") for condition in conditions_of(doc or {})} for doc in (old, new))
     return decision in after - before
 
 
 def state_of(doc: Doc) -> State:
     """One word for where a request stands."""
-    types = {condition.get("type") for condition in conditions(doc)}
+    types = {condition.get("type") for condition in conditions_of(doc)}
     if "Denied" in types:
         return State.DENIED
     if "Failed" in types:
@@ -103,8 +103,8 @@ def _project(row: CertificateSigningRequest, doc: Doc) -> None:
     row.addon = labels.get(identity.ADDON_LABEL, "")
     row.username = doc["spec"].get("username", "")[:320]
     row.state = state_of(doc)
-    moments = [condition["lastUpdateTime"] for condition in conditions(doc) if condition.get("lastUpdateTime")]
-    row.decided_at = times.instant(max(moments)) if moments else None
+    moments = [condition["lastUpdateTime"] for condition in conditions_of(doc) if condition.get("lastUpdateTime")]
+    row.decided_at = times.parse_time(max(moments)) if moments else None
     row.expires_at = ca.parse_certificate(certificate_pem(doc)).not_after if row.state is State.ISSUED else None
     row.key_fingerprint = ca.parse_request(request_pem(doc)).key_fingerprint
 

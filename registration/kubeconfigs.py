@@ -50,13 +50,17 @@ def kubeconfig(
 
 def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
     """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
-    certificate, key = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, datetime.now(UTC))
+    certificate, key = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(
+        user, groups, lifetime, datetime.now(UTC)
+    )
     issued = IssuedCertificate.of(ca.parse_certificate(certificate))
     told = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
     diff = [{"path": path, "new": value} for path, value in told.items()]
     with transaction.atomic():
         issued.save()
-        permissions.entry(actor, "certificate:issue", permissions.AuditTarget("", "users", user, ""), diff=diff).save()
+        permissions.audit_entry(
+            actor, "certificate:issue", permissions.AuditTarget("", "users", user, ""), diff=diff
+        ).save()
     credential = {
         "client-certificate-data": base64.b64encode(certificate).decode(),
         "client-key-data": base64.b64encode(key).decode(),

@@ -40,7 +40,7 @@ def put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None)
 def _put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None) -> bool:
     if not clusters.may_see(actor, name):
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
-    row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
+    row, waiting = rows.read_row(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
     if not staleness.is_present(seen, row, waiting):
         return False
     with verbs.while_permitted(actor):
@@ -60,9 +60,9 @@ def bring_back(actor: Actor, name: str) -> None:
 
 def put_off_by(actor: Actor, names: Collection[str]) -> dict[str, Snooze]:
     """By cluster name, what the user does not want to see now. Weighs no evidence; at most four queries."""
-    snoozed = once.ask(("snoozed", actor.user), lambda: _snoozed(actor.user))
+    snoozed = once.cached(("snoozed", actor.user), lambda: _snoozed(actor.user))
     wanted = frozenset(snoozed).intersection(names)
-    return once.ask(("put off", actor.user, wanted), lambda: _unchanged(snoozed, wanted))
+    return once.cached(("put off", actor.user, wanted), lambda: _unchanged(snoozed, wanted))
 
 
 def _snoozed(user: str) -> dict[str, Snooze]:
@@ -86,7 +86,7 @@ def in_sight(actor: Actor) -> list[str]:
         put_off = put_off_by(actor, waiting)
         return [name for name in waiting if name not in put_off]
 
-    return once.ask(("in sight", actor.user, actor.groups), names)
+    return once.cached(("in sight", actor.user, actor.groups), names)
 
 
 def _digest(row: Resource | None, waiting: Iterable[Versioned]) -> str:

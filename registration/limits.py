@@ -21,7 +21,7 @@ from ocmconsole.kubeapi import admission, authz, callers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.verbs import attributes
-from registration.decisions import concerned
+from registration.decisions import clusters_named
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import CertificateSigningRequest
 
@@ -70,7 +70,7 @@ def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, 
 def token_asks_for_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
     """K4: a bootstrap token without uses left creates CSRs for the clusters that it created alone. Raises Forbidden."""
     if old is None:
-        _require_left(actor, CSR, new, concerned(new))
+        _require_left(actor, CSR, new, clusters_named(new))
 
 
 @admission.checks(CSR)
@@ -101,7 +101,7 @@ def registered_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None
 @admission.records(CSR)
 def asked_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> list[BootstrapTokenUse]:
     """K4: creating a CSR for a name is a use of the token too, counted once with creating its cluster."""
-    return [] if old is not None or new is None else _counted(actor, CSR, new, concerned(new))
+    return [] if old is not None or new is None else _counted(actor, CSR, new, clusters_named(new))
 
 
 def _counted(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> list[BootstrapTokenUse]:
@@ -110,5 +110,5 @@ def _counted(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> list[B
 
 
 def _require_left(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> None:
-    if why := bootstrap.refusal(bootstrap.token_of(actor), names):
-        raise authz.forbidden(actor, attributes(kind, "create", Key("", doc["metadata"]["name"])), why)
+    if why := bootstrap.token_refusal(bootstrap.token_of(actor), names):
+        raise authz.forbidden_error(actor, attributes(kind, "create", Key("", doc["metadata"]["name"])), why)

@@ -118,7 +118,7 @@ def takes(cluster: str, certificate: Certificate) -> bool:
     return not memory.is_stranger(cluster, certificate.key_fingerprint)
 
 
-def joined(actor: Actor, cluster: str, certificate: Certificate) -> Iterator[Model]:
+def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterator[Model]:
     """Rows that put a certificate, which is stored already, and its key into the open line of a name."""
     line = open_line(cluster)
     if line is None:
@@ -149,10 +149,10 @@ def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
         line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
         yield line
     for certificate in certificates_of(cluster, now):
-        yield from revoked(actor, certificate, cluster, reason)
+        yield from revoked_rows(actor, certificate, cluster, reason)
 
 
-def revoked(actor: Actor, certificate: IssuedCertificate, cluster: str, reason: str) -> Iterator[Model]:
+def revoked_rows(actor: Actor, certificate: IssuedCertificate, cluster: str, reason: str) -> Iterator[Model]:
     """The row of a certificate that is revoked for a cluster, and its audit entry under the cluster's name."""
     certificate.revoked_at, certificate.revoked_by = timezone.now(), actor.user[:320]
     certificate.revocation_reason = reason

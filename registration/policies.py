@@ -17,7 +17,7 @@ from clustersets.kinds import DEFAULT_SET, GLOBAL_SET
 from ocmconsole.corekinds import bootstrap
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.names import label_flaws, subdomain_flaws
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Cause
@@ -51,31 +51,31 @@ class PolicyInput:
             raise errors.is_invalid("", "ApprovalPolicy", self.name, causes)
 
     def _flaws(self, now: datetime) -> Iterator[Cause]:
-        yield from (errors.invalid("name", shown(self.name), flaw) for flaw in label_flaws(self.name))
+        yield from (errors.invalid_field("name", quoted(self.name), flaw) for flaw in label_flaws(self.name))
         if not now < self.expires <= now + LONGEST_END:
             text = f"must be in the future, and at most {LONGEST_END.days} days from now"
-            yield errors.invalid("expires", shown(self.expires.isoformat()), text)
+            yield errors.invalid_field("expires", quoted(self.expires.isoformat()), text)
         if not self.reason.strip() or len(self.reason) > LONGEST_REASON:
-            yield errors.invalid(
-                "reason", shown(self.reason[:40]), f"must say why, in at most {LONGEST_REASON} characters"
+            yield errors.invalid_field(
+                "reason", quoted(self.reason[:40]), f"must say why, in at most {LONGEST_REASON} characters"
             )
         if self.pattern and not PATTERN.fullmatch(self.pattern):
             text = "must be a name in which * stands for anything and ? for one character"
-            yield errors.invalid("pattern", shown(self.pattern), text)
+            yield errors.invalid_field("pattern", quoted(self.pattern), text)
         if not (self.tokens or self.addresses or self.pattern.strip("*?")):
-            yield errors.invalid("pattern", shown(self.pattern), "must narrow it, or tokens or addresses must")
+            yield errors.invalid_field("pattern", quoted(self.pattern), "must narrow it, or tokens or addresses must")
         if len(self.tokens) > MOST_TOKENS:
-            yield errors.invalid("tokens", f"{len(self.tokens)} tokens", f"must be at most {MOST_TOKENS}")
-        yield from (errors.invalid("addresses", shown(text), "must be a network such as 10.3.0.0/16")
+            yield errors.invalid_field("tokens", f"{len(self.tokens)} tokens", f"must be at most {MOST_TOKENS}")
+        yield from (errors.invalid_field("addresses", quoted(text), "must be a network such as 10.3.0.0/16")
                     for text in self.addresses if not bootstrap.is_network(text))  # fmt: skip
         if len(self.addresses) > bootstrap.MOST_NETWORKS:
             text = f"must be at most {bootstrap.MOST_NETWORKS}"
-            yield errors.invalid("addresses", f"{len(self.addresses)} networks", text)
+            yield errors.invalid_field("addresses", f"{len(self.addresses)} networks", text)
         if self.clusterset:
-            yield from (errors.invalid("clusterset", shown(self.clusterset), flaw)
+            yield from (errors.invalid_field("clusterset", quoted(self.clusterset), flaw)
                         for flaw in subdomain_flaws(self.clusterset))  # fmt: skip
         if self.max_accepts is not None and not 0 < self.max_accepts <= MOST_ACCEPTS:
-            yield errors.invalid("max_accepts", str(self.max_accepts), f"must be between 1 and {MOST_ACCEPTS}")
+            yield errors.invalid_field("max_accepts", str(self.max_accepts), f"must be between 1 and {MOST_ACCEPTS}")
 
     def columns(self) -> dict[str, Any]:
         return {

@@ -52,28 +52,28 @@ for _right in VERBS:
     authz.spell(_label(_right), lambda name, right=_right: [_asked(right, name)])  # type: ignore[misc] # a default pins the loop variable
 
 
-def may(actor: Actor, right: str, name: str = "") -> bool:
+def may_use_policies(actor: Actor, right: str, name: str = "") -> bool:
     """``right`` is Django's: view, add, change or delete."""
     return authz.permitted(actor, _label(right), name=name).allowed
 
 
-def missing(right: str) -> str:
+def missing_right(right: str) -> str:
     """What a page says beside a disabled button."""
     return f"you need the permission {_label(right)} (in RBAC: {VERBS[right]} {PLURAL} in {GROUP})"
 
 
-def require(actor: Actor, right: str, name: str = "") -> None:
-    if not may(actor, right, name):
-        authz.refuse(actor, _asked(right, name), missing(right))
+def require_policy_right(actor: Actor, right: str, name: str = "") -> None:
+    if not may_use_policies(actor, right, name):
+        authz.refuse(actor, _asked(right, name), missing_right(right))
 
 
 def may_keep(actor: Actor, rule: PolicyInput) -> bool:
     """Whether the actor may keep policies; for one cluster with one token, whether they may accept that cluster."""
-    if may(actor, "add"):
+    if may_use_policies(actor, "add"):
         return True
     if not rule.is_exact:
         return False
-    row = rows.read(MANAGED_CLUSTER, Key("", rule.pattern))
+    row = rows.read_row(MANAGED_CLUSTER, Key("", rule.pattern))
     return authz.permitted(actor, ACCEPT, obj=row, name=rule.pattern).allowed
 
 
@@ -96,7 +96,7 @@ def rule_of(policy: ApprovalPolicy) -> PolicyInput:
 def policies_for(actor: Actor) -> QuerySet[ApprovalPolicy]:
     """All policies for users who may see policies, else those that act as the user."""
     found = ApprovalPolicy.objects.counted().order_by("name")
-    return found if may(actor, "view") else found.filter(acts_as=actor.user)
+    return found if may_use_policies(actor, "view") else found.filter(acts_as=actor.user)
 
 
 def ready(now: datetime) -> list[ApprovalPolicy]:
@@ -126,7 +126,7 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
 
 def _create(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     if not may_keep(actor, rule):
-        require(actor, "add", rule.name)
+        require_policy_right(actor, "add", rule.name)
     now = timezone.now()
     rule.check(now)
     made = ApprovalPolicy(
@@ -144,7 +144,7 @@ def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
     """From now on it acts as the user who changed it. Raises Forbidden, NotFound, Invalid."""
 
     def change(actor: Actor) -> ApprovalPolicy:
-        require(actor, "change", name)
+        require_policy_right(actor, "change", name)
         with verbs.while_permitted(actor):
             policy = _existing(name)
             rule.check(timezone.now())
@@ -158,7 +158,7 @@ def enable_policy(actor: Actor, name: str) -> None:
     """It acts as the user who enabled it. Enabling again changes nothing but that. Raises Forbidden, NotFound."""
 
     def enable(actor: Actor) -> None:
-        require(actor, "change", name)
+        require_policy_right(actor, "change", name)
         with verbs.while_permitted(actor):
             _change(actor, "enable", _existing(name), {"enabled": True, **_answering(actor)})
 
@@ -170,7 +170,9 @@ def disable_policy(actor: Actor, name: str) -> None:
 
     def disable(actor: Actor) -> None:
         if _existing(name).acts_as != actor.user:
-            require(actor, "change", name)  # before the transaction, with which the record of a refusal would go
+            require_policy_right(
+                actor, "change", name
+            )  # before the transaction, with which the record of a refusal would go
         with verbs.while_permitted(actor):
             _change(actor, "disable", _existing(name), {"enabled": False})
 
@@ -181,7 +183,7 @@ def delete_policy(actor: Actor, name: str) -> None:
     """What it let in stays; the audit keeps what it did."""
 
     def delete(actor: Actor) -> None:
-        require(actor, "delete", name)
+        require_policy_right(actor, "delete", name)
         with verbs.while_permitted(actor):
             policy = _existing(name)
             diff = [{"path": path, "old": _plain(value)} for path, value in rule_of(policy).columns().items()]

@@ -96,7 +96,7 @@ def _giving_way(requests: Mapping[str, Sequence[CertificateSigningRequest]]) -> 
     }  # fmt: skip
 
 
-def superseded(since: datetime) -> QuerySet[AuditEvent]:
+def superseded_notes(since: datetime) -> QuerySet[AuditEvent]:
     """Notes of requests that gave way to another one of the same asker, by the name of the cluster (K11)."""
     return AuditEvent.objects.filter(resource=MANAGED_CLUSTER.resource, namespace="", time__gte=since, act=SUPERSEDED)
 
@@ -134,7 +134,7 @@ def waiting_names(actor: Actor) -> list[str]:
 
 def waiting(actor: Actor) -> dict[str, Waiting]:
     """The same with their times, in the order of the names; two queries."""
-    return once.ask(("waiting", actor.user, actor.groups), lambda: _waiting(actor))
+    return once.cached(("waiting", actor.user, actor.groups), lambda: _waiting(actor))
 
 
 def _waiting(actor: Actor) -> dict[str, Waiting]:

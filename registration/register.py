@@ -101,7 +101,7 @@ def _record(certificate: Certificate) -> bool:
         cluster = agent.cluster if agent is not None and clusters == (agent.cluster,) else ""
         yield IssuedCertificate.of(certificate, cluster=cluster)
         for each in clusters:
-            yield from lines.joined(CONTROLLER, each, certificate)
+            yield from lines.joined_rows(CONTROLLER, each, certificate)
 
     if is_honoured:
         with verbs.batch(CONTROLLER) as batch:

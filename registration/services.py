@@ -20,9 +20,9 @@ from ocmconsole.corekinds import rbac
 from ocmconsole.kubeapi import authz, errors, once, rows, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration import evidence, identity, lines, memory, queries, staleness
-from registration.admission import ACCEPT, cluster_of, decided, may_use_signer
+from registration.admission import ACCEPT, cluster_of, may_use_signer, record_decision
 from registration.controllers import CONTROLLER, add_decision
-from registration.decisions import declined
+from registration.decisions import decline_row
 from registration.evidence import Verdict
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import Decline, IssuedCertificate
@@ -73,7 +73,7 @@ def _accept_cluster(
     if not waiting:
         _require_no_decline(name)
     word = memory.Vouched(name, override.key, override.reason) if override else None
-    found = evidence.of(name)
+    found = evidence.evidence_of(name)
     with memory.vouching(word), verbs.batch(actor) as batch:
         version = str(row.resource_version) if seen else ""
         for read in waiting:
@@ -116,7 +116,7 @@ def decline_cluster(
     to deny (D15); nothing is declined then.
     """
     require_accept(actor, name)
-    row = rows.read(MANAGED_CLUSTER, Key("", name))
+    row = rows.read_row(MANAGED_CLUSTER, Key("", name))
     _require_unchanged(seen, name, row, queries.waiting_requests(name))
     waiting = queries.undecided_requests(name)
     if why := undeniable(actor, name, waiting):
@@ -134,14 +134,14 @@ def decline_cluster(
                 CSR, request.key, _deny_with(reason), subresource="approval", expect=str(request.resource_version)
             )
         batch.note(MANAGED_CLUSTER, Key("", name), "managedcluster:decline", reason)
-        _note_evidence(batch, evidence.of(name), "declined")
+        _note_evidence(batch, evidence.evidence_of(name), "declined")
         if scope == Decline.Scope.NAME:
-            batch.records.append(lambda: declined(actor, name, NOBODY, reason, scope=scope))
+            batch.records.append(lambda: decline_row(actor, name, NOBODY, reason, scope=scope))
         if not is_accepted:
-            batch.records.append(lambda: decided(actor, name, ClusterFacts.Decision.DECLINED, reason))
+            batch.records.append(lambda: record_decision(actor, name, ClusterFacts.Decision.DECLINED, reason))
         if row is not None and not waiting:  # it has not asked for a certificate yet: who made it is declined
             asker = memory.asker_of(memory.creation_of(MANAGED_CLUSTER, name, row.uid))
-            batch.records.append(lambda: declined(actor, name, asker, reason))
+            batch.records.append(lambda: decline_row(actor, name, asker, reason))
     return [request.name for request in waiting]
 
 
@@ -161,7 +161,7 @@ def lift_decline(actor: Actor, name: str) -> None:
         for decline in standing:
             batch.records.append(partial(_lifted, decline, actor))
         if is_declined:
-            batch.records.append(partial(decided, actor, name, "", ""))
+            batch.records.append(partial(record_decision, actor, name, "", ""))
 
 
 def _lifted(decline: Decline, actor: Actor) -> Decline:
@@ -270,14 +270,14 @@ def without_word(doc: Doc) -> None:
 
 def _take_back_word(batch: verbs.Batch, cluster: str, key: str = "") -> None:
     """``without_word`` for this key, or any if none is given: the hub's own write, which takes no right to patch."""
-    row = rows.read(MANAGED_CLUSTER, Key("", cluster))
+    row = rows.read_row(MANAGED_CLUSTER, Key("", cluster))
     annotations = (row.doc["metadata"].get("annotations") or {}) if row is not None else {}
     if annotations.get(memory.ACCEPT_KEY) and key in {"", annotations[memory.ACCEPT_KEY]}:
         batch.edit(MANAGED_CLUSTER, Key("", cluster), without_word, by=CONTROLLER)
 
 
 def may_accept(actor: Actor, name: str) -> authz.AccessDecision:
-    return authz.permitted(actor, ACCEPT, obj=rows.read(MANAGED_CLUSTER, Key("", name)), name=name)
+    return authz.permitted(actor, ACCEPT, obj=rows.read_row(MANAGED_CLUSTER, Key("", name)), name=name)
 
 
 def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:

@@ -65,7 +65,7 @@ class Requested(Protocol):
     def doc(self) -> Doc: ...
 
 
-def present(row: Resource | None, waiting: Iterable[Versioned]) -> SeenVersions:
+def present_versions(row: Resource | None, waiting: Iterable[Versioned]) -> SeenVersions:
     """What somebody who looks now sees."""
     requests = {request.name: str(request.resource_version) for request in waiting}
     return SeenVersions(str(row.resource_version) if row else "", requests)
@@ -73,12 +73,12 @@ def present(row: Resource | None, waiting: Iterable[Versioned]) -> SeenVersions:
 
 def seen_of(found: Evidence) -> SeenVersions:
     """The versions that a reader of this evidence has seen: anything newer is a Conflict."""
-    return present(found.cluster, found.waiting)
+    return present_versions(found.cluster, found.waiting)
 
 
 def is_present(seen: SeenVersions, row: Resource | None, waiting: Iterable[Versioned]) -> bool:
     """Whether a person who saw this would read the same now."""
-    now = present(row, waiting)
+    now = present_versions(row, waiting)
     if seen == now:
         return True
     before = _at(MANAGED_CLUSTER, row.name, seen.cluster) if row is not None and seen.requests == now.requests else None
@@ -95,7 +95,7 @@ def as_read(doc: Doc) -> Doc:
 
 def told(name: str, seen: SeenVersions) -> str:
     """The sentence of the refusal: that it is stale, and each difference."""
-    row, waiting = rows.read(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
+    row, waiting = rows.read_row(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
     found = [*_of_requests(seen, waiting), *_of_cluster(name, seen, row)]
     return f"{STALE} What changed: {'; '.join(found)}." if found else f"{STALE} Look at it again."
 

@@ -136,7 +136,7 @@ def reconcile_policy_acceptance(key: Key) -> None:
     fitting = [policy for policy in ready if not policies.misfit(policy, arrival)]
     if not fitting or not may_be_given(row.name):
         return
-    found = evidence.of(row.name)
+    found = evidence.evidence_of(row.name)
     if found.verdict is Verdict.SAFE:
         _first_that_may(fitting, found)
 

@@ -44,7 +44,9 @@ class Candidate:
 def candidate(doc: Doc, asker: Asker, *, state: str, created: datetime) -> Candidate:
     metadata, spec = doc["metadata"], doc["spec"]
     request, cluster = memory.requested(doc), (metadata.get("labels") or {}).get(identity.CLUSTER_LABEL, "")
-    fits = not identity.problems(request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or [])
+    fits = not identity.identity_problems(
+        request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or []
+    )
     return Candidate(metadata["name"], state, cluster if fits else request.common_name, asker, created)
 
 

@@ -12,7 +12,7 @@ from ocmconsole.kubeapi.kinds import PrinterColumn
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def condition(doc: Doc) -> str:
+def request_state(doc: Doc) -> str:
     """``Pending``, ``Approved``, ``Approved,Issued``, ``Denied``, with ``,Failed`` behind the decision."""
     status = doc.get("status") or {}
     types = {found.get("type") for found in status.get("conditions") or ()}
@@ -40,5 +40,5 @@ CSR_COLUMNS = (
     PrinterColumn(
         "RequestedDuration", "string", requested_duration, description="How long the certificate should last."
     ),
-    PrinterColumn("Condition", "string", condition, description="What became of the request."),
+    PrinterColumn("Condition", "string", request_state, description="What became of the request."),
 )

@@ -62,7 +62,7 @@ def select(request: HttpRequest) -> HttpResponse:
     act = _act(request.POST.get("act", ""))
     actor = actor_of(request)
     names = bulk.names_of(actor, request.POST)
-    chosen = bulkjobs.select(actor, {name: {} for name in names}, query=request.POST.get("query", ""))
+    chosen = bulkjobs.store_selection(actor, {name: {} for name in names}, query=request.POST.get("query", ""))
     if act.page:  # it may begin with a choice that the list has made
         begun = {"to": request.POST.get("to", "")}
         return redirect(reverse(act.page, args=[chosen.pk]) + (query_of(begun) if begun["to"] else ""))
@@ -77,16 +77,16 @@ def bulk_act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     selection = selected(request, pk)
     if act.perform is None:
         raise Http404("This act has a page of its own.")
-    plan = bulk.plan(actor, act, selection.items)
+    plan = bulk.plan_act(actor, act, selection.items)
     return answer(
-        request, act, plan, lambda told: bulk.start(actor, act, plan.possible, told), selection=selection,
+        request, act, plan, lambda told: bulk.start_act(actor, act, plan.possible, told), selection=selection,
         up="clusters:list",
     )  # fmt: skip
 
 
 def selected(request: HttpRequest, pk: UUID) -> BulkSelection:
     """The selection of that number. Raises Http404 when it is not the person's, or not there any more."""
-    selection = bulkjobs.selected(actor_of(request), pk)
+    selection = bulkjobs.find_selection(actor_of(request), pk)
     if selection is None:
         raise Http404("There is no such selection of yours. Selections are kept for a day.")
     return selection
@@ -132,6 +132,6 @@ def answer(
         "more": len(plan.steps) - len(shown),
         "form": form,
         "count": count,
-        "commands": bulk.commands(actor_of(request), act, plan.possible, told) if possible else [],
+        "commands": bulk.act_commands(actor_of(request), act, plan.possible, told) if possible else [],
     }
     return render(request, template, context, status=status)

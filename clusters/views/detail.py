@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from clusters import glosses, services, status, taints
 from clusters.kinds import MANAGED_CLUSTER, conditions_of
-from clusters.quantities import number, readable
+from clusters.quantities import parse_quantity, readable_quantity
 from clusters.status import Word
 from clusters.views import opened
 from clusters.views.opened import SUMMARY, TABS, Opened, opens_cluster, tab_url
@@ -43,9 +43,9 @@ def cluster_detail(request: HttpRequest, cluster: Opened, tab: str = SUMMARY) ->
 def undo(request: HttpRequest, cluster: Opened, entry: int) -> HttpResponse:
     """Take back one's own last edit; the page that offered it is shown again."""
     try:
-        what = services.undo(cluster.actor, cluster.name, entry)
+        what = services.undo_edit(cluster.actor, cluster.name, entry)
     except errors.ApiError as error:
-        messages.error(request, opened.words(error))
+        messages.error(request, opened.refusal_text(error))
     else:
         messages.success(
             request, f"Undone: {what} of {cluster.name} {'is' if 'the maint' in what else 'are'} as before."
@@ -89,7 +89,7 @@ def conditions(cluster: Opened) -> list[dict[str, Any]]:
 
 
 def _condition(condition: Doc) -> dict[str, Any]:
-    gloss = glosses.of(condition)
+    gloss = glosses.condition_help(condition)
     message = condition.get("message", "")
     return {
         "type": condition["type"],
@@ -115,7 +115,7 @@ def _heard(cluster: Opened) -> dict[str, Any] | None:
         "reason": "",
         "message": "",
         "since": cluster.last_heard,
-        "tone": "danger" if age > status.grace(lease) else "caution" if is_late else "ok",
+        "tone": "danger" if age > status.silence_grace(lease) else "caution" if is_late else "ok",
         "gloss": f"Age of the last heartbeat; no condition of the API. After {grace} the cluster counts as silent.",
         "todo": "",
         "derived": True,
@@ -150,8 +150,8 @@ def capacity(doc: Doc) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "capacity": readable(has[name]),
-            "allocatable": readable(can_use[name]) if name in can_use else "",
+            "capacity": readable_quantity(has[name]),
+            "allocatable": readable_quantity(can_use[name]) if name in can_use else "",
             "percent": _percent(can_use.get(name), has[name]),
         }
         for name in names
@@ -159,7 +159,7 @@ def capacity(doc: Doc) -> list[dict[str, Any]]:
 
 
 def _percent(part: object, whole: object) -> int | None:
-    most, some = number(whole), number(part) if part is not None else None
+    most, some = parse_quantity(whole), parse_quantity(part) if part is not None else None
     if not most or most < 0 or some is None or some < 0:
         return None
     return min(FULL, int(some * FULL / most))

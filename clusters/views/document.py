@@ -71,13 +71,13 @@ def edit_document(request: HttpRequest, cluster: Opened) -> HttpResponse:
 
 def _answer(request: HttpRequest, cluster: Opened, form: DocumentForm) -> HttpResponse:
     key, data = Key("", cluster.name), form.cleaned_data
-    edited = editing.read(MANAGED_CLUSTER, key, data["document"])
+    edited = editing.parse_edit(MANAGED_CLUSTER, key, data["document"])
     how = {"seen": data["seen"], "force": data["force"]}
     if "apply" in request.POST:
-        editing.save(cluster.actor, MANAGED_CLUSTER, key, edited, **how)
+        editing.save_edit(cluster.actor, MANAGED_CLUSTER, key, edited, **how)
         messages.success(request, f"{cluster.name} is applied as {editing.MANAGER}.")
         return redirect(tab_url(cluster.name, YAML))
-    found = editing.preview(cluster.actor, MANAGED_CLUSTER, key, edited, **how)
+    found = editing.preview_edit(cluster.actor, MANAGED_CLUSTER, key, edited, **how)
     return _page(request, cluster, form, preview=found)
 
 
@@ -88,10 +88,10 @@ def _refused(request: HttpRequest, cluster: Opened, form: DocumentForm, error: e
         return _page(request, cluster, form, code=error.code, conflicts=owned)
     moved = isinstance(error, errors.Conflict)
     if not moved:
-        form.add_error("document", opened.words(error))
+        form.add_error("document", opened.refusal_text(error))
         return _page(request, cluster, form, code=error.code)
     since = list(editing.difference(form.cleaned_data["document"], editing.as_text(cluster.doc)))
-    return _page(request, cluster, form, code=error.code, stale=opened.words(error), since=since)
+    return _page(request, cluster, form, code=error.code, stale=opened.refusal_text(error), since=since)
 
 
 def _page(request: HttpRequest, cluster: Opened, form: DocumentForm, *, code: int = 200, **more: Any) -> HttpResponse:

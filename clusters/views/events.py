@@ -27,7 +27,7 @@ def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         name: request.GET.get(name, "").replace("\0", "")[:LONGEST] for name in ("source", "kind", "actor", "verb")
     }
     wanted = TrailFilters(**given, outcome="denied" if request.GET.get("denied") else "")
-    found = trail.page(
+    found = trail.trail_page(
         traces.events_of(cluster.actor, cluster.name),
         traces.audit_of(cluster.actor, cluster.name),
         wanted,

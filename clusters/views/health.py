@@ -28,7 +28,7 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     is_month = request.GET.get("gaps") == MONTH
     cells = timeline.month if is_month else [cell for cell in timeline.strip if cell.start >= timeline.begin]
     gaps = timeline.gaps(cells)
-    own = history.gaps(timeline.strip)
+    own = history.heartbeat_gaps(timeline.strip)
     longest = history.longest(own)
     known = [skew for skew in timeline.skews if skew is not None]
     return {

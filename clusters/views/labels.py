@@ -92,7 +92,7 @@ def remove_label(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.remove_label(cluster.actor, cluster.name, key)
     except errors.ApiError as error:
-        messages.error(request, opened.words(error))
+        messages.error(request, opened.refusal_text(error))
         return opened.show(request, cluster, CLAIMS, status=error.code)
     messages.success(request, f"The label {key} is removed.")
     return redirect(opened.tab_url(cluster.name, CLAIMS))

@@ -33,7 +33,7 @@ def cluster_maintenance(request: HttpRequest, cluster: Opened) -> HttpResponse:
         put_beside(form, error)
         return _page(request, cluster, form, error.code)
     until = wanted["until"]
-    text = f"until {status.clock(until, cluster.now)} UTC" if until else "until somebody ends it"
+    text = f"until {status.clock_time(until, cluster.now)} UTC" if until else "until somebody ends it"
     messages.success(request, f"{cluster.name} is in maintenance {text}.")
     return redirect(tab_url(cluster.name, SUMMARY))
 
@@ -53,7 +53,7 @@ def _page(request: HttpRequest, cluster: Opened, form: MaintenanceForm, code: in
         "page_name": "Maintenance",
         "form": form,
         "notes": maintenance.notes_of(cluster.doc),
-        "commands": maintenance.commands({cluster.name: cluster.doc}, **told),
+        "commands": maintenance.maintenance_commands({cluster.name: cluster.doc}, **told),
     }
     return render(request, "clusters/maintenance.html", context, status=code)
 
@@ -64,7 +64,7 @@ def end_maintenance(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.end_maintenance(cluster.actor, cluster.name)
     except errors.ApiError as error:
-        messages.error(request, opened.words(error))
+        messages.error(request, opened.refusal_text(error))
     else:
         messages.success(request, f"The maintenance of {cluster.name} is over.")
     return redirect(tab_url(cluster.name, SUMMARY))

@@ -21,9 +21,9 @@ from clusters import bulk, diagnosis, edits, maintenance, queries, rights
 from clusters.credentials import lane_of
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
-from clusters.quantities import readable
+from clusters.quantities import readable_quantity
 from clusters.rights import RightCheck
-from clusters.status import NextStepPage, Word, grace
+from clusters.status import NextStepPage, Word, silence_grace
 from clusters.views import gone
 from clusters.views.refusals import plain
 from ocmconsole.durations import span
@@ -127,7 +127,7 @@ def opens_cluster(view: View) -> View:
 
 def _open(actor: Actor, name: str) -> Opened | None:
     now = timezone.now()
-    found = queries.observe(queries.clusters_for(actor).filter(name=name), now)
+    found = queries.observe_clusters(queries.clusters_for(actor).filter(name=name), now)
     if not found:
         return None
     row = found[0].row
@@ -146,7 +146,7 @@ def show(request: HttpRequest, cluster: Opened, name: str, *, status: int = 200,
 
 
 def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
-    state = diagnosis.of(cluster.actor, cluster.row, cluster.status, cluster.last_heard, cluster.now)
+    state = diagnosis.diagnosis_of(cluster.actor, cluster.row, cluster.status, cluster.last_heard, cluster.now)
     return {
         "cluster": {"name": cluster.name, "uid": cluster.row.uid, "created": cluster.row.created},
         "word": state.word,
@@ -160,7 +160,7 @@ def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
         "tab": name,
         "may_change": cluster.may_change,
         "maintenance": maintenance.notes_of(cluster.doc),
-        "undoable": edits.newest(cluster.actor, cluster.doc) if cluster.may_change.allowed else None,
+        "undoable": edits.undoable_edit(cluster.actor, cluster.doc) if cluster.may_change.allowed else None,
         "kubectl": f"kubectl get managedcluster {cluster.name} -o yaml",
         **_acts(cluster),
     }
@@ -205,8 +205,8 @@ def _facts(cluster: Opened) -> dict[str, Any]:
         "certificate_is_over": ends is None or ends <= cluster.now,
         "certificate_lane": lane_of(known, cluster.now),
         "last_heard": cluster.last_heard,
-        "cpu": readable(allocatable["cpu"]) if "cpu" in allocatable else "",
-        "cpu_of": readable(capacity["cpu"]) if "cpu" in capacity else "",
+        "cpu": readable_quantity(allocatable["cpu"]) if "cpu" in allocatable else "",
+        "cpu_of": readable_quantity(capacity["cpu"]) if "cpu" in capacity else "",
         "accepted": row.accepted_since if row.hub_accepts_client else None,
         "accepted_by": known.decided_by if known.decision == ClusterFacts.Decision.ACCEPTED else "",
     }
@@ -270,7 +270,7 @@ def _act(label: str, icon: str, url: str, right: RightCheck) -> dict[str, Any]:
     return {"label": label, "icon": icon, "url": url, "right": right}
 
 
-def words(error: errors.ApiError) -> str:
+def refusal_text(error: errors.ApiError) -> str:
     """What a refusal says, as a sentence. A name that begins it stays as it is written."""
     text = plain(error.message)
     return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
@@ -278,7 +278,7 @@ def words(error: errors.ApiError) -> str:
 
 def grace_of(row: ManagedCluster) -> str:
     """After how long without a heartbeat a cluster counts as silent, in words (H16)."""
-    return span(grace(row.lease_duration_seconds))
+    return span(silence_grace(row.lease_duration_seconds))
 
 
 def urls_of(doc: Doc) -> list[str]:

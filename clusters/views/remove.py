@@ -65,7 +65,7 @@ def _page(
     abandon_form: AbandonForm | None = None,
     code: int = 200,
 ) -> HttpResponse:
-    found = departure.of(cluster.row, cluster.now)
+    found = departure.departure_of(cluster.row, cluster.now)
     context: dict[str, Any] = {
         **frame(cluster),
         "page_name": "Remove",

@@ -34,7 +34,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
         messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
         return redirect(_list(query))
     try:
-        saved.save(request.user, form.cleaned_data["name"], query)
+        saved.save_view(request.user, form.cleaned_data["name"], query)
     except errors.Conflict as error:
         messages.error(request, error.message)
     else:
@@ -45,7 +45,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def forget_view(request: HttpRequest, view: int) -> HttpResponse:
-    if name := saved.forget(request.user, view):
+    if name := saved.delete_saved_view(request.user, view):
         messages.success(request, f"The view {name} is forgotten.")
     return redirect("clusters:list")
 
@@ -60,7 +60,7 @@ def choose_columns(request: HttpRequest) -> HttpResponse:
         claims = request.POST.get("claims", "").split()
         ids = (*request.POST.getlist("column"), *(f"{columns.CLAIM}{name}" for name in claims))
     is_comfortable = request.POST.get("density", "comfortable" if chosen.is_comfortable else "dense") == "comfortable"
-    columns.choose(request.user, ids, is_comfortable=is_comfortable)
+    columns.save_columns(request.user, ids, is_comfortable=is_comfortable)
     return redirect(_list(_known(request.POST.get("query", ""))))
 
 

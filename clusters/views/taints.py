@@ -28,7 +28,7 @@ TAINTS = "taints"
 def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     """``?edit=key`` with ``&effect=`` opens the form on that taint."""
     present = taints.taints_of(cluster.doc)
-    edited = taints.find(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
+    edited = taints.find_taint(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
     editable = edited if edited is not None and taints.owner_of(edited["key"]) == "person" else None
     owners = edits.owners_of_taints(cluster.doc)
     rows = [{**taint_row(taint), "by": owners.get((taint["key"], taint["effect"]), "")} for taint in present]
@@ -36,7 +36,7 @@ def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "rows": rows,
         "edited": editable,
         "form": TaintForm(initial=_initial(editable) if editable else {"effect": "NoSelect"}),
-        "commands": taints.commands({cluster.name: present}, {"key": "dedicated", "effect": "NoSelect"}),
+        "commands": taints.taint_commands({cluster.name: present}, {"key": "dedicated", "effect": "NoSelect"}),
     }
 
 
@@ -67,7 +67,7 @@ def remove_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.remove_taint(cluster.actor, cluster.name, key, effect)
     except errors.ApiError as error:
-        messages.error(request, opened.words(error))
+        messages.error(request, opened.refusal_text(error))
         return opened.show(request, cluster, TAINTS, status=error.code)
     messages.success(request, f"The taint {key} is removed.")
     return redirect(opened.tab_url(cluster.name, TAINTS))
@@ -75,7 +75,7 @@ def remove_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
 
 def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int) -> HttpResponse:
     was = form.data.get("was_key", ""), form.data.get("was_effect", "")
-    edited = taints.find(taints.taints_of(cluster.doc), *was)
+    edited = taints.find_taint(taints.taints_of(cluster.doc), *was)
     return opened.show(request, cluster, TAINTS, status=status, form=form, edited=edited)
 
 
@@ -85,4 +85,4 @@ def put_beside(form: forms.Form, error: errors.ApiError) -> None:
         name = cause.field.rpartition(".")[2].partition("[")[0]
         form.add_error(name if name in form.fields else None, cause.message)
     if not error.causes:
-        form.add_error(None, opened.words(error))
+        form.add_error(None, opened.refusal_text(error))

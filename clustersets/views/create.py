@@ -81,10 +81,10 @@ def _one_more(request: HttpRequest) -> Any:
 
 
 def _preview(request: HttpRequest, name: str, requirements: list[Doc] | None) -> dict[str, Any]:
-    found = membership.of(services.set_document(name, requirements))
+    found = membership.membership_of(services.set_document(name, requirements))
     rows = clusters.clusters_for(actor_of(request)).filter(found.condition())
     return {
-        "sentence": explained.sentence(found),
+        "sentence": explained.membership_sentence(found),
         "composition": composition.of_clusters(rows, timezone.now()),
         "names": list(rows.values_list("name", flat=True)[:NAMES_SHOWN]),
         "command": f"kubectl apply -f - <<'EOF'\n{as_yaml(services.set_document(name, requirements))}EOF",
@@ -101,7 +101,7 @@ def _form(
         "rows": rows,
         "can_have_more": rows.total_form_count() < MOST_ROWS,
         "preview": preview,
-        "can_create": rights.may(actor, "create", MANAGED_CLUSTER_SET),
+        "can_create": rights.may_access(actor, "create", MANAGED_CLUSTER_SET),
         "create_explain": explain_url("create", MANAGED_CLUSTER_SET.resource),
         "command": preview["command"] if preview else f"clusteradm create clusterset {name}",
     }

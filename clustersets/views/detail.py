@@ -44,7 +44,7 @@ def set_page(request: HttpRequest, name: str, tab: str = "members") -> HttpRespo
     """Head and tabs, and what the tab shows."""
     actor, now = actor_of(request), timezone.now()
     row = visible_set(actor, name)
-    found = membership.of(row.doc)
+    found = membership.membership_of(row.doc)
     members = clusters.clusters_for(actor).filter(found.condition())
     if tab not in PANELS:
         raise Http404(f"A set has no tab {tab}.")
@@ -75,11 +75,11 @@ def head(actor: Actor, row: ManagedClusterSet, found: Membership, counted: compo
         "set": row,
         "membership": found,
         "kind": explained.kind(found),
-        "sentence": explained.sentence(found),
-        "conditions": explained.conditions(found),
+        "sentence": explained.membership_sentence(found),
+        "conditions": explained.membership_requirements(found),
         "implied": explained.IMPLIED.get(name, ""),
         "composition": counted,
-        "owners": reach.owners([name])[name],
+        "owners": reach.set_owners([name])[name],
         "can_join": name in rights.joinable(actor, [name]),
         "join_explain": explain_url("create", rights.JOIN_RESOURCE, name=name),
         **_binding(actor, name),
@@ -110,7 +110,7 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
     if wanted in RANK_OF:
         matching = matching.filter(pk__in=with_word(members, now).filter(rank=RANK_OF[wanted]).values("pk"))
     names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
-    shown = clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
+    shown = clusters.observe_clusters(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
     sets = _exclusive(actor)
     can_move = rights.removable(actor, [each.row for each in shown])
     return {
@@ -142,7 +142,7 @@ def _lacking_to_move(actor: Actor, name: str, can_move: set[str]) -> dict[str, s
 
 def _has_members(row: ManagedClusterSet) -> bool:
     """Whether there is something that one may not see; never how much."""
-    return ManagedCluster.objects.filter(membership.of(row.doc).condition()).exists()
+    return ManagedCluster.objects.filter(membership.membership_of(row.doc).condition()).exists()
 
 
 def _exclusive(actor: Actor) -> list[str]:
@@ -174,24 +174,24 @@ def _bindings(request: HttpRequest, actor: Actor, row: ManagedClusterSet, member
                 "namespace": each.namespace,
                 "url": reverse("clustersets:namespace", args=[each.namespace]),
                 "unbind_url": _unbind_url(actor, each.namespace, row.name),
-                "condition": bindings.bound(each.doc),
+                "condition": bindings.bound_condition(each.doc),
                 "created": each.created,
             }
             for each in rows
         ],
-        "sees_all": rights.may(actor, "list", MANAGED_CLUSTER_SET_BINDING),
+        "sees_all": rights.may_access(actor, "list", MANAGED_CLUSTER_SET_BINDING),
     }
 
 
 def _unbind_url(actor: Actor, namespace: str, name: str) -> str:
     """Empty where the actor may not."""
-    if not rights.may(actor, "delete", MANAGED_CLUSTER_SET_BINDING, name=name, namespace=namespace):
+    if not rights.may_access(actor, "delete", MANAGED_CLUSTER_SET_BINDING, name=name, namespace=namespace):
         return ""
     return reverse("clustersets:unbind", args=[namespace, name])
 
 
 def _people(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:  # noqa: ARG001 - the signature of panels
-    sees_rules = rights.may(actor, "list", _kind_of(ClusterRoleBinding))
+    sees_rules = rights.may_access(actor, "list", _kind_of(ClusterRoleBinding))
     return {
         "sees_rules": sees_rules,
         "rules_explain": explain_url("list", _kind_of(ClusterRoleBinding).resource),
@@ -199,7 +199,7 @@ def _people(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members:
             {
                 "key": word,
                 "sentence": sentence,
-                "holders": reach.holders(word, row.name, with_rules=sees_rules),
+                "holders": reach.set_holders(word, row.name, with_rules=sees_rules),
                 "explain_url": explain_url(word, MANAGED_CLUSTER_SET.resource, name=row.name),
             }
             for word, sentence in reach.RIGHTS
@@ -215,7 +215,7 @@ def _definition(request: HttpRequest, actor: Actor, row: ManagedClusterSet, memb
     return {
         "yaml": as_yaml(row.doc),
         "standing": services.standing_reason(row.name),
-        "can_delete": rights.may(actor, "delete", MANAGED_CLUSTER_SET, name=row.name),
+        "can_delete": rights.may_access(actor, "delete", MANAGED_CLUSTER_SET, name=row.name),
         "delete_explain": explain_url("delete", MANAGED_CLUSTER_SET.resource, name=row.name),
         "commands": [f"kubectl get managedclusterset {row.name} -o yaml", f"clusteradm get clustersets {row.name}"],
     }
@@ -238,12 +238,12 @@ def candidates(request: HttpRequest, name: str) -> HttpResponse:
     """Clusters that the person sees outside an exclusive set, to choose from."""
     actor, now = actor_of(request), timezone.now()
     row = visible_set(actor, name)
-    found = membership.of(row.doc)
+    found = membership.membership_of(row.doc)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     outside = clusters.clusters_for(actor).exclude(clusterset=name)
     matching = outside.filter(name__contains=query)
     names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
-    shown = clusters.observe(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
+    shown = clusters.observe_clusters(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
     can_move = rights.removable(actor, [each.row for each in shown])
     context = head(actor, row, found, composition.of_clusters(outside.none(), now)) | {
         "query": query,

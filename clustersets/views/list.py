@@ -47,7 +47,7 @@ def set_list(request: HttpRequest) -> HttpResponse:
             {"label": "List", "url": address, "current": not is_map},
             {"label": "Map", "url": f"{address}?view=map", "current": is_map},
         ],
-        "can_create": rights.may(actor, "create", MANAGED_CLUSTER_SET),
+        "can_create": rights.may_access(actor, "create", MANAGED_CLUSTER_SET),
         "create_explain": explain_url("create", MANAGED_CLUSTER_SET.resource),
         "hidden": not visible.exists() and ManagedClusterSet.objects.exists(),
     }
@@ -65,10 +65,10 @@ def set_list(request: HttpRequest) -> HttpResponse:
 
 def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:
     """A bounded number of queries for the whole page."""
-    members = [membership.of(row.doc) for row in rows]
+    members = [membership.membership_of(row.doc) for row in rows]
     names = [row.name for row in rows]
     counts = composition.of_sets(clusters.clusters_for(actor), members, now)
-    owners = reach.owners(names)
+    owners = reach.set_owners(names)
     bound = bindings.bindings_for(actor).order_by().filter(cluster_set__in=names)
     places = dict(bound.values("cluster_set").annotate(count=Count("pk")).values_list("cluster_set", "count"))
     joinable, bindable = rights.joinable(actor, names), rights.bindable(actor, names)
@@ -77,7 +77,7 @@ def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:
             "name": row.name,
             "url": reverse("clustersets:set", args=[row.name]),
             "kind": explained.kind(each),
-            "sentence": "" if each.is_exclusive else explained.sentence(each),
+            "sentence": "" if each.is_exclusive else explained.membership_sentence(each),
             "problem": each.problem,
             "implied": explained.IMPLIED.get(row.name, ""),
             "composition": counts[row.name],
@@ -96,17 +96,19 @@ def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:
 
 
 def _map(actor: Actor, node: str) -> dict[str, Any]:
-    sets = [membership.of(row.doc) for row in queries.sets_for(actor)[:MOST_MAPPED]]
+    sets = [membership.membership_of(row.doc) for row in queries.sets_for(actor)[:MOST_MAPPED]]
     shown = {each.name for each in sets}
     now = timezone.now()
     found = composition.of_sets(clusters.clusters_for(actor), sets, now)
     members = {name: {part.word: part.count for part in each.parts} for name, each in found.items()}
     rows = bindings.bindings_for(actor).filter(cluster_set__in=shown)
-    ties = [(row.namespace, row.cluster_set, bindings.bound(row.doc).get("status") != "False") for row in rows]
+    ties = [
+        (row.namespace, row.cluster_set, bindings.bound_condition(row.doc).get("status") != "False") for row in rows
+    ]
     chosen = node if node.startswith(NODES) and not node.endswith(graph.REST) else ""
     near = _near(chosen, ties, members)
     inside = composition.of_any(clusters.clusters_for(actor), [each for each in sets if each.name in near], now)
-    drawn = graph.of(ties, members, {part.word: part.count for part in inside.parts}, chosen)
+    drawn = graph.binding_graph(ties, members, {part.word: part.count for part in inside.parts}, chosen)
     return {
         "graph": drawn,
         "chosen": chosen,

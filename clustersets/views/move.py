@@ -63,7 +63,7 @@ def _move(request: HttpRequest, names: list[str], selection: BulkSelection | Non
         return _page(request, actor, form, list(seen), to, selection, status=400)
     if len(seen) == 1:
         return _moved_alone(request, actor, form, next(iter(seen)), to)
-    return redirect("bulk:job", bulk.move(actor, seen, to).pk)
+    return redirect("bulk:job", bulk.move_clusters(actor, seen, to).pk)
 
 
 def _previewed(selection: BulkSelection | None, to: str) -> dict[str, str] | None:
@@ -81,7 +81,7 @@ def _moved_alone(request: HttpRequest, actor: Actor, form: MoveForm, cluster: st
     except errors.ApiError as error:
         form.add_error("to", plain(error.message))
         return _page(request, actor, form, [cluster], to, status=error.code)
-    return redirect("bulk:job", bulk.moved(actor, cluster, before, to).pk)
+    return redirect("bulk:job", bulk.record_moved_cluster(actor, cluster, before, to).pk)
 
 
 def _targets(actor: Actor) -> list[str]:
@@ -99,7 +99,7 @@ def _page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    plan = moves.plan(actor, names, to) if to else None
+    plan = moves.plan_move(actor, names, to) if to else None
     rows = list(clusters.clusters_for(actor).filter(name__in=names).values("name", "clusterset"))
     possible = plan.possible if plan else ()
     if selection is not None and plan is not None:

@@ -51,7 +51,7 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         bound[row.namespace].append(
             {
                 "name": row.cluster_set,
-                "is_bound": bindings.bound(row.doc).get("status") != "False",
+                "is_bound": bindings.bound_condition(row.doc).get("status") != "False",
                 "url": reverse("clustersets:set", args=[row.cluster_set]) if row.cluster_set in shown else "",
             }
         )
@@ -88,10 +88,13 @@ def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
     actor, now = actor_of(request), timezone.now()
     found = _visible(actor, namespace)
     rows = list(bindings.bindings_for(actor).filter(namespace=namespace))
-    sets = {row.name: membership.of(row.doc) for row in queries.sets_for(actor).filter(name__in=[r.name for r in rows])}
+    sets = {
+        row.name: membership.membership_of(row.doc)
+        for row in queries.sets_for(actor).filter(name__in=[r.name for r in rows])
+    }
     counts = composition.of_sets(clusters.clusters_for(actor), list(sets.values()), now)
     may_bind = rights.may_bind_into(actor, namespace)
-    may_unbind = rights.may(actor, "delete", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
+    may_unbind = rights.may_access(actor, "delete", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
     context = {
         "namespace": found,
         "cluster": clusters.clusters_for(actor).filter(name=namespace).first(),
@@ -100,7 +103,7 @@ def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
                 "name": row.cluster_set,
                 "url": reverse("clustersets:set", args=[row.cluster_set]) if row.cluster_set in sets else "",
                 "unbind_url": reverse("clustersets:unbind", args=[namespace, row.cluster_set]),
-                "condition": bindings.bound(row.doc),
+                "condition": bindings.bound_condition(row.doc),
                 "created": row.created,
                 "composition": counts.get(row.cluster_set),
             }
@@ -166,7 +169,7 @@ def _bind_page(
     status: int = 200,
 ) -> HttpResponse:
     row = queries.sets_for(actor).filter(name=name).first() if name else None
-    members = clusters.clusters_for(actor).filter(membership.of(row.doc).condition()) if row else None
+    members = clusters.clusters_for(actor).filter(membership.membership_of(row.doc).condition()) if row else None
     places = bindings.namespaces_for(actor).exclude(bindings.of_clusters())
     context = {
         "form": form,
@@ -216,7 +219,9 @@ def _unbind_page(
         "set": found,
         "only": only,
         "refusal": refusal,
-        "can_unbind": rights.may(actor, "delete", MANAGED_CLUSTER_SET_BINDING, name=row.name, namespace=namespace),
+        "can_unbind": rights.may_access(
+            actor, "delete", MANAGED_CLUSTER_SET_BINDING, name=row.name, namespace=namespace
+        ),
         "unbind_explain": explain_url(
             "delete", MANAGED_CLUSTER_SET_BINDING.resource, name=row.name, namespace=namespace
         ),
@@ -228,7 +233,9 @@ def _unbind_page(
 def _only_through(actor: Actor, row: ManagedClusterSetBinding, found: ManagedClusterSet) -> composition.Composition:
     """Clusters that the namespace reaches by this binding and by no other."""
     others = bindings.bindings_for(actor).filter(namespace=row.namespace).exclude(pk=row.pk).values("cluster_set")
-    members = clusters.clusters_for(actor).filter(membership.of(found.doc).condition())
+    members = clusters.clusters_for(actor).filter(membership.membership_of(found.doc).condition())
     for each in ManagedClusterSet.objects.filter(name__in=others, deleted_at=None):
-        members = members.exclude(pk__in=clusters.clusters_for(actor).filter(membership.of(each.doc).condition()))
+        members = members.exclude(
+            pk__in=clusters.clusters_for(actor).filter(membership.membership_of(each.doc).condition())
+        )
     return composition.of_clusters(members, timezone.now())

@@ -49,7 +49,7 @@ def _shown(each: Membership, labels: dict[str, str], namespaces: list[str]) -> d
         "name": each.name,
         "url": opened.link("clustersets:set", each.name),
         "kind": explained.kind(each),
-        "sentence": explained.sentence(each),
+        "sentence": explained.membership_sentence(each),
         "because": [(key, labels[key]) for key in dict.fromkeys(keys) if key in labels],
         "namespaces": sorted(namespaces)[:SHOWN],
         "more": max(0, len(namespaces) - SHOWN),

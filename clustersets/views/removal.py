@@ -52,14 +52,14 @@ def delete_set(request: HttpRequest, name: str) -> HttpResponse:
 def _removal(
     request: HttpRequest, actor: Actor, row: ManagedClusterSet, form: DeleteForm, *, status: int = 200
 ) -> HttpResponse:
-    found = membership.of(row.doc)
+    found = membership.membership_of(row.doc)
     members = clusters.clusters_for(actor).filter(found.condition())
     counted = composition.of_clusters(members, timezone.now())
     bound = bindings.bindings_for(actor).filter(cluster_set=row.name).values_list("namespace", flat=True)
     context = head(actor, row, found, counted) | {
         "form": form,
         "standing": services.standing_reason(row.name),
-        "can_delete": rights.may(actor, "delete", MANAGED_CLUSTER_SET, name=row.name),
+        "can_delete": rights.may_access(actor, "delete", MANAGED_CLUSTER_SET, name=row.name),
         "delete_explain": explain_url("delete", MANAGED_CLUSTER_SET.resource, name=row.name),
         "names": list(members.values_list("name", flat=True)[:CLUSTERS_SHOWN]),
         "namespaces": list(bound),

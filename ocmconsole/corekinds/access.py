@@ -23,7 +23,7 @@ from ocmconsole.kubeapi import authz, errors, permissions, verbs
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.permissions import MAY_CHANGE, AuditTarget, Holder, PermissionAct, PermissionChange
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def sees_everyone(actor: Actor) -> bool:
 # ---------------------------------------------------------------- give
 
 
-def give(actor: Actor, plan: GrantPlan, *, records: Sequence[AuditRecord] = ()) -> int:
+def give_plan(actor: Actor, plan: GrantPlan, *, records: Sequence[AuditRecord] = ()) -> int:
     """Give the whole plan in one transaction; returns how much of it was new.
 
     ``records`` make rows that are saved in the same transaction. Raises Forbidden, NotFound, AlreadyExists, and what
@@ -61,7 +61,7 @@ def give(actor: Actor, plan: GrantPlan, *, records: Sequence[AuditRecord] = ()) 
     if plan.permissions:
         holder = holder_of(plan.subject)
         changes = [_change(PermissionAct.GRANT, each, holder) for each in plan.permissions]
-        return permissions.change(actor, changes, records=records)
+        return permissions.change_permissions(actor, changes, records=records)
     with verbs.batch(actor) as batch:
         for each in plan.documents:
             batch.create(each.kind, each.doc, namespace=each.namespace)
@@ -78,7 +78,7 @@ def holder_of(subject: Subject) -> Holder:
     )
     if row is None:
         word = "person" if subject.kind == "User" else "group"
-        raise errors.NotFound(f"there is no {word} {shown(subject.name)} on this hub to hold a Django permission")
+        raise errors.NotFound(f"there is no {word} {quoted(subject.name)} on this hub to hold a Django permission")
     return row
 
 
@@ -91,7 +91,7 @@ def _change(act: PermissionAct, wanted: Permitted, holder: Holder) -> Permission
     return PermissionChange(act, permission, holder, obj)
 
 
-def obstacle(actor: Actor, plan: GrantPlan) -> str:
+def obstacle_to_plan(actor: Actor, plan: GrantPlan) -> str:
     """Why the actor could not give the plan, as far as can be said before; empty when nothing stands in the way."""
     if actor.is_master:
         return ""
@@ -117,13 +117,13 @@ def _holds(actor: Actor, wanted: Permitted) -> bool:
 # ---------------------------------------------------------------- take away
 
 
-def take(actor: Actor, source: Source) -> None:
+def withdraw_source(actor: Actor, source: Source) -> None:
     """Take one source away. Raises Forbidden, NotFound, Conflict, and BadRequest for what is no grant."""
     if source.door is GrantSource.PERMISSION:
         obj_name = "" if ALL in source.names else source.names[0]
         plural, _, group = source.resource.partition(".")
         wanted = Permitted(source.label, group, plural, obj_name)
-        permissions.change(actor, [_change(PermissionAct.REVOKE, wanted, holder_of(source.subject))])
+        permissions.change_permissions(actor, [_change(PermissionAct.REVOKE, wanted, holder_of(source.subject))])
     elif source.door is GrantSource.BINDING:
         _unbind(actor, source)
     else:
@@ -171,7 +171,7 @@ def waiting_requests(actor: Actor) -> QuerySet[AccessRequest]:
     return rows if administers(actor) else rows.none()
 
 
-def ask(actor: Actor, asked: Question, reason: str) -> AccessRequest:
+def request_access(actor: Actor, asked: Question, reason: str) -> AccessRequest:
     """Ask for what was refused. Raises Conflict when it waits already, or when too much does."""
     if AccessRequest.objects.filter(user=actor.user, answer="").count() >= MOST_OPEN:
         raise errors.Conflict(f"{MOST_OPEN} of your requests wait already; wait for answers first")
@@ -225,7 +225,7 @@ def grant_request(actor: Actor, row: AccessRequest) -> GrantPlan:
         _claim(actor, row, AccessRequest.Answer.GRANTED, "")
         return _entry(actor, "grant", row, "")
 
-    give(actor, plan, records=[answered])
+    give_plan(actor, plan, records=[answered])
     return plan
 
 
@@ -268,10 +268,10 @@ def _entry(actor: Actor, verb: str, row: AccessRequest, reason: str) -> AuditEve
         for path in ("verb", "resource", "namespace", "name")
         if (value := getattr(row, path))
     ]
-    return permissions.entry(actor, f"accessrequest:{verb}", place, diff=diff, reason=reason)
+    return permissions.audit_entry(actor, f"accessrequest:{verb}", place, diff=diff, reason=reason)
 
 
-def find(subject: Subject, key: str) -> Source | None:
+def find_source(subject: Subject, key: str) -> Source | None:
     """The source of the subject that ``key_of`` names."""
     return next((source for source in whocan.held_by([subject])[subject] if key_of(source) == key), None)
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from ocmconsole.corekinds import kinds
 from ocmconsole.corekinds.models import AccessRequest, Event, Namespace
 from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin, register
-from ocmconsole.kubeapi.adminlists import word
+from ocmconsole.kubeapi.adminlists import status_label
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -55,7 +55,7 @@ class EventAdmin(ResourceAdmin):
     @admin.display(description="type")
     def kind_word(self, row: Any) -> SafeString:
         found = str(row.doc.get("type") or "Normal")
-        return word(found, "caution" if found == "Warning" else "quiet")
+        return status_label(found, "caution" if found == "Warning" else "quiet")
 
     @admin.display
     def reason(self, row: Any) -> str:
@@ -77,7 +77,7 @@ class AccessRequestAdmin(ReadOnlyAdmin):
 
     @admin.display
     def state(self, row: AccessRequest) -> SafeString:
-        return word(row.get_answer_display() or "Open", "quiet" if row.answer else "accent")
+        return status_label(row.get_answer_display() or "Open", "quiet" if row.answer else "accent")
 
     def view_on_site(self, row: AccessRequest) -> str:  # noqa: ARG002 - all of them are on one page
         return reverse("access:requests")

@@ -15,7 +15,7 @@ from ocmconsole.corekinds.models import Namespace, ServiceAccount
 from ocmconsole.kubeapi import admission, errors
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.names import key_flaws
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.actor import Actor
@@ -108,7 +108,7 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     metadata["annotations"][ACCOUNT_UID] = account.uid
     bound = ("Secret", metadata["name"], metadata["uid"])
     filled = {
-        "token": tokens.mint(account, LASTING, bound=bound)[0].encode(),
+        "token": tokens.mint_token(account, LASTING, bound=bound)[0].encode(),
         "ca.crt": tokens.ca_certificate().encode(),
         "namespace": metadata["namespace"].encode(),
     }
@@ -124,14 +124,16 @@ def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) ->
     if not name:
         raise _invalid(new, [errors.required(field)])
     if old is None and ACCOUNT_UID not in new["metadata"]["annotations"]:
-        raise _invalid(new, [errors.invalid(field, shown(name), "there is no such service account in the namespace")])
+        raise _invalid(
+            new, [errors.invalid_field(field, quoted(name), "there is no such service account in the namespace")]
+        )
 
 
 @admission.checks(kinds.SECRET)
 def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W20: the type of a Secret is immutable. Raises Invalid."""
     if old is not None and old["type"] != new["type"]:
-        raise _invalid(new, [errors.invalid("type", shown(new["type"]), "field is immutable")])
+        raise _invalid(new, [errors.invalid_field("type", quoted(new["type"]), "field is immutable")])
 
 
 @admission.checks(kinds.SECRET)
@@ -165,7 +167,7 @@ def _registry_causes(data: Doc, key: str) -> list[Cause]:
     try:
         orjson.loads(base64.b64decode(data[key]))
     except ValueError as error:
-        return [errors.invalid(f"data[{key}]", '"<secret contents redacted>"', str(error))]
+        return [errors.invalid_field(f"data[{key}]", '"<secret contents redacted>"', str(error))]
     return []
 
 
@@ -180,10 +182,11 @@ def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: 
         for key, value in (new.get(field) or {}).items():
             size += len(value) * 3 // 4 - value[-2:].count("=") if is_encoded else len(value.encode())
             if not KEY.fullmatch(key) or key in {".", ".."} or len(key) > 253:  # noqa: PLR2004 - as a DNS name
-                causes.append(errors.invalid(f"{field}[{key}]", shown(key), _key_rule()))
+                causes.append(errors.invalid_field(f"{field}[{key}]", quoted(key), _key_rule()))
     both = set(new.get("data") or {}) & set(new.get("binaryData") or {})
     causes += [
-        errors.invalid(f"data[{key}]", shown(key), "duplicate of key present in binaryData") for key in sorted(both)
+        errors.invalid_field(f"data[{key}]", quoted(key), "duplicate of key present in binaryData")
+        for key in sorted(both)
     ]
     if size > MOST_BYTES:
         causes.append(errors.Cause("FieldValueTooLong", f"Too long: may not be more than {MOST_BYTES} bytes", "data"))
@@ -201,7 +204,7 @@ def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
     if not new.get("immutable"):
         changed.insert(0, "immutable")
     if changed:
-        raise _invalid(new, [errors.forbidden(field, FROZEN) for field in changed])
+        raise _invalid(new, [errors.forbidden_field(field, FROZEN) for field in changed])
 
 
 # ---------------------------------------------------------------- events
@@ -223,7 +226,7 @@ def _event_causes(event: Doc) -> Iterator[Cause]:
     is_new = event.get("eventTime") is not None
     allowed = {"default", "kube-system"} if is_new else {"default"}
     if (place not in allowed) if not about else (not is_new and place != about):
-        yield errors.invalid("involvedObject.namespace", shown(about), "does not match event.namespace")
+        yield errors.invalid_field("involvedObject.namespace", quoted(about), "does not match event.namespace")
     if is_new:
         yield from _reporter_causes(event)
 
@@ -233,15 +236,15 @@ def _reporter_causes(event: Doc) -> Iterator[Cause]:
     reporter = event.get("reportingComponent") or ""
     if not reporter:
         yield errors.required("reportingController")
-    yield from (errors.invalid("reportingController", shown(reporter), flaw) for flaw in key_flaws(reporter))
+    yield from (errors.invalid_field("reportingController", quoted(reporter), flaw) for flaw in key_flaws(reporter))
     for field in ("reportingInstance", "action", "reason"):
         said = event.get(field) or ""
         if not said:
             yield errors.required(field)
         elif len(said) > kinds.LONGEST_EVENT_WORD:
-            yield errors.invalid(field, '""', f"can have at most {kinds.LONGEST_EVENT_WORD} characters")
+            yield errors.invalid_field(field, '""', f"can have at most {kinds.LONGEST_EVENT_WORD} characters")
     if len(event.get("message") or "") > kinds.LONGEST_EVENT_NOTE:
-        yield errors.invalid("message", '""', f"can have at most {kinds.LONGEST_EVENT_NOTE} characters")
+        yield errors.invalid_field("message", '""', f"can have at most {kinds.LONGEST_EVENT_NOTE} characters")
 
 
 def account_of(metadata: Doc) -> str:

@@ -24,7 +24,7 @@ class ObjectBackend(ObjectPermissionBackend):
         if obj is None:
             return False
         question = ("held", user_obj.pk, type(obj), obj.pk)
-        held = once.ask(question, lambda: self.get_all_permissions(user_obj, obj))
+        held = once.cached(question, lambda: self.get_all_permissions(user_obj, obj))
         app_label, _, codename = perm.partition(".")
         return app_label == obj._meta.app_label and codename in held  # noqa: SLF001 - Django's documented name
 

@@ -19,7 +19,7 @@ from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import authz, errors
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.names import key_flaws, subdomain_flaws, value_flaws
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,21 +59,27 @@ class Terms:
 
     def _flaws(self) -> Iterator[Cause]:
         if len(self.name) > LONGEST_NAME or not self.name.isprintable():
-            yield errors.invalid("name", shown(self.name), f"must be at most {LONGEST_NAME} printable characters")
+            yield errors.invalid_field(
+                "name", quoted(self.name), f"must be at most {LONGEST_NAME} printable characters"
+            )
         if not timedelta() < self.ttl <= LONGEST_LIFE:
             text = f"must be positive and at most {LONGEST_LIFE.days} days"
-            yield errors.invalid("ttl", shown(str(self.ttl)), text)
+            yield errors.invalid_field("ttl", quoted(str(self.ttl)), text)
         for path, name in (("cluster", self.cluster), ("clusterset", self.clusterset)):
-            yield from (errors.invalid(path, shown(name), flaw) for flaw in (subdomain_flaws(name) if name else ()))
+            yield from (
+                errors.invalid_field(path, quoted(name), flaw) for flaw in (subdomain_flaws(name) if name else ())
+            )
         if self.max_uses is not None and not 0 < self.max_uses <= MOST_USES:
-            yield errors.invalid("max_uses", str(self.max_uses), f"must be between 1 and {MOST_USES}")
-        yield from (errors.invalid("addresses", shown(text), "must be a network such as 10.3.0.0/16")
+            yield errors.invalid_field("max_uses", str(self.max_uses), f"must be between 1 and {MOST_USES}")
+        yield from (errors.invalid_field("addresses", quoted(text), "must be a network such as 10.3.0.0/16")
                     for text in self.addresses if not is_network(text))  # fmt: skip
         if len(self.addresses) > MOST_NETWORKS:
-            yield errors.invalid("addresses", f"{len(self.addresses)} networks", f"must be at most {MOST_NETWORKS}")
+            yield errors.invalid_field(
+                "addresses", f"{len(self.addresses)} networks", f"must be at most {MOST_NETWORKS}"
+            )
         for key, value in self.labels.items():
             flaws = (*key_flaws(key), *value_flaws(value))
-            yield from (errors.invalid("labels", shown(f"{key}={value}"), flaw) for flaw in flaws)
+            yield from (errors.invalid_field("labels", quoted(f"{key}={value}"), flaw) for flaw in flaws)
 
     def columns(self) -> dict[str, Any]:
         """As they are stored, and as the audit shows them."""
@@ -119,7 +125,7 @@ def token_of(actor: Actor) -> BootstrapToken | None:
     return BootstrapToken.objects.filter(pk=actor.credential.removeprefix(PREFIX)).first()
 
 
-def refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
+def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
     """Why the token opens nothing for these clusters, or ""."""
     if token is None or not (uses := most_uses(token)):
         return ""

@@ -1,7 +1,7 @@
 """What every hub has from its first start: namespaces, the roles that Kubernetes ships, a ClusterManager (H1, D8).
 
-``ensure`` runs at each start and is idempotent. A role or binding keeps what people added to it, gets back what they
-took away, and is left alone when its autoupdate annotation says so, as in Kubernetes.
+``ensure_defaults`` runs at each start and is idempotent. A role or binding keeps what people added to it, gets back
+what they took away, and is left alone when its autoupdate annotation says so, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ PARTS = (
 )
 
 
-def ensure(actor: Actor) -> None:
+def ensure_defaults(actor: Actor) -> None:
     """Create what is missing, repair what lost something."""
     for namespace in NAMESPACES:
         _ensure(actor, kinds.NAMESPACE, {"metadata": {"name": namespace}})

@@ -49,7 +49,7 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 )
 
 
-def present() -> list[Doc]:
+def readable_definitions() -> list[Doc]:
     """Those that can be read now."""
     found = all_definitions()
     if verbs.find(CLUSTER_MANAGER, Key("", THE_HUB)) is None:
@@ -135,4 +135,6 @@ def _condition(type_: str, reason: str, message: str, since: str) -> Doc:
     return {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since}
 
 
-virtual.register_collection(virtual.Collection(Served(CUSTOM_RESOURCE_DEFINITION, _VERSION), present, REFUSAL))
+virtual.register_collection(
+    virtual.Collection(Served(CUSTOM_RESOURCE_DEFINITION, _VERSION), readable_definitions, REFUSAL)
+)

@@ -11,7 +11,7 @@ from ocmconsole.kubeapi import admission, authz, errors, verbs
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.selectors import LabelSelector
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,10 +61,10 @@ def _rule_causes(path: str, rule: Doc, *, namespaced: bool) -> Iterator[Cause]:
     if urls := rule.get("nonResourceURLs"):
         if namespaced:
             text = "namespaced rules cannot apply to non-resource URLs"
-            yield errors.invalid(f"{path}.nonResourceURLs", json.dumps(urls), text)
+            yield errors.invalid_field(f"{path}.nonResourceURLs", json.dumps(urls), text)
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             text = "rules cannot apply to both regular resources and non-resource URLs"
-            yield errors.invalid(f"{path}.nonResourceURLs", json.dumps(urls), text)
+            yield errors.invalid_field(f"{path}.nonResourceURLs", json.dumps(urls), text)
         return
     if not rule.get("apiGroups"):
         yield errors.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
@@ -80,7 +80,7 @@ def _aggregation_causes(selectors: list[Doc]) -> Iterator[Cause]:
         try:
             LabelSelector.from_wire(selector)
         except ValueError as error:
-            yield errors.invalid(f"{field}[{position}]", json.dumps(selector), str(error))
+            yield errors.invalid_field(f"{field}[{position}]", json.dumps(selector), str(error))
 
 
 @admission.checks(kinds.ROLE_BINDING)
@@ -97,10 +97,10 @@ def binding_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 def _reference_causes(reference: Doc, *, namespaced: bool) -> Iterator[Cause]:
     if reference.get("apiGroup") != rbac.GROUP:
-        yield errors.unsupported("roleRef.apiGroup", shown(reference.get("apiGroup")), [rbac.GROUP])
+        yield errors.unsupported("roleRef.apiGroup", quoted(reference.get("apiGroup")), [rbac.GROUP])
     allowed = ["Role", "ClusterRole"] if namespaced else ["ClusterRole"]
     if reference.get("kind") not in allowed:
-        yield errors.unsupported("roleRef.kind", shown(reference.get("kind")), allowed)
+        yield errors.unsupported("roleRef.kind", quoted(reference.get("kind")), allowed)
     if not reference.get("name"):
         yield errors.required("roleRef.name")
 
@@ -110,10 +110,10 @@ def _subject_causes(path: str, subject: Doc, *, namespaced: bool) -> Iterator[Ca
     if not subject.get("name"):
         yield errors.required(f"{path}.name")
     if kind not in SUBJECT_GROUPS:
-        yield errors.unsupported(f"{path}.kind", shown(kind), SUBJECT_GROUPS)
+        yield errors.unsupported(f"{path}.kind", quoted(kind), SUBJECT_GROUPS)
         return
     if (subject.get("apiGroup") or "") != SUBJECT_GROUPS[kind]:
-        yield errors.unsupported(f"{path}.apiGroup", shown(subject.get("apiGroup")), [SUBJECT_GROUPS[kind]])
+        yield errors.unsupported(f"{path}.apiGroup", quoted(subject.get("apiGroup")), [SUBJECT_GROUPS[kind]])
     if kind == "ServiceAccount" and not namespaced and not subject.get("namespace"):
         yield errors.required(f"{path}.namespace")
 
@@ -123,7 +123,7 @@ def _subject_causes(path: str, subject: Doc, *, namespaced: bool) -> Iterator[Ca
 def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W22, W155: the ``roleRef`` of a binding is immutable. Raises Invalid."""
     if old is not None and old["roleRef"] != new["roleRef"]:
-        raise _invalid(new, [errors.invalid("roleRef", json.dumps(new["roleRef"]), "cannot change roleRef")])
+        raise _invalid(new, [errors.invalid_field("roleRef", json.dumps(new["roleRef"]), "cannot change roleRef")])
 
 
 # ---------------------------------------------------------------- no escalation

@@ -185,7 +185,7 @@ def _near_through(actor: Actor, asked: Question) -> Iterator[Near]:
     needed = " or ".join(sorted(asked.labels)) or "a rule of RBAC"
     for through, how in whocan.containers(asked.resource, asked.name).values():
         kind = next(kind for kind in kinds.all_kinds() if kind.model is type(through))
-        words = rights.on(kind.group, kind.plural)
+        words = rights.rights_on(kind.group, kind.plural)
         held = [word for word in words if decide(actor, _about(word, through.name)).allowed]
         if not held:
             continue

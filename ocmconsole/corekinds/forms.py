@@ -26,28 +26,30 @@ SCOPES = {
 }
 
 
-def text(suggestions: str = "", **attributes: str) -> forms.TextInput:
+def text_input(suggestions: str = "", **attributes: str) -> forms.TextInput:
     return forms.TextInput(attrs=PLAIN | ({"list": suggestions} if suggestions else {}) | attributes)
 
 
 class QuestionForm(forms.Form):
     """Who, what, on which. Sent with GET: a question is an address."""
 
-    user = forms.CharField(label="Who", required=False, max_length=320, widget=text("people"))
+    user = forms.CharField(label="Who", required=False, max_length=320, widget=text_input("people"))
     groups = forms.CharField(
         label="Groups",
         required=False,
         max_length=1_000,
-        widget=text(placeholder="their own, or a, b"),
+        widget=text_input(placeholder="their own, or a, b"),
     )
-    verb = forms.CharField(max_length=20, widget=text("verbs"), error_messages={"required": "Say what is to be done."})
+    verb = forms.CharField(
+        max_length=20, widget=text_input("verbs"), error_messages={"required": "Say what is to be done."}
+    )
     resource = forms.CharField(
         max_length=253,
-        widget=text("resources", placeholder="plural.group/subresource"),
+        widget=text_input("resources", placeholder="plural.group/subresource"),
         error_messages={"required": "Say to what."},
     )
-    name = forms.CharField(required=False, max_length=253, widget=text(placeholder="all of them"))
-    namespace = forms.CharField(required=False, max_length=253, widget=text())
+    name = forms.CharField(required=False, max_length=253, widget=text_input(placeholder="all of them"))
+    namespace = forms.CharField(required=False, max_length=253, widget=text_input())
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
@@ -101,19 +103,19 @@ class GiveForm(forms.Form):
     holder = HolderField(
         label="Person or group",
         max_length=330,
-        widget=text("holders", placeholder="ana, or group:web-ops"),
+        widget=text_input("holders", placeholder="ana, or group:web-ops"),
         error_messages={"required": "Say who."},
     )
     scope = forms.ChoiceField(label="On", choices=[(scope.value, label) for scope, label in SCOPES.items()])
-    set = forms.CharField(label="Set", required=False, max_length=253, widget=text("sets"))
+    set = forms.CharField(label="Set", required=False, max_length=253, widget=text_input("sets"))
     names = forms.CharField(
         label="Clusters",
         required=False,
         max_length=5_000,
         help_text="Separated by commas. RBAC takes each as it is: eu-* would be a name, not a pattern.",
-        widget=text("clusters"),
+        widget=text_input("clusters"),
     )
-    namespace = forms.CharField(required=False, max_length=63, widget=text("namespaces"))
+    namespace = forms.CharField(required=False, max_length=63, widget=text_input("namespaces"))
 
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or {}

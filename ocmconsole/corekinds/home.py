@@ -61,7 +61,7 @@ def locked(home: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def write(path: Path, content: bytes, *, secret: bool) -> None:
+def write_file(path: Path, content: bytes, *, secret: bool) -> None:
     """Replace a file so that a reader, or a machine that stops, sees the old content or the new, never a part."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -82,7 +82,7 @@ def signing_key(home: Path) -> SigningKey:
     path = home / "sa.key"
     with files.locked(home):
         if not path.exists():
-            files.write(path, _new_key(), secret=True)
+            files.write_file(path, _new_key(), secret=True)
         try:
             private = serialization.load_pem_private_key(path.read_bytes(), password=None)
         except (TypeError, ValueError) as error:
@@ -257,7 +257,7 @@ def secret_matches(secret: str, kept: str) -> bool:
     return hmac.compare_digest(presented.encode(), kept.encode(errors="surrogatepass"))
 
 
-def split(token: str) -> tuple[str, str] | None:
+def split_bootstrap_token(token: str) -> tuple[str, str] | None:
     """``(id, secret)`` of a bootstrap token, None for anything else."""
     found = BOOTSTRAP_TOKEN.fullmatch(token)
     return (found[1], found[2]) if found else None

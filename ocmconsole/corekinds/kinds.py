@@ -107,10 +107,12 @@ def _event_causes(doc: Doc) -> list[errors.Cause]:
     causes = [errors.required(field) for field in EVENT_SAYS if not doc.get(field)]
     too_long = f"can have at most {LONGEST_EVENT_WORD} characters"
     causes += [
-        errors.invalid(field, '""', too_long) for field in EVENT_SAYS[1:] if len(_at(doc, field)) > LONGEST_EVENT_WORD
+        errors.invalid_field(field, '""', too_long)
+        for field in EVENT_SAYS[1:]
+        if len(_at(doc, field)) > LONGEST_EVENT_WORD
     ]
     if doc.get("type") not in EVENT_TYPES:
-        causes.append(errors.invalid("type", '""', f"has invalid value: {_at(doc, 'type')}"))
+        causes.append(errors.invalid_field("type", '""', f"has invalid value: {_at(doc, 'type')}"))
     return causes
 
 

@@ -54,7 +54,7 @@ class PeoplePage:
         return self.last < self.total
 
 
-def page(number: int, *, kind: str = "", query: str = "") -> PeoplePage:
+def people_page(number: int, *, kind: str = "", query: str = "") -> PeoplePage:
     """One page of everybody, people first, in the order of their names."""
     held = whocan.held_by()
     subjects = {Subject("User", name) for name in User.objects.values_list("username", flat=True)}
@@ -92,7 +92,7 @@ def _line(subject: Subject, row: Any, held: dict[Subject, list[Source]]) -> Subj
     return SubjectLine(subject, row, sources, size=len(row.user_set.all()) if row else 0)
 
 
-def memberships() -> dict[str, list[str]]:
+def groups_by_person() -> dict[str, list[str]]:
     """Groups of each person."""
     found: dict[str, list[str]] = {}
     for name, group in User.groups.through.objects.values_list("user__username", "group__name"):

@@ -88,7 +88,7 @@ class PolicyRule(NamedTuple):
 EVERYTHING = (PolicyRule((ANY,), (ANY,), (ANY,)), PolicyRule((ANY,), paths=(ANY,)))
 
 
-def missing(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
+def uncovered_rules(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What of the wanted rules the owned ones do not cover, single rights of the same place joined again."""
     owned = tuple(owned)
     lacking: list[PolicyRule] = []
@@ -103,7 +103,7 @@ def missing(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[P
 
 
 def covers(owned: Iterable[PolicyRule], rule: PolicyRule) -> bool:
-    return not missing(owned, [rule])
+    return not uncovered_rules(owned, [rule])
 
 
 def _single(rule: PolicyRule) -> Iterator[PolicyRule]:

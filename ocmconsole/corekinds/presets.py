@@ -156,7 +156,7 @@ class GrantPlan:
     notes: tuple[str, ...] = ()
 
 
-def plan(wish: GrantRequest) -> GrantPlan:
+def plan_grant(wish: GrantRequest) -> GrantPlan:
     words = _words(wish)
     if wish.scope in {PresetScope.NAMES, PresetScope.NAMESPACE}:
         return _of_rules(wish, words)

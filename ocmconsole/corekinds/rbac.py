@@ -19,7 +19,7 @@ from django.db import connection
 from django.db.models import Max
 
 from ocmconsole.corekinds.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from ocmconsole.corekinds.policyrules import PolicyRule, missing
+from ocmconsole.corekinds.policyrules import PolicyRule, uncovered_rules
 from ocmconsole.kubeapi import authz, changes, once
 from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import Change, Compaction
@@ -227,7 +227,7 @@ class RuleIndex:
 
     def lacking(self, actor: Actor, rules: Iterable[PolicyRule], namespace: str = "") -> list[PolicyRule]:
         """What the actor would need in addition to grant these rules there."""
-        return missing(self.rules_for(actor, namespace), rules)
+        return uncovered_rules(self.rules_for(actor, namespace), rules)
 
     def namespaces_of(self, actor: Actor) -> set[str]:
         """Where the actor holds more than on the whole hub."""
@@ -246,7 +246,7 @@ class RuleIndex:
 
     def catch_up(self) -> Tables:
         """The tables as of now; a page looks once."""
-        return once.ask("rules", self._catch_up)
+        return once.cached("rules", self._catch_up)
 
     def _catch_up(self) -> Tables:
         with self._lock:

@@ -18,7 +18,7 @@ from ocmconsole.corekinds.models import ServiceAccount
 from ocmconsole.kubeapi import authentication, authz, errors, schemafiles, virtual
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.times import timestamp
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Cause, Doc
@@ -62,7 +62,7 @@ def local_subject_access_review(actor: Actor, namespace: str, name: str, doc: Do
     causes = [*_question_causes(spec), *_subject_causes(spec)]
     if spec.get("nonResourceAttributes"):
         text = "disallowed on this kind of request"
-        causes.append(errors.invalid("spec.nonResourceAttributes", shown(spec["nonResourceAttributes"]), text))
+        causes.append(errors.invalid_field("spec.nonResourceAttributes", quoted(spec["nonResourceAttributes"]), text))
     _check(doc, causes)
     if (spec["resourceAttributes"].get("namespace") or "") != namespace:
         raise errors.BadRequest(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
@@ -88,17 +88,17 @@ def _question_causes(spec: Doc) -> list[Cause]:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and other is not None:
         text = "cannot be specified in combination with resourceAttributes"
-        return [errors.invalid("spec.nonResourceAttributes", shown(other), text)]
+        return [errors.invalid_field("spec.nonResourceAttributes", quoted(other), text)]
     if resource is None and other is None:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [errors.invalid("spec.resourceAttributes", "null", text)]
+        return [errors.invalid_field("spec.resourceAttributes", "null", text)]
     return []
 
 
 def _subject_causes(spec: Doc) -> list[Cause]:
     if spec.get("user") or spec.get("groups"):
         return []
-    return [errors.invalid("spec.user", '""', "at least one of user or group must be specified")]
+    return [errors.invalid_field("spec.user", '""', "at least one of user or group must be specified")]
 
 
 def _subject(spec: Doc) -> Actor:
@@ -175,13 +175,13 @@ def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
     if told.get("name") and told["name"] != name:
         text = "must match the service account name if specified"
         raise errors.is_invalid(
-            AUTHENTICATION, "TokenRequest", name, [errors.invalid("metadata.name", shown(told["name"]), text)]
+            AUTHENTICATION, "TokenRequest", name, [errors.invalid_field("metadata.name", quoted(told["name"]), text)]
         )
     seconds = 3600 if spec.get("expirationSeconds") is None else spec["expirationSeconds"]
     if not SHORTEST_TOKEN <= seconds <= LONGEST_TOKEN:
         limit = "less than 10 minutes" if seconds < SHORTEST_TOKEN else "larger than 2^32 seconds"
         text = f"may not specify a duration {limit}"
-        _check(doc, [errors.invalid("spec.expirationSeconds", str(seconds), text)])
+        _check(doc, [errors.invalid_field("spec.expirationSeconds", str(seconds), text)])
     account = ServiceAccount.objects.filter(namespace=namespace, name=name).first()
     if account is None:
         raise errors.not_found("", "serviceaccounts", name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import authz, errors, kinds, once
 from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -117,15 +117,15 @@ def all_rights() -> list[Right]:
     return sorted(_rights.values(), key=lambda right: (ORDER.index(right.word), right.plural))
 
 
-def find(word: str, group: str, plural: str) -> Right | None:
+def find_right(word: str, group: str, plural: str) -> Right | None:
     return _rights.get((word, group, plural))
 
 
-def on(group: str, plural: str) -> list[Right]:
+def rights_on(group: str, plural: str) -> list[Right]:
     return [right for right in all_rights() if (right.group, right.plural) == (group, plural)]
 
 
-def spelled(word: str, permission: str, *, group: str, plural: str, phrase: str, noun: str) -> Right:
+def domain_right(word: str, permission: str, *, group: str, plural: str, phrase: str, noun: str) -> Right:
     """A right of the domain, which RBAC spells as ``authz.spell`` says (D2)."""
 
     def asked(name: str) -> list[Attributes]:
@@ -187,15 +187,15 @@ def question(verb: str, resource: str, *, name: str = "", namespace: str = "") -
     """Read what a person or a link asks. Raises BadRequest; ``resource`` is ``plural[.group][/subresource]``."""
     verb, resource = verb.strip().lower(), resource.strip().lower()
     if not VERB.fullmatch(verb):
-        raise errors.BadRequest(f"{shown(verb)} is no verb")
+        raise errors.BadRequest(f"{quoted(verb)} is no verb")
     if not RESOURCE.fullmatch(resource) or len(resource) > LONGEST:
-        raise errors.BadRequest(f"{shown(resource)} is no resource; write it as plural.group/subresource")
+        raise errors.BadRequest(f"{quoted(resource)} is no resource; write it as plural.group/subresource")
     if max(len(name), len(namespace)) > LONGEST or not (name + namespace).isprintable():
         raise errors.BadRequest("a name has at most 253 printable characters")
     plural, group, subresource = _parts(resource)
-    right = None if subresource else find(verb, group, plural)
+    right = None if subresource else find_right(verb, group, plural)
     if right is None and not subresource:
-        right = next((each for each in on(group, plural) if _is_plainly(each, verb)), None)
+        right = next((each for each in rights_on(group, plural) if _is_plainly(each, verb)), None)
     asked = (
         tuple(right.asked(name))
         if right
@@ -232,7 +232,7 @@ def object_of(group: str, plural: str, name: str) -> Resource | None:
     kind = kind_of(group, plural) if name else None
     if kind is None or kind.namespaced:
         return None
-    found: Resource | None = once.ask(
+    found: Resource | None = once.cached(
         ("object", kind.resource, name), kind.model.objects.filter(namespace="", name=name).first
     )
     return found

@@ -22,7 +22,7 @@ from ocmconsole.kubeapi import audit, authentication, authz, errors, verbs, virt
 from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +86,7 @@ def _key(home: Path) -> SigningKey:
     return identity.signing_key(home)
 
 
-def mint(account: ServiceAccount, lifetime: timedelta, *, audiences: Sequence[str] = (),
+def mint_token(account: ServiceAccount, lifetime: timedelta, *, audiences: Sequence[str] = (),
          bound: tuple[str, str, str] | None = None) -> tuple[str, Claims]:  # fmt: skip
     """Sign a token; the caller has asked for permission and leaves the audit entry."""
     return identity.issue_token(
@@ -114,7 +114,7 @@ def issue_account_token(
     def issue(actor: Actor) -> tuple[str, Claims]:
         asked = Attributes("create", "", "serviceaccounts", "token", namespace=account.namespace, name=account.name)
         authz.require(actor, asked)
-        text, claims = mint(
+        text, claims = mint_token(
             account, lifetime, audiences=audiences, bound=_bound(account.namespace, bound) if bound else None
         )
         diff = [{"path": "jti", "new": claims.jti}, {"path": "expires", "new": claims.expires.isoformat()}]
@@ -150,7 +150,7 @@ def bootstrap_actor(token: str, address: str = "") -> Actor | None:
 
     Raises Unauthorized, Forbidden when the token is right and does not work from the address (K4).
     """
-    parts = identity.split(token)
+    parts = identity.split_bootstrap_token(token)
     if parts is None:
         return None
     token_id, secret = parts
@@ -180,7 +180,7 @@ def _require_address(actor: Actor, row: BootstrapToken) -> None:
         return
     if not actor.address:  # somebody asks whose token it is
         raise errors.Unauthorized
-    text = f"the bootstrap token {row.pk} works from {', '.join(row.addresses)} only, not from {shown(actor.address)}"
+    text = f"the bootstrap token {row.pk} works from {', '.join(row.addresses)} only, not from {quoted(actor.address)}"
     audit.denied(actor, Attributes("use", bootstrap.GROUP, bootstrap.PLURAL, name=row.pk), text)
     raise errors.Forbidden(text)
 
@@ -307,7 +307,7 @@ def _record(
 
 authz.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
 rights.register(
-    rights.spelled(
+    rights.domain_right(
         "mint", MINT, group=MINTING.group, plural=MINTING.resource, phrase="mint bootstrap tokens", noun="token"
     )
 )

@@ -132,7 +132,7 @@ class TrailPage:
     next: str = ""
 
 
-def page(
+def trail_page(
     events: QuerySet[Event], audit: QuerySet[AuditEvent], wanted: TrailFilters, *, after: str = "", size: int = PAGE
 ) -> TrailPage:
     """``after`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
@@ -230,8 +230,8 @@ def _told_by_audit(row: AuditEvent) -> TrailEntry:
 def _title(row: AuditEvent, *, denied: bool) -> str:
     """The sentence of the act; entries of earlier releases may hold an act that is no longer made."""
     if denied:
-        return acts.refused(row.act, row.verb)
-    return acts.done(row.act) or f"Changed: {row.act}"
+        return acts.refusal_sentence(row.act, row.verb)
+    return acts.done_sentence(row.act) or f"Changed: {row.act}"
 
 
 def _summary(diff: list[Doc]) -> str:

@@ -24,7 +24,7 @@ from ocmconsole.corekinds.rights import ALL, Question, Right
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.models import AuditEvent, Resource
 from ocmconsole.kubeapi.session import AGENTS
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 PERMISSIONS = (User.user_permissions.through, Group.permissions.through)
 NO_RULE = PolicyRule(())
@@ -145,10 +145,10 @@ def who_can(verb: str, resource: str, name: str = "", namespace: str = "") -> li
 
     Without a name: on all objects. Raises BadRequest when nobody could understand the question.
     """
-    return holders(rights.question(verb, resource, name=name, namespace=namespace))
+    return find_sources(rights.question(verb, resource, name=name, namespace=namespace))
 
 
-def holders(asked: Question) -> list[Source]:
+def find_sources(asked: Question) -> list[Source]:
     found = [of_rule(grant) for grant in rbac.index.granting(asked.asked)]
     found += permitting(asked, asked.right.labels if asked.right else asked.labels)
     return with_givers(sorted(found, key=_order))
@@ -316,7 +316,7 @@ def _given(source: Source, bound: dict[Place, AuditEvent], permitted: dict[tuple
     if source.binding:
         event = bound.get(source.binding.place)
     else:
-        whom = f"{source.subject.kind.lower()} {shown(source.subject.name)}"
+        whom = f"{source.subject.kind.lower()} {quoted(source.subject.name)}"
         event = next(
             (permitted[key] for name in _audited(source) if (key := (name, source.label, whom)) in permitted), None
         )

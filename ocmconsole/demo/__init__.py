@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from clusters.kinds import LEASE_NAME, instant
+from clusters.kinds import LEASE_NAME, parse_instant
 from clusters.models import Lease, ManagedCluster, Serving
 from ocmconsole.corekinds.models import BootstrapToken
 from ocmconsole.demo import past, people
@@ -47,7 +47,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     now = timezone.now()
     random = Random(seed)  # noqa: S311 - it makes up a fleet, no secrets
     begin = _earliest(now)
-    happens(begin, foundation.ensure)
+    happens(begin, foundation.ensure_hub)
     story = Story(now, begin + timedelta(minutes=1), random)
     admin = _admin()
     fleet = StoryFleet(story, Names(random))
@@ -58,11 +58,11 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     populate(fleet, clusters)
     before = set(BootstrapToken.objects.values_list("pk", flat=True))
     count = story.tell(on_progress)
-    past.write(fleet.agents, now, random)
+    past.write_history(fleet.agents, now, random)
     present = timezone.now()
     up = {"seen": present, "served": present, **past.served(now)}
     Serving.objects.update_or_create(pk=1, defaults=up)
-    changes.compact()
+    changes.compact_log()
     _record(fleet, before)
     beat()  # telling took its time
     return count
@@ -90,7 +90,7 @@ def _earliest(now: datetime) -> datetime:
     """As long ago as the hub's authority can sign; a new home has none yet."""
     if not (settings.OCMCONSOLE_HOME / "ca.crt").exists():
         return now - HISTORY
-    made = ca.load(settings.OCMCONSOLE_HOME).certificate.not_valid_before_utc
+    made = ca.load_authority(settings.OCMCONSOLE_HOME).certificate.not_valid_before_utc
     return max(made + timedelta(minutes=1), now - HISTORY)
 
 
@@ -111,7 +111,7 @@ def beat() -> int:
         if found is None:  # an agent may write its own lease
             continue
         every, skew = (timedelta(seconds=int(part)) for part in found.groups())
-        if lease.renew_time is not None and instant(lease.renew_time) + skew + every > now:
+        if lease.renew_time is not None and parse_instant(lease.renew_time) + skew + every > now:
             continue
         try:
             done += _go_on(lease.namespace, now - skew)

@@ -240,7 +240,7 @@ def _surroundings_removed(fleet: DemoFleet, actor: Actor) -> Iterator[None]:
         tokens.revoke_bootstrap_token(actor, pk)
         yield
     for holder in _holders(made):
-        accounts.delete(actor, holder)
+        accounts.delete_account(actor, holder)
         yield
 
 

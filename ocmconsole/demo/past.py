@@ -23,11 +23,11 @@ LATE_AFTER, MISSED_AFTER = 2 * MINUTE, 5 * MINUTE
 RESTARTS = ((timedelta(hours=14), timedelta(minutes=19)), (timedelta(days=9), timedelta(minutes=50)))
 
 
-def write(agents: Sequence[Agent], now: datetime, random: Random) -> None:
+def write_history(agents: Sequence[Agent], now: datetime, random: Random) -> None:
     """Days of every cluster and minutes of the whole fleet."""
     begin = now - KEPT
     members = [agent for agent in agents if agent.joined is not None]
-    heartbeats.keep([row for agent in members for row in _days(agent, begin, now, random)])
+    heartbeats.store_readings([row for agent in members for row in _days(agent, begin, now, random)])
     rows = [row for row in _minutes(members, begin, now) if not _is_away(row.minute, now)]
     FleetMinute.objects.bulk_create(rows, batch_size=heartbeats.MOST_AT_ONCE, ignore_conflicts=True)
 

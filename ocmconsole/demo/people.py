@@ -81,7 +81,7 @@ def introduce(admin: Actor, password: str) -> None:
 
 def _allow(admin: Actor, group: Group, labels: Iterable[str], obj: ManagedClusterSet | None = None) -> None:
     for label in labels:
-        permissions.grant(admin, label, to=group, obj=obj)
+        permissions.grant_permission(admin, label, to=group, obj=obj)
 
 
 def _make_sets(admin: Actor) -> None:

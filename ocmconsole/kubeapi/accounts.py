@@ -18,7 +18,7 @@ from ocmconsole.kubeapi import audit, authz, errors, permissions, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.permissions import MAY_CHANGE, Holder, place_of
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 # Who changes one of these could act as the person, or lets somebody do so.
 IDENTITY = frozenset({"username", "password", "is_active", "is_staff", "is_superuser"})
@@ -105,7 +105,7 @@ def _save_group(actor: Actor, group: Group, rights: Iterable[Permission] | None)
     _save(wish, group, changed, [], rights)
 
 
-def delete(actor: Actor, holder: Holder) -> None:
+def delete_account(actor: Actor, holder: Holder) -> None:
     """Rights, memberships, sessions and jobs go with the account; its certificates are revoked. Raises Forbidden."""
     verbs.with_present_rights(actor, lambda actor: _delete(actor, holder))
 
@@ -117,7 +117,7 @@ def _delete(actor: Actor, holder: Holder) -> None:
         wish.respects_superusers(User.objects.get(pk=holder.pk))
     wish.needs_to_impersonate(holder)
     with verbs.changing_rights(actor):
-        entry = permissions.entry(actor, wish.act, place_of(holder), diff=_changed(holder, None))
+        entry = permissions.audit_entry(actor, wish.act, place_of(holder), diff=_changed(holder, None))
         if isinstance(holder, User):
             _save_rows(_unnamed, actor, User.objects.values_list("username", flat=True).get(pk=holder.pk))
         holder.delete()
@@ -145,7 +145,7 @@ class AccountChange:
 
     def needs(self, permission: str) -> None:
         if not authz.permitted(self.actor, permission).allowed:
-            self.refuse(f"user {shown(self.actor.user)} lacks the permission {permission}")
+            self.refuse(f"user {quoted(self.actor.user)} lacks the permission {permission}")
 
     def respects_superusers(self, user: User) -> None:
         is_superior = user.is_superuser or (isinstance(self.about, User) and self.about.is_superuser)
@@ -157,7 +157,7 @@ class AccountChange:
         for place in dict.fromkeys(place_of(holder) for holder in holders if holder is not None):
             asked = Attributes("impersonate", resource=place.plural, name=place.name)
             if not authz.authorize(self.actor, asked).allowed:
-                self.refuse(f"user {shown(self.actor.user)} may not impersonate {place.plural} {shown(place.name)}")
+                self.refuse(f"user {quoted(self.actor.user)} may not impersonate {place.plural} {quoted(place.name)}")
 
     def needs_membership(self, group: Group) -> None:
         """Rights of the group are Django's and RBAC's; who is a member holds them all."""
@@ -169,7 +169,7 @@ class AccountChange:
 
     def refuse(self, why: str) -> NoReturn:
         place = place_of(self.about)
-        text = f"{self.word} {shown(place.name)} is not for this user to {self.verb}: {why}"
+        text = f"{self.word} {quoted(place.name)} is not for this user to {self.verb}: {why}"
         attributes = Attributes(self.verb, resource=place.plural, name=place.name)
         audit.denied(self.actor, attributes, text, act=self.act)
         raise errors.Forbidden(text, details={"kind": place.plural, "name": place.name})
@@ -186,7 +186,7 @@ def _save(
     rights: Iterable[Permission] | None,
 ) -> None:
     steps = permissions.differences(holder, rights) if rights is not None else []
-    reasons = [permissions.require(wish.actor, step) for step in steps]
+    reasons = [permissions.require_change(wish.actor, step) for step in steps]
     with verbs.changing_rights(wish.actor):
         if changed:
             holder.save()
@@ -197,9 +197,9 @@ def _save(
         if isinstance(holder, User):
             _move(holder, moved)
         if changed or moved:
-            permissions.entry(wish.actor, wish.act, place_of(holder), diff=[*changed, *moved]).save()
+            permissions.audit_entry(wish.actor, wish.act, place_of(holder), diff=[*changed, *moved]).save()
         for step, reason in zip(steps, reasons, strict=True):
-            permissions.write(wish.actor, step, reason)
+            permissions.write_change(wish.actor, step, reason)
 
 
 def _membership(before: set[Group], after: set[Group]) -> list[dict[str, Any]]:

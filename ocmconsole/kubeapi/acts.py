@@ -47,7 +47,7 @@ def declared() -> dict[str, AuditAct]:
     return dict(_declared)
 
 
-def done(name: str) -> str | None:
+def done_sentence(name: str) -> str | None:
     """The sentence for an act that happened, or None for an unknown act."""
     if name in _declared:
         return _declared[name].done
@@ -55,14 +55,14 @@ def done(name: str) -> str | None:
     return VERBS.get(verb) if kind in {each.kind.lower() for each in kinds.all_kinds()} else None
 
 
-def refused(name: str, verb: str) -> str:
+def refusal_sentence(name: str, verb: str) -> str:
     """The sentence for an act that was refused. Authorisation refuses any verb on any path, so none is unknown."""
     return _declared[name].refused if name in _declared else f"Refused: {verb}"
 
 
 @cache
-def require(name: str) -> str:
+def require_act(name: str) -> str:
     """The name itself. Raises LookupError for an act without a sentence."""
-    if done(name) is None:
+    if done_sentence(name) is None:
         raise LookupError(f"the audit act {name} has no sentence: declare it with acts.declare")
     return name

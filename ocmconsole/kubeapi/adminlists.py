@@ -198,7 +198,7 @@ class ChoiceFilter(admin.SimpleListFilter):
         return rows.filter(**{self.parameter_name: value})
 
 
-def word(label: str, tone: str, title: str = "") -> SafeString:
+def status_label(label: str, tone: str, title: str = "") -> SafeString:
     """A status word as the pages show it, without its icon."""
     return format_html(
         '<span class="oc-status oc-t-{}"{}>{}</span>', tone, format_html(' title="{}"', title) if title else "", label

@@ -24,7 +24,7 @@ PEOPLE = ("curl/", "Wget/", "Mozilla/")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml"}
 
 
-def negotiate(request: Request) -> negotiation.ResponseForm:
+def negotiated_form(request: Request) -> negotiation.ResponseForm:
     return negotiation.negotiate(
         request.headers.get("Accept", ""), want=("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
     )
@@ -33,17 +33,17 @@ def negotiate(request: Request) -> negotiation.ResponseForm:
 def object_(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
     shown = call.served.version.from_storage(doc)
     if call.answer.shape == "Table":
-        shown = table(call, [shown], {"resourceVersion": shown["metadata"].get("resourceVersion", "")})
+        shown = table_response(call, [shown], {"resourceVersion": shown["metadata"].get("resourceVersion", "")})
     elif call.answer.shape:
         shown = tables.partial(shown)
     return respond(call, shown, status)
 
 
-def listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
+def list_response(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
     """Documents in the stored version as a list of the version that was asked for."""
     shown = [call.served.version.from_storage(doc) for doc in docs]
     if call.answer.shape == "Table":
-        return respond(call, table(call, shown, metadata))
+        return respond(call, table_response(call, shown, metadata))
     if call.answer.shape:
         shown = [tables.partial(doc) for doc in shown]
         head: Doc = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
@@ -52,7 +52,7 @@ def listed(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
     return respond(call, {**head, "metadata": metadata, "items": shown})
 
 
-def scope(call: Call, options: ListOptions) -> watch.WatchScope:
+def watch_scope(call: Call, options: ListOptions) -> watch.WatchScope:
     """What a list or watch sees. Raises BadRequest for a field selector that the kind does not support."""
     include = call.request.query_params.get("includeObject", "Metadata")
     seen = watch.WatchScope(
@@ -62,7 +62,7 @@ def scope(call: Call, options: ListOptions) -> watch.WatchScope:
     return seen
 
 
-def stream(call: Call, seen: watch.WatchScope, state: watch.State = watch.stored) -> HandOff:
+def stream_response(call: Call, seen: watch.WatchScope, state: watch.State = watch.stored) -> HandOff:
     """A watch, which goes on as long as its caller may."""
     environ, attributes = call.request.META, call.info.attributes()
 
@@ -81,7 +81,7 @@ def stream(call: Call, seen: watch.WatchScope, state: watch.State = watch.stored
     )
 
 
-def table(call: Call, docs: list[Doc], metadata: Doc) -> Doc:
+def table_response(call: Call, docs: list[Doc], metadata: Doc) -> Doc:
     include = call.request.query_params.get("includeObject", "Metadata")
     return tables.table(call.served, docs, include_object=include, now=timezone.now(), metadata=metadata)
 
@@ -96,14 +96,14 @@ def respond(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
     )
 
 
-def refusal(request: Request, error: Exception) -> HttpResponse:
+def error_response(request: Request, error: Exception) -> HttpResponse:
     """Any failure as a Status. An unexpected one is logged, and its text is left out."""
     if isinstance(error, errors.ApiError):
         told = error
     elif isinstance(error, SuspiciousOperation):
         told = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
     elif isinstance(error, OperationalError | InterfaceError):
-        told = outages.refusal(error)
+        told = outages.database_error_response(error)
         log.error("%s %s: %s: %s", request.method, request.path, told.message, str(error).strip())
     else:
         log.error("unexpected failure of %s %s", request.method, request.path, exc_info=error)

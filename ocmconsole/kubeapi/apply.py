@@ -21,6 +21,7 @@ from ocmconsole.kubeapi.fieldsets import (
     beyond,
     compare,
     decoded,
+    field_path,
     joined,
     overlap,
     owned,
@@ -28,7 +29,6 @@ from ocmconsole.kubeapi.fieldsets import (
     parts,
     paths,
     pruned,
-    spelled,
     subtract,
     union,
 )
@@ -196,7 +196,7 @@ def _opinion(value: Any, schema: Doc, path: str) -> Any:
     for element, item in fields.items():
         below = part_schema(schema, element) or {}
         if item is not None or (below.get("nullable") and below.get("type") not in ("object", "array")):
-            said[element] = _opinion(item, below, path + spelled((element,)))
+            said[element] = _opinion(item, below, path + field_path((element,)))
     return joined(said, value)
 
 
@@ -303,7 +303,7 @@ def _capped(entries: list[Doc]) -> list[Doc]:
 def _yielded(others: list[Doc], changed: Tree, *, force: bool) -> list[Doc]:
     """The other managers' entries without what this apply takes from them. Raises Conflict unless ``force``."""
     conflicts = [
-        (_shown_manager(entry), spelled(path))
+        (_shown_manager(entry), field_path(path))
         for entry in others
         for path in paths(overlap(entry["fieldsV1"], changed))
     ]

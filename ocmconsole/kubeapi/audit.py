@@ -33,7 +33,7 @@ LONGEST_VALUE = 2_000
 ANYTHING = ("group", "resource", "subresource", "namespace", "name", "version", "path")
 
 
-def who(actor: Actor) -> dict[str, Any]:
+def actor_columns(actor: Actor) -> dict[str, Any]:
     """The columns that say who acted."""
     return {
         "user": actor.user[:320],
@@ -53,7 +53,7 @@ def allowed(actor: Actor, act: str, **columns: Any) -> AuditEvent:
     Raises LookupError for an act without a sentence (``acts.declare``).
     """
     columns.setdefault("time", timezone.now())
-    return AuditEvent(**who(actor), outcome=AuditEvent.Outcome.ALLOWED, act=acts.require(act), **columns)
+    return AuditEvent(**actor_columns(actor), outcome=AuditEvent.Outcome.ALLOWED, act=acts.require_act(act), **columns)
 
 
 def diff(old: Doc | None, new: Doc | None, secret: tuple[str, ...] = (), manifests: tuple[str, ...] = ()) -> list[Doc]:
@@ -151,7 +151,7 @@ def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", 
         AuditEvent.objects.bulk_create(
             [
                 AuditEvent(
-                    **who(actor),
+                    **actor_columns(actor),
                     time=now,
                     outcome=AuditEvent.Outcome.DENIED,
                     act=act or f"{attributes.resource or attributes.path or 'anonymous'}:{attributes.verb}"[:80],

@@ -116,12 +116,12 @@ def require(actor: Actor, attributes: Attributes) -> AccessDecision:
 
 def refuse(actor: Actor, attributes: Attributes, why: str = "") -> NoReturn:
     """Record a denial and raise it; ``why`` is added to Kubernetes' text."""
-    refusal = forbidden(actor, attributes, why)
+    refusal = forbidden_error(actor, attributes, why)
     audit.denied(actor, attributes, refusal.message)
     raise refusal
 
 
-def forbidden(actor: Actor, attributes: Attributes, why: str = "") -> errors.Forbidden:
+def forbidden_error(actor: Actor, attributes: Attributes, why: str = "") -> errors.Forbidden:
     user = f'User "{actor.user}"'
     if attributes.path:
         return errors.Forbidden(_escape(f'forbidden: {user} cannot {attributes.verb} path "{attributes.path}"'))
@@ -164,7 +164,7 @@ def person_of(actor: Actor) -> Any:
     if actor.user.startswith("system:"):
         return None
     named = get_user_model().objects.filter(username=actor.user, is_active=True)
-    return once.ask(("person", actor.user), named.first)
+    return once.cached(("person", actor.user), named.first)
 
 
 def _escape(text: str) -> str:

@@ -47,7 +47,7 @@ class Breaker:
 breaker = Breaker()
 
 
-def require() -> None:
+def require_redis() -> None:
     """Raises AwayError at once while Redis is known to be away."""
     if breaker.is_open:
         raise AwayError
@@ -68,7 +68,7 @@ def answers() -> bool:
 
 def publish(channel: str) -> None:
     """An empty message. Raises AwayError, RedisError."""
-    require()
+    require_redis()
     from redis import RedisError  # noqa: PLC0415 - see above
 
     try:

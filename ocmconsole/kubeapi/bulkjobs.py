@@ -79,14 +79,14 @@ def register(act: BulkAct) -> BulkAct:
     return act
 
 
-def find(name: str) -> BulkAct | None:
+def find_act(name: str) -> BulkAct | None:
     return _acts.get(name)
 
 
 # ---------------------------------------------------------------- by the person
 
 
-def select(actor: Actor, items: Mapping[str, Arguments], *, query: str = "") -> BulkSelection:
+def store_selection(actor: Actor, items: Mapping[str, Arguments], *, query: str = "") -> BulkSelection:
     """Keep what the person selected, at most ``MOST`` objects, until an act is done to them or a day has passed.
 
     ``query`` is that of the list's address; the pages that follow lead back to it.
@@ -96,7 +96,7 @@ def select(actor: Actor, items: Mapping[str, Arguments], *, query: str = "") -> 
     return BulkSelection.objects.create(person=_account(actor), items=kept, query=_kept_query(query), created=now)
 
 
-def selected(actor: Actor, pk: UUID) -> BulkSelection | None:
+def find_selection(actor: Actor, pk: UUID) -> BulkSelection | None:
     """A selection of the actor's own, or None when there is none of that number, or not any more."""
     return BulkSelection.objects.filter(pk=pk, person__username=actor.user).first()
 
@@ -119,7 +119,7 @@ def led_back(job: BulkJob, query: str) -> BulkJob:
     return job
 
 
-def start(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
+def start_job(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
     """Begin; when it returns, few are done and many are begun. ``items`` is by name what the act needs of each."""
     now = timezone.now()
     is_small = len(items) <= FEW
@@ -129,13 +129,13 @@ def start(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **argument
         due = now + workqueue.VISIBILITY if is_small else now
         workqueue.put({(WORKER, Key("", str(job.pk)))}, due)
     if is_small:
-        advance(job)
+        advance_job(job)
     else:
         workqueue.poke()
     return job
 
 
-def note(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
+def record_done_job(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
     """What was done by itself, so that it has the same page and the same way back."""
     with transaction.atomic():
         job = _job(actor, act, items, arguments)
@@ -157,18 +157,18 @@ def _account(actor: Actor) -> Any:
     return get_user_model().objects.get(username=actor.user)
 
 
-def end(job: BulkJob) -> None:
+def end_job(job: BulkJob) -> None:
     """What is done stays done; what waits is left as it is."""
     _leave(job, "You stopped before its turn.", (State.WAITING,))
     _close(job)
 
 
-def undo(actor: Actor, job: BulkJob) -> BulkJob | None:
+def undo_job(actor: Actor, job: BulkJob) -> BulkJob | None:
     """Take back what was done, each if nobody has changed it since. None when it is too late for that."""
-    act, items = find(job.act), _way_back(job)
+    act, items = find_act(job.act), _way_back(job)
     if act is None or not items or not BulkJob.objects.filter(pk=job.pk, undone=False).update(undone=True):
         return None
-    return led_back(start(actor, act, items, **act.undone), job.query)
+    return led_back(start_job(actor, act, items, **act.undone), job.query)
 
 
 def can_undo(job: BulkJob) -> bool:
@@ -177,7 +177,7 @@ def can_undo(job: BulkJob) -> bool:
 
 def _way_back(job: BulkJob) -> dict[str, dict[str, Any]]:
     """The items of the job that would take this one back; none when it cannot be, or not any more."""
-    act = find(job.act)
+    act = find_act(job.act)
     if act is None or act.undo is None or job.undone or job.ended is None or timezone.now() >= job.ended + UNDO:
         return {}
     if job.items.filter(state__in=OPEN).exists():
@@ -202,10 +202,10 @@ def jobs_of(actor: Actor) -> Any:
 def reconcile_bulk_job(key: Key) -> timedelta | None:
     """Go on with a job for a moment, until nothing of it waits; the audit has each item as its person's (D11)."""
     job = BulkJob.objects.filter(pk=key.name).first()
-    return advance(job, SLICE_SECONDS) if job is not None else None
+    return advance_job(job, SLICE_SECONDS) if job is not None else None
 
 
-def advance(job: BulkJob, seconds: float = inf) -> timedelta | None:
+def advance_job(job: BulkJob, seconds: float = inf) -> timedelta | None:
     """Do what waits, for so long but one at least. When to look again; None when nothing waits any more."""
     if busy := _taken(job):
         return busy
@@ -217,7 +217,7 @@ def advance(job: BulkJob, seconds: float = inf) -> timedelta | None:
 
 def _go_on(job: BulkJob, seconds: float) -> bool:
     """Whether nothing waits any more."""
-    act, actor, until = find(job.act), _person(job), monotonic() + seconds
+    act, actor, until = find_act(job.act), _person(job), monotonic() + seconds
     for number, item in enumerate(job.items.filter(state__in=OPEN).order_by("pk")):
         if number and monotonic() > until:
             return False
@@ -289,7 +289,7 @@ def _close(job: BulkJob) -> None:
     BulkJob.objects.filter(pk=job.pk, ended=None).update(ended=job.ended)
 
 
-def forget() -> None:
+def delete_old_jobs() -> None:
     """Results are kept for a week, selections for a day."""
     BulkSelection.objects.filter(created__lt=timezone.now() - SELECTED).delete()
     BulkJob.objects.filter(ended__lt=timezone.now() - KEPT).delete()

@@ -94,7 +94,7 @@ def cut_before(resource: str, after: int) -> int | None:
     return cut if cut is not None and after < cut else None
 
 
-def head() -> int:
+def newest_revision() -> int:
     """The newest committed revision."""
     return Revision.objects.values_list("value", flat=True).filter(pk=1).first() or 1
 
@@ -222,7 +222,7 @@ class Tail:
         """Where the log ends now; waits for a database that is away."""
         while True:
             try:
-                return await in_thread(head)
+                return await in_thread(newest_revision)
             except DatabaseFailure:
                 log.exception("the tail could not read the log; trying again")
                 await asyncio.sleep(POLL_SECONDS)
@@ -336,7 +336,7 @@ async def in_thread(call: Callable[Arguments, Result], *arguments: Arguments.arg
 # ---------------------------------------------------------------- compaction
 
 
-def compact(now: datetime | None = None, *, keep: int = KEEP_CHANGES, age: timedelta | None = None) -> int:
+def compact_log(now: datetime | None = None, *, keep: int = KEEP_CHANGES, age: timedelta | None = None) -> int:
     """Cut what every reader had time to see; returns the number of changes removed.
 
     Each resource keeps its newest ``keep`` and those younger than ``age``, else than its kind's retention (leases
@@ -357,7 +357,7 @@ def compact(now: datetime | None = None, *, keep: int = KEEP_CHANGES, age: timed
     return removed
 
 
-def bound(most: int | None = None) -> int:
+def bound_log(most: int | None = None) -> int:
     """Cut the log to ``most`` bytes of documents, else to its setting (D23); returns the number of changes removed.
 
     The resource that takes the most room is cut first, so that a flood of one kind costs the watchers of another

@@ -22,19 +22,19 @@ class Condition:
     message: str = ""
 
 
-def find(conditions: Iterable[Doc], type: str) -> Doc | None:  # noqa: A002 - the field's name on the wire
+def find_condition(conditions: Iterable[Doc], type: str) -> Doc | None:  # noqa: A002 - the field's name on the wire
     return next((condition for condition in conditions if condition.get("type") == type), None)
 
 
 def status_of(conditions: Iterable[Doc], type: str) -> str:  # noqa: A002 - the field's name on the wire
     """``True``, ``False`` or ``Unknown``; empty when nobody has set the condition."""
-    found = find(conditions, type)
+    found = find_condition(conditions, type)
     return str(found.get("status", "")) if found else ""
 
 
 def set_condition(conditions: list[Doc], condition: Condition, now: str) -> list[Doc]:
     """A new list in which ``condition`` stands once, at its first place or at the end."""
-    old = find(conditions, condition.type)
+    old = find_condition(conditions, condition.type)
     if old is None:
         return [*conditions, _wire(condition, now)]
     steady = old.get("status") == condition.status and old.get("lastTransitionTime")

@@ -94,7 +94,7 @@ def _name(reconcile: Reconcile) -> str:
     return reconcile.__name__.removeprefix("reconcile_")
 
 
-def find(name: str) -> Reconciler | None:
+def find_reconciler(name: str) -> Reconciler | None:
     return _reconcilers.get(name)
 
 

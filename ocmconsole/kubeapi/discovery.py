@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource
-from ocmconsole.kubeapi.virtual import Endpoint, collected, described, documents
+from ocmconsole.kubeapi.virtual import Endpoint, collected, described, document_paths
 
 MINOR = "32"
 # The reference lists the verbs of custom resources in this order.
@@ -241,7 +241,7 @@ def version() -> Doc:
 
 def root_paths(listed: Catalogue | None = None) -> list[str]:
     """What ``GET /`` lists."""
-    paths = {*_OTHER_PATHS, *documents(), "/api/v1"}
+    paths = {*_OTHER_PATHS, *document_paths(), "/api/v1"}
     for group, versions in (listed or catalogue()).groups().items():
         paths |= {f"/apis/{group}", *(f"/apis/{group}/{served}" for served in versions)}
     return sorted(paths)

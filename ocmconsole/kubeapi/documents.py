@@ -18,7 +18,7 @@ import orjson
 import yaml
 
 from ocmconsole.kubeapi.errors import BadRequest, Invalid
-from ocmconsole.kubeapi.values import MAX_REPORTED, Path, copied, spelled
+from ocmconsole.kubeapi.values import MAX_REPORTED, Path, copied, path_text
 
 MAX_BODY = 3 * 1024 * 1024
 # Twice what may be stored: between the two the schema names the field that is too deep.
@@ -96,7 +96,7 @@ def _doubled_paths(text: str) -> list[str]:
     while stack and len(found) < MAX_REPORTED:
         value, path = stack.pop()
         if isinstance(value, _Doubled):
-            found.extend(spelled((path, key)) for key in value.keys_twice[:MAX_REPORTED])
+            found.extend(path_text((path, key)) for key in value.keys_twice[:MAX_REPORTED])
         if isinstance(value, dict):
             stack.extend((item, (path, key)) for key, item in reversed(value.items()))
         elif isinstance(value, list):
@@ -240,7 +240,7 @@ class _YamlReader:
         if not isinstance(key, str):
             raise _unreadable("a key must be a scalar")
         if key in top.value and len(self.duplicates) < MAX_REPORTED:
-            path = spelled((top.path, key))
+            path = path_text((top.path, key))
             self.duplicates.extend([path] if path not in self.duplicates else [])
         top.key = key
 

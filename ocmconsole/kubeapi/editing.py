@@ -77,7 +77,7 @@ def version_of(doc: Doc) -> str:
     return hashlib.sha256(as_text(doc).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read(kind: Kind, key: Key, text: str) -> Doc:
+def parse_edit(kind: Kind, key: Key, text: str) -> Doc:
     """The document in an edited text. Raises BadRequest when it is none, or another object's."""
     if len(text) > LARGEST:
         raise errors.RequestTooLarge(f"the text is longer than {LARGEST // 1024} KiB")
@@ -95,14 +95,14 @@ def read(kind: Kind, key: Key, text: str) -> Doc:
     return found
 
 
-def preview(actor: Actor, kind: Kind, key: Key, edited: Doc, *, seen: str, force: bool = False) -> Preview:
+def preview_edit(actor: Actor, kind: Kind, key: Key, edited: Doc, *, seen: str, force: bool = False) -> Preview:
     """Nothing is stored. Raises what applying would raise: Forbidden, Conflict with its managers, Invalid."""
     present = verbs.existing(kind, key).doc
     new = _apply(actor, kind, key, edited, seen=seen, force=force, dry_run=True)
     return Preview(list(difference(as_text(present), as_text(new))), _kept(edited, editable(new)))
 
 
-def save(actor: Actor, kind: Kind, key: Key, edited: Doc, *, seen: str, force: bool = False) -> Doc:
+def save_edit(actor: Actor, kind: Kind, key: Key, edited: Doc, *, seen: str, force: bool = False) -> Doc:
     """Apply as the console's field manager. ``seen`` is ``version_of`` what the person began with."""
     return _apply(actor, kind, key, edited, seen=seen, force=force, dry_run=False)
 

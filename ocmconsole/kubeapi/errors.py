@@ -35,12 +35,12 @@ def required(field: str, text: str = "") -> Cause:
     return Cause("FieldValueRequired", "Required value" + (f": {text}" if text else ""), field)
 
 
-def invalid(field: str, shown: str, text: str) -> Cause:
+def invalid_field(field: str, shown: str, text: str) -> Cause:
     """``shown`` is the offending value as JSON text, already quoted."""
     return Cause("FieldValueInvalid", f"Invalid value: {shown}: {text}", field)
 
 
-def forbidden(field: str, text: str) -> Cause:
+def forbidden_field(field: str, text: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {text}", field)
 
 

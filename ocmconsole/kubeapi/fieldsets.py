@@ -222,7 +222,7 @@ def paths(tree: Tree, above: Path = ()) -> Iterator[Path]:
             yield from paths(tree[element], (*above, element))
 
 
-def spelled(path: Path) -> str:
+def field_path(path: Path) -> str:
     """``.spec.taints[key="a"].effect``, as conflicts name a field."""
     return "".join(_spelled_element(element) for element in path)
 

@@ -30,12 +30,14 @@ def answer(call: Call, collection: Collection) -> HttpResponseBase:
         case "list":
             options = requestinfo.list_options(call.request.query_params, watch=False)
             paging.require_reached(options.resource_version)
-            revision, docs = _state(collection, answers.scope(call, options))
+            revision, docs = _state(collection, answers.watch_scope(call, options))
             exact = options.resource_version if options.match == "Exact" else ""
-            return answers.listed(call, docs, {"resourceVersion": exact or str(revision)})
+            return answers.list_response(call, docs, {"resourceVersion": exact or str(revision)})
         case "watch":
             options = requestinfo.list_options(call.request.query_params, watch=True)
-            return answers.stream(call, answers.scope(call, options), lambda scope: _texts(collection, scope))
+            return answers.stream_response(
+                call, answers.watch_scope(call, options), lambda scope: _texts(collection, scope)
+            )
         case "create":
             return _created(call, collection)
         case "delete":
@@ -46,7 +48,7 @@ def answer(call: Call, collection: Collection) -> HttpResponseBase:
 
 def _state(collection: Collection, scope: WatchScope) -> tuple[int, list[Doc]]:
     """All of them, whatever the limit: a client that pages is content with one page."""
-    return changes.head(), [doc for doc in collection.objects() if scope.sees(doc)]
+    return changes.newest_revision(), [doc for doc in collection.objects() if scope.sees(doc)]
 
 
 def _texts(collection: Collection, scope: WatchScope) -> tuple[int, list[str]]:

@@ -16,7 +16,7 @@ IsGone = Callable[[], bool]
 _is_gone: ContextVar[IsGone | None] = ContextVar("is_gone", default=None)
 
 
-def watch(is_gone: IsGone) -> None:
+def watch_client(is_gone: IsGone) -> None:
     """For the rest of the present context, which must be that of one request."""
     _is_gone.set(is_gone)
 

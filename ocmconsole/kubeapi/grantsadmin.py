@@ -89,7 +89,7 @@ class GrantsAdmin(ResourceAdmin):
         act, permission, holder = PermissionAct(wanted["act"]), wanted["permission"], wanted["user"] or wanted["group"]
         change = permissions.PermissionChange(act, permission, holder, obj)
         try:
-            made = permissions.change(actor_of(request, EntryPoint.ADMIN), [change])
+            made = permissions.change_permissions(actor_of(request, EntryPoint.ADMIN), [change])
         except errors.ApiError as error:
             messages.error(request, f"Nothing was changed: {error.message}")
             return

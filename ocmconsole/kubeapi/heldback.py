@@ -37,10 +37,10 @@ Key = tuple[str, str, str]
 
 def record(actor: Actor, limit: str) -> None:
     """A rule refused something of the actor; outside of the transaction that the refusal ends."""
-    write({(actor.user, actor.address, limit): 1})
+    write_counts({(actor.user, actor.address, limit): 1})
 
 
-def write(counts: dict[Key, int]) -> None:
+def write_counts(counts: dict[Key, int]) -> None:
     """Add to the rows, and log each line of them."""
     now = timezone.now()
     with transaction.atomic():
@@ -61,7 +61,7 @@ def _add(user: str, address: str, limit: str, count: int, now: datetime) -> None
         HeldBack.objects.create(user=user, limit=limit, address=address, count=count, since=now, last=now)
 
 
-def cut(now: datetime) -> None:
+def delete_old_counts(now: datetime) -> None:
     """Rows of the last week, and of those the newest."""
     HeldBack.objects.filter(last__lt=now - KEPT).delete()
     kept = HeldBack.objects.order_by("-last").values("pk")[:MOST_ROWS]
@@ -88,6 +88,6 @@ class Tally:
         await asyncio.sleep(WRITTEN_EVERY)
         counts, self.counts, self.writing = self.counts, {}, None
         try:
-            await changes.in_thread(write, counts)
+            await changes.in_thread(write_counts, counts)
         except Exception:  # the page misses them; the next are written as ever
             log.exception("could not record who was held back")

@@ -196,7 +196,7 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
-def find(group: str, version: str, plural: str) -> Served | None:
+def find_served(group: str, version: str, plural: str) -> Served | None:
     return _SERVED.get((group, version, plural))
 
 

@@ -39,7 +39,7 @@ class LabelValue(Func):
         return f"({sql} ->> %s)", [*parameters, self.key]
 
 
-def condition(selector: LabelSelector) -> Q:
+def selector_condition(selector: LabelSelector) -> Q:
     """Never an empty Q, which Django would drop from an ``or``."""
     found = EVERYTHING
     for requirement in selector.requirements:

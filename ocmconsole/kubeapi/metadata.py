@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ocmconsole.kubeapi.errors import Cause, Doc, forbidden, invalid, required
+from ocmconsole.kubeapi.errors import Cause, Doc, forbidden_field, invalid_field, required
 from ocmconsole.kubeapi.names import key_flaws, label_flaws, segment_flaws, subdomain_flaws, value_flaws
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 MAX_ANNOTATIONS = 256 * 1024
@@ -154,7 +154,7 @@ def finalizer_warnings(doc: Doc) -> list[str]:
         " to avoid accidental conflicts with other finalizer writers"
     )
     return [
-        hint.format(shown(name), " including a path (/)" if "." in name else "")
+        hint.format(quoted(name), " including a path (/)" if "." in name else "")
         for name in names
         if "/" not in name and name not in _STANDARD_FINALIZERS
     ]
@@ -187,9 +187,9 @@ def _name(meta: Doc, flaws: Callable[[str], Iterator[str]], *, masks_dash: bool)
     if prefix:
         # A trailing dash is fine: random characters follow it.
         tried = f"{prefix[:-2]}a" if masks_dash and len(prefix) > 1 and prefix.endswith("-") else prefix
-        yield from (invalid("metadata.generateName", shown(prefix), flaw) for flaw in flaws(tried))
+        yield from (invalid_field("metadata.generateName", quoted(prefix), flaw) for flaw in flaws(tried))
     if name:
-        yield from (invalid("metadata.name", shown(name), flaw) for flaw in flaws(name))
+        yield from (invalid_field("metadata.name", quoted(name), flaw) for flaw in flaws(name))
     elif not prefix:
         yield required("metadata.name", "name or generateName is required")
 
@@ -198,24 +198,24 @@ def _namespace(meta: Doc, *, namespaced: bool) -> Iterator[Cause]:
     namespace = _text(meta, "namespace")
     if not namespaced:
         if namespace:
-            yield forbidden("metadata.namespace", "not allowed on this type")
+            yield forbidden_field("metadata.namespace", "not allowed on this type")
     elif not namespace:
         yield required("metadata.namespace")
     else:
-        yield from (invalid("metadata.namespace", shown(namespace), flaw) for flaw in label_flaws(namespace))
+        yield from (invalid_field("metadata.namespace", quoted(namespace), flaw) for flaw in label_flaws(namespace))
 
 
 def _labels(meta: Doc) -> Iterator[Cause]:
     for key, value in _texts(meta, "labels"):
-        yield from (invalid("metadata.labels", shown(key), flaw) for flaw in key_flaws(key))
-        yield from (invalid("metadata.labels", shown(value), flaw) for flaw in value_flaws(value))
+        yield from (invalid_field("metadata.labels", quoted(key), flaw) for flaw in key_flaws(key))
+        yield from (invalid_field("metadata.labels", quoted(value), flaw) for flaw in value_flaws(value))
 
 
 def _annotations(meta: Doc) -> Iterator[Cause]:
     size = 0
     for key, value in _texts(meta, "annotations"):
         # A label key, except that capitals are allowed in the domain.
-        yield from (invalid("metadata.annotations", shown(key), flaw) for flaw in key_flaws(key.lower()))
+        yield from (invalid_field("metadata.annotations", quoted(key), flaw) for flaw in key_flaws(key.lower()))
         size += _bytes(key) + _bytes(value)
     if size > MAX_ANNOTATIONS:
         text = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
@@ -231,20 +231,20 @@ def _owners(meta: Doc) -> Iterator[Cause]:
     for owner in owners:
         api_version, kind = _text(owner, "apiVersion"), _text(owner, "kind")
         if not _names_a_version(api_version):
-            yield invalid("metadata.ownerReferences.apiVersion", shown(api_version), "version must not be empty")
+            yield invalid_field("metadata.ownerReferences.apiVersion", quoted(api_version), "version must not be empty")
         for field in ("kind", "name", "uid"):
             if owner.get(field, "") == "":
-                yield invalid(f"metadata.ownerReferences.{field}", '""', "must not be empty")
+                yield invalid_field(f"metadata.ownerReferences.{field}", '""', "must not be empty")
         if (api_version, kind) in _BANNED_OWNERS:
             text = "/v1, Kind=Event is disallowed from being an owner"
-            yield invalid("metadata.ownerReferences", shown(owner), text)
+            yield invalid_field("metadata.ownerReferences", quoted(owner), text)
     controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller") is True]
     for other in controllers[1:]:
         text = (
             'Only one reference can have Controller set to true. Found "true" in references'
             f" for {controllers[0]} and {other}"
         )
-        yield invalid("metadata.ownerReferences", shown(owners), text)
+        yield invalid_field("metadata.ownerReferences", quoted(owners), text)
 
 
 def _names_a_version(api_version: str) -> bool:
@@ -256,10 +256,10 @@ def _names_a_version(api_version: str) -> bool:
 def _finalizers(meta: Doc) -> Iterator[Cause]:
     names = _items(meta, "finalizers", str)
     for name in names:
-        yield from (invalid("metadata.finalizers", shown(name), flaw) for flaw in key_flaws(name))
+        yield from (invalid_field("metadata.finalizers", quoted(name), flaw) for flaw in key_flaws(name))
     if "orphan" in names and "foregroundDeletion" in names:
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        yield invalid("metadata.finalizers", shown(names), text)
+        yield invalid_field("metadata.finalizers", quoted(names), text)
 
 
 def _text(meta: Doc, field: str) -> str:

@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-__all__ = ["CONTENT_TYPE", "GaugeMetricFamily", "observe", "reads", "text"]
+__all__ = ["CONTENT_TYPE", "GaugeMetricFamily", "count_request", "exposition", "reads"]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 UNAUTHORIZED = 401
@@ -50,7 +50,7 @@ _held_back = Counter(
 ProcessCollector(registry=_registry)
 
 
-def observe(listener: str, method: str, code: int, seconds: float) -> None:
+def count_request(listener: str, method: str, code: int, seconds: float) -> None:
     """Count a request; a method that a client made up does not make a series of its own."""
     _requests.labels(listener, method if method in METHODS else "other", str(code)).inc()
     _seconds.labels(listener).observe(seconds)
@@ -73,7 +73,7 @@ def reads(reader: Reader) -> Reader:
     return reader
 
 
-def text() -> bytes:
+def exposition() -> bytes:
     return generate_latest(_registry)
 
 
@@ -98,7 +98,7 @@ def machinery() -> Iterator[Metric]:
     oldest = WorkItem.objects.filter(due__lte=now).aggregate(oldest=Min("due"))["oldest"]
     sealed = AuditSeal.objects.order_by("-number").values_list("last", flat=True).first() or 0
     for name, said, value in (
-        ("revision", "The newest resourceVersion.", changes.head()),
+        ("revision", "The newest resourceVersion.", changes.newest_revision()),
         ("changes", "Changes that watches can still be given.", Change.objects.count()),
         ("work_items", "Work that reconcilers owe.", WorkItem.objects.count()),
         (

@@ -228,7 +228,7 @@ class AuditQuerySet(models.QuerySet[Any]):
         raise RuntimeError(APPEND_ONLY)
 
     def cut(self) -> int:
-        """For ``seals.cut`` alone."""
+        """For ``seals.delete_old_entries`` alone."""
         return super().delete()[0]
 
 

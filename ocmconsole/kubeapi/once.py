@@ -19,7 +19,7 @@ _answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Until the end of the block, ``ask`` asks each question once."""
+    """Until the end of the block, ``cached`` computes each answer once."""
     token = _answers.set({})
     try:
         yield
@@ -42,7 +42,7 @@ def is_remembering() -> bool:
     return _answers.get() is not None
 
 
-def ask(question: Hashable, answer: Callable[[], T]) -> T:
+def cached(question: Hashable, answer: Callable[[], T]) -> T:
     """The answer to the question, asked anew unless somebody remembers it."""
     known = _answers.get()
     if known is None:

@@ -1,8 +1,8 @@
 """What the hub cannot do now because the database is away, locked or full: the state of this process, and its words.
 
 ``probes`` writes the state once a second; whatever would wait for the database in vain reads it (the API, the store,
-the console's middleware, the PostgreSQL backend). ``refusal`` turns an error of the database into an ApiError without
-any text of the driver, which may name hosts and files.
+the console's middleware, the PostgreSQL backend). ``database_error_response`` turns an error of the database into an
+ApiError without any text of the driver, which may name hosts and files.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ state = OutageState()
 deadline = threading.local()
 
 
-def words(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
     """What an error of the database means."""
     driver: Any = error.__cause__ if isinstance(error, DatabaseFailure) else error
     code = getattr(driver, "sqlstate", None) or getattr(driver, "sqlite_errorcode", None)
@@ -82,23 +82,23 @@ def words(error: BaseException) -> str:
     return FULL if found == UNUSABLE and state.full else found
 
 
-def explained(error: BaseException) -> str:
+def operator_line(error: BaseException) -> str:
     """One line for an operator: what is wrong, in the driver's words too, and what leads back. Not for clients."""
-    cause = words(error)
+    cause = cause_of(error)
     text = f"{cause}: {' '.join(str(error).split())}"
     way = WAYS_BACK.get(connection.vendor, "").format(name=connection.settings_dict["NAME"])
     return f"{text}. {way}" if cause == DAMAGED and way else text
 
 
-def refusal(error: BaseException) -> errors.ApiError:
+def database_error_response(error: BaseException) -> errors.ApiError:
     """503, or 507 when there is no space: the cause, and when to try again."""
-    cause = words(error)
+    cause = cause_of(error)
     if cause == FULL:
         state.full_seen = monotonic()
-    return refused(cause)
+    return outage_error(cause)
 
 
-def refused(cause: str) -> errors.ApiError:
+def outage_error(cause: str) -> errors.ApiError:
     if cause in {FULL, state.full}:
         return errors.InsufficientStorage(cause, retry_after=RETRY_SECONDS)
     return errors.ServiceUnavailable(
@@ -109,10 +109,10 @@ def refused(cause: str) -> errors.ApiError:
 def require_space() -> None:
     """Raises InsufficientStorage while there is only the reserve left."""
     if state.full:
-        raise refused(state.full)
+        raise outage_error(state.full)
 
 
 def require_database() -> None:
     """Raises ServiceUnavailable at once while the database is known to be away."""
     if state.away:
-        raise refused(state.away)
+        raise outage_error(state.away)

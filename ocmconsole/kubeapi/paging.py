@@ -32,7 +32,7 @@ def require_reached(resource_version: str) -> None:
     was committed. It is one that a restored database lost.
     """
     wanted = int(resource_version or 0)
-    if not wanted or wanted <= (now := changes.head()):
+    if not wanted or wanted <= (now := changes.newest_revision()):
         return
     cause = errors.Cause("ResourceVersionTooLarge", "Too large resource version")
     text = f"Timeout: Too large resource version: {wanted}, current: {now}"
@@ -54,14 +54,14 @@ def position(options: ListOptions, kind: Kind) -> Position:
         return Position(None, int(options.resource_version) if exact else None, exact)
     key, revision, exact = _read(options.token)
     # Beyond the head: the token is of a future that a restore removed (D21).
-    if changes.cut_before(kind.resource, revision) is not None or revision > changes.head():
+    if changes.cut_before(kind.resource, revision) is not None or revision > changes.newest_revision():
         raise errors.Expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
             "list without the continue parameter, or use the continue token in this response to retrieve the remainder "
             "of the results. Continuing with the provided token results in an inconsistent list - objects that were "
             "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
             "list.",
-            metadata={"continue": token(key, changes.head())},
+            metadata={"continue": continue_token(key, changes.newest_revision())},
         )
     return Position(key, revision, exact)
 
@@ -78,7 +78,7 @@ def _read(text: str) -> tuple[Key, int, bool]:
     raise errors.BadRequest("invalid continue token: it is none of this server's")
 
 
-def token(key: Key, revision: int, *, exact: bool = False) -> str:
+def continue_token(key: Key, revision: int, *, exact: bool = False) -> str:
     place = [revision, key.namespace, key.name, *([EXACT] if exact else [])]
     return base64.urlsafe_b64encode(orjson.dumps(place)).decode()
 
@@ -95,7 +95,7 @@ def exact_page(kind: Kind, at: Position, scope: WatchScope, limit: int) -> tuple
     metadata: Doc = {"resourceVersion": str(at.revision)}
     if limit and len(docs) > limit:
         last = docs[limit - 1]["metadata"]
-        metadata["continue"] = token(Key(last.get("namespace", ""), last["name"]), at.revision, exact=True)
+        metadata["continue"] = continue_token(Key(last.get("namespace", ""), last["name"]), at.revision, exact=True)
         if scope.options.labels.is_empty and scope.options.fields.is_empty:
             metadata["remainingItemCount"] = len(docs) - limit
         docs = docs[:limit]
@@ -108,7 +108,7 @@ def _as_of(kind: Kind, revision: int, *, namespace: str, name: str | None) -> di
     The log has what an object became, so what it was is in the change before; where that is cut, the list is too
     old (Expired), and so it is where changes since are cut.
     """
-    page = rows.page(kind, namespace=namespace, name=name)
+    page = rows.read_page(kind, namespace=namespace, name=name)
     docs = [orjson.loads(text) for text in page.texts]
     past: dict[Key, Doc] = {Key(doc["metadata"].get("namespace", ""), doc["metadata"]["name"]): doc for doc in docs}
     log = Change.objects.filter(resource=kind.resource, revision__lte=page.revision).order_by("revision")

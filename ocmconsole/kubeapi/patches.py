@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from ocmconsole.kubeapi.errors import BadRequest, Doc, Invalid, RequestTooLarge
-from ocmconsole.kubeapi.values import MAX_DEPTH, shown
+from ocmconsole.kubeapi.values import MAX_DEPTH, quoted
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024
@@ -319,7 +319,7 @@ class _Strategic:
 def _directive(item: Any) -> str:
     directive = item.get(_PATCH, "merge") if isinstance(item, dict) else "merge"
     if directive not in ("merge", "replace", "delete"):
-        raise BadRequest(f"unknown patch type: {shown(directive)}")
+        raise BadRequest(f"unknown patch type: {quoted(directive)}")
     return str(directive)
 
 

@@ -25,7 +25,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 def answer(request: HttpRequest, path: str) -> HttpResponse:
     """Raises NotFound for a path that is none of ours."""
-    if document := virtual.document(path):
+    if document := virtual.find_document(path):
         return HttpResponse(
             negotiation.dump(document.read(), "json"),
             content_type=document.content_type,
@@ -129,7 +129,7 @@ def _metrics(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: AR
     """For Prometheus; needs the right to get ``/metrics``, as on a kube-apiserver."""
     if rest:
         raise errors.unknown_path()
-    return HttpResponse(metrics.text(), content_type=metrics.CONTENT_TYPE)
+    return HttpResponse(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
 def _wants_aggregated(request: HttpRequest) -> bool:

@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.kinds import Kind
 from ocmconsole.kubeapi.models import AuditEvent, Resource
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 Holder = User | Group
 
@@ -55,7 +55,7 @@ class PermissionChange(NamedTuple):
 
     @property
     def whom(self) -> str:
-        return f"{'user' if isinstance(self.holder, User) else 'group'} {shown(str(self.holder))}"
+        return f"{'user' if isinstance(self.holder, User) else 'group'} {quoted(str(self.holder))}"
 
 
 class AuditTarget(NamedTuple):
@@ -71,27 +71,29 @@ class AuditTarget(NamedTuple):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-def grant(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = None) -> bool:
+def grant_permission(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = None) -> bool:
     """Give ``app.codename``; False when the holder had it. Raises Forbidden, NotFound, BadRequest."""
-    return change(actor, [PermissionChange(PermissionAct.GRANT, _permission(permission), to, obj)]) == 1
+    return change_permissions(actor, [PermissionChange(PermissionAct.GRANT, _permission(permission), to, obj)]) == 1
 
 
-def revoke(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = None) -> bool:
+def revoke_permission(actor: Actor, permission: str, *, to: Holder, obj: Resource | None = None) -> bool:
     """Take back what was given to the holder; False when it was not. Raises as ``grant``."""
-    return change(actor, [PermissionChange(PermissionAct.REVOKE, _permission(permission), to, obj)]) == 1
+    return change_permissions(actor, [PermissionChange(PermissionAct.REVOKE, _permission(permission), to, obj)]) == 1
 
 
 # Makes an audit entry of what is done with the change; may raise an ApiError.
 AuditRecord = Callable[[], AuditEvent]
 
 
-def change(actor: Actor, changes: Sequence[PermissionChange], *, records: Sequence[AuditRecord] = ()) -> int:
+def change_permissions(
+    actor: Actor, changes: Sequence[PermissionChange], *, records: Sequence[AuditRecord] = ()
+) -> int:
     """All or nothing; how many made a difference. ``records`` make rows that are saved in the same transaction."""
 
     def act(actor: Actor) -> int:
-        reasons = [require(actor, each) for each in changes]
+        reasons = [require_change(actor, each) for each in changes]
         with verbs.changing_rights(actor):
-            made = sum(write(actor, each, reason) for each, reason in zip(changes, reasons, strict=True))
+            made = sum(write_change(actor, each, reason) for each, reason in zip(changes, reasons, strict=True))
             for record in records:
                 record().save()
             return made
@@ -112,22 +114,22 @@ def differences(holder: Holder, wanted: Iterable[Permission]) -> list[Permission
 # ---------------------------------------------------------------- permission checks
 
 
-def require(actor: Actor, wanted: PermissionChange) -> str:
+def require_change(actor: Actor, wanted: PermissionChange) -> str:
     """Why the actor may; a no is recorded and raised."""
     _check_object(wanted)
     if actor.is_master:
         return authz.permitted(actor, wanted.label).reason
     if not authz.permitted(actor, MAY_CHANGE).allowed:
-        raise _refused(actor, wanted, f"user {shown(actor.user)} lacks the permission {MAY_CHANGE}")
+        raise _refused(actor, wanted, f"user {quoted(actor.user)} lacks the permission {MAY_CHANGE}")
     held = authz.permitted(actor, wanted.label, obj=wanted.obj, name=wanted.obj.name if wanted.obj else "")
     if not held.allowed:
-        raise _refused(actor, wanted, f"user {shown(actor.user)} does not hold it there")
+        raise _refused(actor, wanted, f"user {quoted(actor.user)} does not hold it there")
     return held.reason
 
 
 def _refused(actor: Actor, wanted: PermissionChange, why: str) -> errors.Forbidden:
     place = _place(wanted)
-    what = f"permission {wanted.label} of {wanted.whom} on {shown(place.name) if wanted.obj else 'all objects'}"
+    what = f"permission {wanted.label} of {wanted.whom} on {quoted(place.name) if wanted.obj else 'all objects'}"
     text = f"{what} is not for this user to {wanted.act}: {why}"
     audit.denied(actor, Attributes(wanted.act, place.group, place.plural, name=place.name), text, act=_act(wanted))
     return errors.Forbidden(text, details={"kind": place.plural, "group": place.group, "name": place.name})
@@ -145,7 +147,7 @@ def _check_object(wanted: PermissionChange) -> None:
 # ---------------------------------------------------------------- the write
 
 
-def write(actor: Actor, wanted: PermissionChange, reason: str) -> bool:
+def write_change(actor: Actor, wanted: PermissionChange, reason: str) -> bool:
     """The row and its audit entry, inside the caller's transaction; False when nothing had to be done."""
     if wanted.obj is not None and not type(wanted.obj).objects.filter(pk=wanted.obj.pk).exists():
         raise _gone(wanted)
@@ -184,7 +186,7 @@ def _of(holder: Holder) -> Any:
 
 def _entry(actor: Actor, wanted: PermissionChange, reason: str) -> AuditEvent:
     place = _place(wanted)
-    return entry(
+    return audit_entry(
         actor,
         _act(wanted),
         place,
@@ -193,7 +195,9 @@ def _entry(actor: Actor, wanted: PermissionChange, reason: str) -> AuditEvent:
     )
 
 
-def entry(actor: Actor, act: str, place: AuditTarget, *, diff: list[dict[str, Any]], reason: str = "") -> AuditEvent:
+def audit_entry(
+    actor: Actor, act: str, place: AuditTarget, *, diff: list[dict[str, Any]], reason: str = ""
+) -> AuditEvent:
     """An audit entry of something that is no resource and has no revision."""
     return audit.allowed(
         actor,
@@ -239,5 +243,5 @@ def _permission(label: str) -> Permission:
     app, _, codename = label.partition(".")
     found = Permission.objects.filter(content_type__app_label=app, codename=codename).first()
     if found is None:
-        raise errors.BadRequest(f"there is no permission {shown(label)}")
+        raise errors.BadRequest(f"there is no permission {quoted(label)}")
     return found

@@ -86,7 +86,7 @@ class Monitor:
         if not self.is_running:
             self.is_running, self.started = True, monotonic()
             self._stopping.clear()
-            space.look()
+            space.check_space()
             self.look()
             self._thread = threading.Thread(target=self._run, name="probes", daemon=True)
             self._thread.start()
@@ -100,7 +100,7 @@ class Monitor:
     def _run(self) -> None:
         while not self._stopping.wait(SPACE_SECONDS):
             try:
-                space.look()
+                space.check_space()
                 if monotonic() - (self.looked or 0.0) >= PAUSE_SECONDS:
                     self.look()
             except Exception:  # the next look may succeed; without one the answer says so
@@ -161,7 +161,7 @@ def database() -> str:
             state.locked = _locked()
             state.away = ""
     except DatabaseFailure as error:
-        state.away = outages.words(error)
+        state.away = outages.cause_of(error)
         if connection.connection is not None:
             connection.close()
     return state.away or state.locked
@@ -169,7 +169,7 @@ def database() -> str:
 
 def _locked() -> str:
     """Why nothing can be written. A hub whose revision moved meanwhile is busy, not locked. Raises DatabaseFailure."""
-    before = changes.head()
+    before = changes.newest_revision()
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         return ""
     try:
@@ -177,7 +177,7 @@ def _locked() -> str:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("ROLLBACK")
     except DatabaseFailure as error:
-        return outages.words(error) if changes.head() == before else ""
+        return outages.cause_of(error) if changes.newest_revision() == before else ""
     return ""
 
 
@@ -226,7 +226,7 @@ def _asked(check: Check) -> str:
         with patient():
             return check.look()
     except DatabaseFailure as error:
-        return outages.words(error)
+        return outages.cause_of(error)
 
 
 class patient:  # noqa: N801 - used as a function

@@ -10,7 +10,7 @@ from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.authz import Attributes
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.selectors import FieldSelector, LabelSelector
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -161,31 +161,31 @@ def _watch_causes(options: ListOptions) -> list[Cause]:
     if options.initial_events is None:
         if options.match:
             text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            return [errors.forbidden("resourceVersionMatch", text)]
+            return [errors.forbidden_field("resourceVersionMatch", text)]
     elif options.match != "NotOlderThan":
         text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        return [errors.forbidden("resourceVersionMatch", text)]
+        return [errors.forbidden_field("resourceVersionMatch", text)]
     return []
 
 
 def _list_causes(options: ListOptions) -> list[Cause]:
     causes = []
     if options.initial_events is not None:
-        causes.append(errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        causes.append(errors.forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if options.match:
         if not options.resource_version:
             text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            causes.append(errors.forbidden("resourceVersionMatch", text))
+            causes.append(errors.forbidden_field("resourceVersionMatch", text))
         if options.token:
             text = "resourceVersionMatch is forbidden when continue is provided"
-            causes.append(errors.forbidden("resourceVersionMatch", text))
+            causes.append(errors.forbidden_field("resourceVersionMatch", text))
         if options.match not in {"Exact", "NotOlderThan"}:
             causes.append(
                 errors.unsupported("resourceVersionMatch", f'"{options.match}"', ("Exact", "NotOlderThan", ""))
             )
         elif options.match == "Exact" and options.resource_version == "0":
             text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            causes.append(errors.forbidden("resourceVersionMatch", text))
+            causes.append(errors.forbidden_field("resourceVersionMatch", text))
     return causes
 
 
@@ -209,7 +209,7 @@ def write_options(query: QueryDict, *, options: str, user_agent: str, applies: b
             Cause("FieldValueTooLong", f"Too long: may not be more than {LONGEST_MANAGER} bytes", "fieldManager")
         )
     if not manager.isprintable():
-        causes.append(errors.invalid("fieldManager", shown(manager), "should only contain printable characters"))
+        causes.append(errors.invalid_field("fieldManager", quoted(manager), "should only contain printable characters"))
     validation = query.get("fieldValidation", "")
     if validation not in {"", "Ignore", "Strict", "Warn"}:
         causes.append(errors.unsupported("fieldValidation", f'"{validation}"', ("", "Ignore", "Strict", "Warn")))
@@ -217,7 +217,7 @@ def write_options(query: QueryDict, *, options: str, user_agent: str, applies: b
     if applies and not manager:
         causes.append(errors.required("fieldManager", "is required for apply patch"))
     if force is not None and not applies and options == "PatchOptions":
-        causes.append(errors.forbidden("force", "may not be specified for non-apply patch"))
+        causes.append(errors.forbidden_field("force", "may not be specified for non-apply patch"))
     if causes:
         raise errors.options_invalid(options, causes)
     manager = manager or user_agent.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
@@ -252,10 +252,10 @@ def delete_options(query: QueryDict, body: Doc) -> DeleteOptions:
     """
     _printable(query)
     if body.get("kind") not in (None, "", "DeleteOptions"):  # a tuple: what was sent need not be hashable
-        raise errors.BadRequest(f"{shown(body['kind'])} cannot be converted to DeleteOptions")
+        raise errors.BadRequest(f"{quoted(body['kind'])} cannot be converted to DeleteOptions")
     for name, type_ in _DELETE_FIELDS.items():
         if body.get(name) is not None and type(body[name]) is not type_:
-            raise errors.BadRequest(f"json: cannot unmarshal {shown(body[name])} into DeleteOptions.{name}")
+            raise errors.BadRequest(f"json: cannot unmarshal {quoted(body[name])} into DeleteOptions.{name}")
     _integer(query, "gracePeriodSeconds")
     orphans = body.get("orphanDependents")
     orphans = _boolean(query, "orphanDependents") if orphans is None else orphans
@@ -265,7 +265,7 @@ def delete_options(query: QueryDict, body: Doc) -> DeleteOptions:
     causes = []
     if orphans is not None and policy is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
-        causes.append(errors.invalid("propagationPolicy", f'"{policy}"', text))
+        causes.append(errors.invalid_field("propagationPolicy", f'"{policy}"', text))
     if policy is not None and policy not in POLICIES:
         causes.append(errors.unsupported("propagationPolicy", f'"{policy}"', (*POLICIES, "nil")))
     causes += dry_run_causes([str(value) for value in dry_run])

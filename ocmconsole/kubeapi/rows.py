@@ -16,7 +16,7 @@ from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.labels import LabelValue
 from ocmconsole.kubeapi.models import Owner, Resource, Revision
 from ocmconsole.kubeapi.selectors import Operator
-from ocmconsole.kubeapi.times import instant
+from ocmconsole.kubeapi.times import parse_time
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -29,7 +29,7 @@ MOST_CONDITIONS = 20
 LARGEST_PAGE = 2**31  # a client's limit may be larger than a database's LIMIT
 
 
-def read(kind: Kind, key: Key) -> Resource | None:
+def read_row(kind: Kind, key: Key) -> Resource | None:
     row: Resource | None = kind.model.objects.at(key).first()
     return row
 
@@ -44,7 +44,7 @@ class TextPage:
     remaining: int | None = None
 
 
-def page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
+def read_page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
          after: Key | None = None, limit: int = 0, deleting: bool = False) -> TextPage:  # fmt: skip
     """Rows of a kind by namespace and name, as of one revision: a watch from there repeats and misses nothing.
 
@@ -105,8 +105,8 @@ def row_of(kind: Kind, key: Key, doc: Doc, text: str, revision: int) -> Resource
         name=key.name,
         labels=metadata.get("labels") or {},
         resource_version=revision,
-        created=instant(metadata["creationTimestamp"]),
-        deleted_at=instant(metadata["deletionTimestamp"]) if metadata.get("deletionTimestamp") else None,
+        created=parse_time(metadata["creationTimestamp"]),
+        deleted_at=parse_time(metadata["deletionTimestamp"]) if metadata.get("deletionTimestamp") else None,
         wire=text,
     )
     if kind.project is not None:

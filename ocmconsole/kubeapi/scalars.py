@@ -9,9 +9,9 @@ import math
 import re
 from typing import Any
 
-from ocmconsole.kubeapi.errors import Cause, Doc, invalid, unsupported
-from ocmconsole.kubeapi.times import instant
-from ocmconsole.kubeapi.values import Causes, Check, Path, shown
+from ocmconsole.kubeapi.errors import Cause, Doc, invalid_field, unsupported
+from ocmconsole.kubeapi.times import parse_time
+from ocmconsole.kubeapi.values import Causes, Check, Path, quoted
 
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[tT]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([zZ]|[+-]\d{2}:\d{2})", re.ASCII)
 _BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -73,8 +73,8 @@ def _format_step(form: str) -> Check:
 
 
 def _wrong_format(field: str, value: str, form: str) -> Cause:
-    text = f"{field} in body must be of type {form}: {shown(value)}"
-    return Cause("FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {text}", field)
+    text = f"{field} in body must be of type {form}: {quoted(value)}"
+    return Cause("FieldValueTypeInvalid", f"Invalid value: {quoted(value)}: {text}", field)
 
 
 def is_time(text: str) -> bool:
@@ -82,7 +82,7 @@ def is_time(text: str) -> bool:
     if not _TIME.fullmatch(text):
         return False
     try:
-        instant(text)
+        parse_time(text)
     except (ValueError, OverflowError):
         return False
     return True
@@ -114,7 +114,8 @@ def _range_step(form: str) -> Check:
         if not -limit <= value < limit:
             # The reference gives this text without a field; people need one.
             causes.add(
-                path, lambda field: invalid(field, shown(value), f"Checked value must be of type {kind} in {field}")
+                path,
+                lambda field: invalid_field(field, quoted(value), f"Checked value must be of type {kind} in {field}"),
             )
 
     return step
@@ -154,10 +155,10 @@ def mixed_steps(node: Doc) -> list[Check]:
 def enum_step(allowed: list[Any]) -> Check:
     def step(value: Any, path: Path, causes: Causes) -> None:
         if value not in allowed:
-            causes.add(path, lambda field: unsupported(field, shown(value), allowed))
+            causes.add(path, lambda field: unsupported(field, quoted(value), allowed))
 
     return step
 
 
 def body(field: str, value: Any, text: str) -> Cause:
-    return invalid(field, shown(value), f"{field} in body {text}")
+    return invalid_field(field, quoted(value), f"{field} in body {text}")

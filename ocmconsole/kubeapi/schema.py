@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.metadata import (
 )
 from ocmconsole.kubeapi.scalars import is_time
 from ocmconsole.kubeapi.validation import compile_check
-from ocmconsole.kubeapi.values import MAX_REPORTED, Causes, Check, Path, copied, flaws, spelled
+from ocmconsole.kubeapi.values import MAX_REPORTED, Causes, Check, Path, copied, flaws, path_text
 
 __all__ = ["OBJECT_META", "OBJECT_META_NAME", "Schema", "finalizer_warnings", "metadata_types", "validate_metadata"]
 
@@ -62,7 +62,7 @@ class Schema:
         """A document of its own without unknown fields, and the paths of those in Kubernetes' order (W8)."""
         unknown: list[Path] = []
         pruned: Doc = self._prune(doc, None, unknown)
-        return pruned, sorted(spelled(path) for path in unknown)
+        return pruned, sorted(path_text(path) for path in unknown)
 
     def default(self, doc: Doc) -> Doc:
         """A document of its own with defaults filled in wherever their parent exists.
@@ -144,7 +144,7 @@ def _whole_number(value: Any, _path: Path, _unknown: list[Path]) -> Any:
 
 def _six_decimals(value: Any, _path: Path, _unknown: list[Path]) -> Any:
     """W29: typed clients read a MicroTime in UTC with six decimals and in no other form."""
-    return times.micro_timestamp(times.instant(value)) if isinstance(value, str) and is_time(value) else value
+    return times.micro_timestamp(times.parse_time(value)) if isinstance(value, str) and is_time(value) else value
 
 
 def _one_line(value: Any, _path: Path, _unknown: list[Path]) -> Any:

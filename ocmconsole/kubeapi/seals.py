@@ -58,7 +58,7 @@ class Report:
 # ---------------------------------------------------------------- sealing
 
 
-def seal(now: datetime | None = None) -> int:
+def seal_entries(now: datetime | None = None) -> int:
     """Seal every settled entry; returns how many seals were made. Another process that seals too loses nothing."""
     made = 0
     while True:
@@ -109,7 +109,7 @@ def digest(previous: str, lines: Iterator[bytes]) -> str:
 # ---------------------------------------------------------------- proving
 
 
-def verify(*, expected: str = "") -> Report:
+def verify_chain(*, expected: str = "") -> Report:
     """Compute the whole chain again. ``expected`` is a digest that was noted elsewhere: it must be in it."""
     flaws: list[Flaw] = []
     previous, at, entries, number = BEGINNING, FIRST, 0, 0
@@ -166,7 +166,7 @@ def segment(kept: AuditSeal) -> AuditQuerySet:
 # ---------------------------------------------------------------- retention
 
 
-def cut(now: datetime | None = None) -> int:
+def delete_old_entries(now: datetime | None = None) -> int:
     """Remove sealed entries that are older than the retention; their seals stay. Returns how many were removed."""
     keep: timedelta | None = settings.OCMCONSOLE_AUDIT_RETENTION
     if keep is None:

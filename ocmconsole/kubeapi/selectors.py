@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from ocmconsole.kubeapi.errors import BadRequest, Doc
 from ocmconsole.kubeapi.names import key_flaws, value_flaws
-from ocmconsole.kubeapi.values import shown
+from ocmconsole.kubeapi.values import quoted
 
 
 class Operator(StrEnum):
@@ -123,7 +123,7 @@ def _wrong(text: str) -> NoReturn:
 
 
 def _refuse(path: str, value: object, flaws: list[str]) -> NoReturn:
-    _wrong(f"{path}: Invalid value: {shown(value)}: {'; '.join(flaws)}")
+    _wrong(f"{path}: Invalid value: {quoted(value)}: {'; '.join(flaws)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _from_expression(item: Any) -> Requirement:
         _wrong("matchExpressions: every element must be an object")
     operator = _SET_OPERATORS.get(str(item.get("operator", "")))
     if operator is None:
-        raise ValueError(f"{shown(item.get('operator', ''))} is not a valid label selector operator")
+        raise ValueError(f"{quoted(item.get('operator', ''))} is not a valid label selector operator")
     return Requirement.checked(_text(item.get("key", "")), operator, map(_text, _typed(item, "values", list)))
 
 
@@ -190,7 +190,7 @@ def _typed(doc: Doc, field: str, kind: type[Any]) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        _wrong(f"{shown(value)} is not a string")
+        _wrong(f"{quoted(value)} is not a string")
     return value
 
 

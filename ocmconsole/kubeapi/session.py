@@ -108,10 +108,10 @@ def actor_for(user: Any, **how: Any) -> Actor:
         kept = {name: value for name, value in how.items() if name not in {"as_of", "renew"}}
         how["renew"] = partial(actor_of_present, user.pk, **kept)
     if user.is_active:  # whom ``authz.person_of`` would read again
-        once.ask(("person", user.get_username()), lambda: user)
+        once.cached(("person", user.get_username()), lambda: user)
     named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []
-    names = once.ask(("groups", user.pk), lambda: tuple(named.values_list("name", flat=True)))
+    names = once.cached(("groups", user.pk), lambda: tuple(named.values_list("name", flat=True)))
     groups = (*names, *masters, AUTHENTICATED)
     how.setdefault("request_id", str(uuid.uuid4()))
     return Actor(user=user.get_username(), groups=groups, **how)

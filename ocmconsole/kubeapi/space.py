@@ -57,7 +57,7 @@ def warning() -> str:
     return f"the disk of {folder()} is {percent:.0f} % full, {free // 2**20:,} MiB are left"
 
 
-def look() -> None:
+def check_space() -> None:
     """Give up the reserve or make it, and set ``outages.state.full``."""
     state = outages.state
     if connection.vendor != "sqlite":

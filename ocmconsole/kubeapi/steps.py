@@ -136,14 +136,14 @@ def check_preconditions(kind: Kind, key: Key, old: Doc | None, proposed: Doc, ve
     uid = metadata.get("uid")
     if uid and uid != stored["uid"]:
         if verb == "patch":
-            cause = errors.invalid("metadata.uid", f'"{uid}"', "field is immutable")
+            cause = errors.invalid_field("metadata.uid", f'"{uid}"', "field is immutable")
             raise errors.is_invalid(kind.group, kind.kind, key.name, [cause])
         text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
         raise errors.conflict(kind.group, kind.plural, key.name, text)
     if version and version != stored["resourceVersion"]:
         raise errors.conflict(kind.group, kind.plural, key.name)
     if not version and (verb == "update" or given == NO_VERSION) and not kind.unconditional_update:
-        cause = errors.invalid("metadata.resourceVersion", "0", "must be specified for an update")
+        cause = errors.invalid_field("metadata.resourceVersion", "0", "must be specified for an update")
         raise errors.is_invalid(kind.group, kind.plural, key.name, [cause])
 
 
@@ -200,7 +200,7 @@ def validate(kind: Kind, old: Doc | None, new: Doc) -> None:
                 "no new finalizers can be added if the object is being deleted, "
                 f"found new finalizers []string{{{listed}}}"
             )
-            causes.append(errors.forbidden("metadata.finalizers", text))
+            causes.append(errors.forbidden_field("metadata.finalizers", text))
     if causes:
         raise errors.is_invalid(kind.group, kind.kind, new["metadata"].get("name", ""), causes)
     for text in schema.finalizer_warnings(new):

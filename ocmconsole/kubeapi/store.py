@@ -217,7 +217,7 @@ def _queued() -> Iterator[None]:
     until = monotonic() + settings.OCMCONSOLE_DATABASE_LOCK_TIMEOUT.total_seconds()
     while outages.state.locked or not _sqlite_writes.acquire(timeout=QUEUE_LOOK_SECONDS):
         if outages.state.locked or monotonic() > until:
-            raise outages.refused(outages.LOCKED)
+            raise outages.outage_error(outages.LOCKED)
     try:
         yield
     finally:

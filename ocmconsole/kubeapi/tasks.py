@@ -17,17 +17,17 @@ def drain() -> None:
 
 def compact() -> None:
     """Cut the change log (W12: its kept history), results of bulk jobs and records of limits to their retention."""
-    changes.compact()
-    bulkjobs.forget()
-    heldback.cut(timezone.now())
+    changes.compact_log()
+    bulkjobs.delete_old_jobs()
+    heldback.delete_old_counts(timezone.now())
 
 
 def bound_log() -> None:
     """D23: cut the change log to ``OCMCONSOLE_LIMIT_CHANGE_LOG`` bytes; it may be larger between runs."""
-    changes.bound()
+    changes.bound_log()
 
 
 def seal() -> None:
     """D11: seal new segments of the audit, and cut sealed ones that are older than its retention."""
-    seals.seal()
-    seals.cut()
+    seals.seal_entries()
+    seals.delete_old_entries()

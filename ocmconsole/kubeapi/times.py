@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def instant(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """RFC 3339 text to an aware datetime. Raises ValueError, OverflowError for a time that has no place in UTC."""
     return datetime.fromisoformat(text.upper()).astimezone(UTC)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ocmconsole.kubeapi.errors import Cause, Doc, required, unsupported
 from ocmconsole.kubeapi.scalars import body, enum_step, mixed_steps, number_steps, string_steps
-from ocmconsole.kubeapi.values import Causes, Check, Path, shown
+from ocmconsole.kubeapi.values import Causes, Check, Path, quoted
 
 _EXACT: dict[str, frozenset[type]] = {
     "object": frozenset({dict}),
@@ -40,7 +40,7 @@ def compile_check(node: Doc) -> Check:
         if type(value) not in exact and type_name and not _fits(value, type_name):
             causes.add(path, lambda field: _wrong_type(field, value, wanted, type_name))
             if enum:
-                causes.add(path, lambda field: unsupported(field, shown(value), enum))
+                causes.add(path, lambda field: unsupported(field, quoted(value), enum))
             return
         for step in steps:
             step(value, path, causes)
@@ -82,8 +82,8 @@ def _wrong_type(field: str, value: Any, wanted: str, type_name: str) -> Cause:
         got = go_format if json_type in {"number", "integer"} else ("" if json_type != "array" else json_type)
     else:
         wanted, got = type_name, json_type
-    text = f"{field} in body must be of type {wanted}: {shown(got)}"
-    return Cause("FieldValueTypeInvalid", f"Invalid value: {shown(got)}: {text}", field)
+    text = f"{field} in body must be of type {wanted}: {quoted(got)}"
+    return Cause("FieldValueTypeInvalid", f"Invalid value: {quoted(got)}: {text}", field)
 
 
 def _go_names(value: Any) -> tuple[str, str]:
@@ -201,4 +201,4 @@ def _token(value: Any) -> Any:
 
 
 def _duplicate(key: Any) -> Callable[[str], Cause]:
-    return lambda field: Cause("FieldValueDuplicate", f"Duplicate value: {shown(key)}", field)
+    return lambda field: Cause("FieldValueDuplicate", f"Duplicate value: {quoted(key)}", field)

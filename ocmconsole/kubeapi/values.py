@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ocmconsole.kubeapi.errors import Cause, Doc, invalid
+from ocmconsole.kubeapi.errors import Cause, Doc, invalid_field
 
 Path = tuple[Any, Any] | None
 Check = Callable[[Any, Path, "Causes"], None]
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """A value as causes show it: strings quoted as Go does, everything else as JSON."""
     if isinstance(value, str):
         escaped = printable(value.translate(_ESCAPES))
@@ -59,7 +59,7 @@ def segments(path: Path) -> tuple[Any, ...]:
     return tuple(reversed(found))
 
 
-def spelled(path: Path) -> str:
+def path_text(path: Path) -> str:
     """``spec.taints[0].key``, as every cause and warning names a field."""
     parts: list[str] = []
     for key in segments(path):
@@ -79,7 +79,7 @@ class Causes:
 
     def add(self, path: Path, make: Callable[[str], Cause]) -> None:
         if len(self._found) < MAX_REPORTED:
-            self._found.append((path, make(spelled(path))))
+            self._found.append((path, make(path_text(path))))
 
     def listed(self) -> list[Cause]:
         """In the order of field names and list positions."""
@@ -131,13 +131,13 @@ def _key_flaws(key: Any, path: Path) -> Iterator[Cause]:
     if not isinstance(key, str):
         yield _refused(path, "keys must be strings")
     elif flaw := _text_flaw(key):
-        yield invalid(spelled(path), shown(key[:_MAX_KEY_SHOWN]), flaw)
+        yield invalid_field(path_text(path), quoted(key[:_MAX_KEY_SHOWN]), flaw)
 
 
 def _scalar_flaws(value: Any, path: Path) -> Iterator[Cause]:
     if isinstance(value, str):
         if flaw := _text_flaw(value):
-            yield invalid(spelled(path), shown(value), flaw)
+            yield invalid_field(path_text(path), quoted(value), flaw)
     elif isinstance(value, float):
         if not math.isfinite(value):
             yield _refused(path, "must be a finite number")
@@ -161,4 +161,4 @@ def _text_flaw(text: str) -> str:
 
 
 def _refused(path: Path, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {text}", spelled(path))
+    return Cause("FieldValueInvalid", f"Invalid value: {text}", path_text(path))

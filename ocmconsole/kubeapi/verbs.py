@@ -100,12 +100,12 @@ def covered(actor: Actor, kind: Kind, key: Key, decision: AccessDecision) -> Doc
 
 def find(kind: Kind, key: Key) -> Doc | None:
     """One object for the hub's own eyes: no permission asked."""
-    row = rows.read(kind, key)
+    row = rows.read_row(kind, key)
     return row.doc if row else None
 
 
 def existing(kind: Kind, key: Key) -> Any:
-    row = rows.read(kind, key)
+    row = rows.read_row(kind, key)
     if row is None:
         raise errors.not_found(kind.group, kind.plural, key.name)
     return row
@@ -166,7 +166,7 @@ def update(
 
 def _with_its_state(kind: Kind, key: Key, error: errors.AlreadyExists) -> errors.AlreadyExists:
     """Who waits for an object to go learns that it is going."""
-    row = rows.read(kind, key)
+    row = rows.read_row(kind, key)
     if row is not None and row.deleted_at is not None:
         error.message = f"object is being deleted: {error.message}"
     return error
@@ -188,7 +188,7 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
     """Server-side apply: as patch, and creates what is missing (W141)."""
     decision = options.decision or authz.require(actor, attributes(kind, "patch", key, version=options.version))
     options = replace(options, applies=True)
-    if rows.read(kind, key) is None:
+    if rows.read_row(kind, key) is None:
         authz.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
         try:
             new = lambda old: steps.for_missing(kind, key, propose(old))  # noqa: E731 - one use
@@ -404,7 +404,7 @@ def _denial_is_recorded(actor: Actor) -> Iterator[None]:
 
 
 def _stored(kind: Kind, key: Key) -> tuple[Resource | None, None, Doc | None]:
-    row = rows.read(kind, key)
+    row = rows.read_row(kind, key)
     return row, None, row.doc if row is not None else None
 
 
@@ -460,7 +460,7 @@ def _required(actor: Actor, asked: authz.Attributes) -> AccessDecision:
     """As ``authz.require`` for a caller that records the refusal itself."""
     decision = authz.authorize(actor, asked)
     if not decision.allowed:
-        raise authz.forbidden(actor, asked)
+        raise authz.forbidden_error(actor, asked)
     return decision
 
 
@@ -487,7 +487,7 @@ def _finish(write: Write, options: Options, *, created: bool = False, commit: st
         metadata = write.new["metadata"]
         if write.old:
             metadata["resourceVersion"] = write.old["metadata"]["resourceVersion"]
-        elif rows.read(write.kind, write.key):
+        elif rows.read_row(write.kind, write.key):
             raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name)
     else:
         commit([write])
@@ -511,13 +511,13 @@ def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, dec
     What rules add to ``new`` is the hub's.
     """
     if not decision.covers(old or new):
-        raise authz.forbidden(actor, attributes(kind, verb, key, subresource), ONLY_DELETING)
+        raise authz.forbidden_error(actor, attributes(kind, verb, key, subresource), ONLY_DELETING)
     if decision.fields is None:
         return
     for path in steps.changed_paths("", old or {}, new):
         if not any(_is_in(path, field) for field in decision.fields):
             asked = attributes(kind, verb, key, subresource)
-            raise authz.forbidden(
+            raise authz.forbidden_error(
                 actor, asked, f"{decision.reason} allows changing {', '.join(sorted(decision.fields))} only"
             )
 

@@ -74,7 +74,7 @@ class KubernetesView(APIView):
                 self.initial(drf)
                 response = answers.finished(request, self._handle(drf))
             except Exception as error:  # noqa: BLE001 - the one place where errors become Status
-                response = answers.refusal(drf, error)
+                response = answers.error_response(drf, error)
         for text in warnings:
             answers.add_warning(response, text)
         return response
@@ -89,13 +89,13 @@ class KubernetesView(APIView):
             if request.method not in {"GET", "HEAD"}:
                 raise errors.MethodNotAllowed("the server does not allow this method on the requested resource")
             return paths.answer(request, info.path)
-        if found := virtual.find(info.group, info.version, info.resource, info.subresource):
+        if found := virtual.find_endpoint(info.group, info.version, info.resource, info.subresource):
             return _virtual(request, actor, info, found)
         collection = virtual.collection(info.group, info.version, info.resource)
-        served = collection.served if collection else kinds.find(info.group, info.version, info.resource)
+        served = collection.served if collection else kinds.find_served(info.group, info.version, info.resource)
         if served is None:
             raise errors.unknown_path()
-        call = Call(request, actor, info, decision, served, answers.negotiate(request))
+        call = Call(request, actor, info, decision, served, answers.negotiated_form(request))
         if served.version.warning:
             admission.warn(served.version.warning)
         _check_route(call)
@@ -150,13 +150,13 @@ def _get(call: Call) -> HttpResponseBase:
 
 def _list(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=False)
-    scope = answers.scope(call, options)
+    scope = answers.watch_scope(call, options)
     kind = call.served.kind
     paging.require_reached(options.resource_version)
     at = paging.position(options, kind)
     if at.exact:
-        return answers.listed(call, *paging.exact_page(kind, at, scope, options.limit))
-    page = rows.page(
+        return answers.list_response(call, *paging.exact_page(kind, at, scope, options.limit))
+    page = rows.read_page(
         kind,
         namespace=call.info.namespace,
         selector=options.labels,
@@ -168,14 +168,14 @@ def _list(call: Call) -> HttpResponseBase:
     revision = at.revision or page.revision
     metadata: Doc = {"resourceVersion": str(revision)}
     if page.last is not None:
-        metadata["continue"] = paging.token(page.last, revision)
+        metadata["continue"] = paging.continue_token(page.last, revision)
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     everything = options.labels.is_empty and not options.fields.terms and not scope.deleting
     if everything and not call.answer.shape and call.answer.media == "json" and call.served.version is kind.storage:
         return _list_of_texts(call, metadata, page.texts)
     docs = [orjson.loads(text) for text in page.texts]
-    return answers.listed(call, [doc for doc in docs if scope.sees(doc)], metadata)
+    return answers.list_response(call, [doc for doc in docs if scope.sees(doc)], metadata)
 
 
 def _list_of_texts(call: Call, metadata: Doc, texts: list[str]) -> HttpResponse:
@@ -189,7 +189,7 @@ def _list_of_texts(call: Call, metadata: Doc, texts: list[str]) -> HttpResponse:
 
 def _watch(call: Call) -> HttpResponseBase:
     options = requestinfo.list_options(call.request.query_params, watch=True)
-    return answers.stream(call, answers.scope(call, options))
+    return answers.stream_response(call, answers.watch_scope(call, options))
 
 
 # ---------------------------------------------------------------- writes
@@ -287,10 +287,10 @@ def _delete(call: Call) -> HttpResponseBase:
 
 def _delete_collection(call: Call) -> HttpResponseBase:
     listing = requestinfo.list_options(call.request.query_params, watch=False)
-    scope = answers.scope(call, listing)
+    scope = answers.watch_scope(call, listing)
     paging.require_reached(listing.resource_version)
     options = bodies.delete_options(call)
-    page = rows.page(call.served.kind, namespace=call.info.namespace, selector=listing.labels, limit=listing.limit)
+    page = rows.read_page(call.served.kind, namespace=call.info.namespace, selector=listing.labels, limit=listing.limit)
     gone = []
     for doc in (orjson.loads(text) for text in page.texts):
         if not scope.sees(doc):
@@ -301,7 +301,7 @@ def _delete_collection(call: Call) -> HttpResponseBase:
         except errors.NotFound:
             continue
         gone.append(result.doc or result.gone or doc)
-    return answers.listed(call, gone, {"resourceVersion": str(changes.head())})
+    return answers.list_response(call, gone, {"resourceVersion": str(changes.newest_revision())})
 
 
 HANDLERS: dict[str, Callable[[Call], HttpResponseBase]] = {

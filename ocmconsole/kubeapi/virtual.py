@@ -74,7 +74,7 @@ def register(endpoint: Endpoint) -> None:
     _endpoints[key] = endpoint
 
 
-def find(group: str, version: str, plural: str, subresource: str = "") -> Endpoint | None:
+def find_endpoint(group: str, version: str, plural: str, subresource: str = "") -> Endpoint | None:
     return _endpoints.get((group, version, plural, subresource))
 
 
@@ -101,11 +101,11 @@ def register_document(added: StaticDocument) -> None:
     _documents[added.path] = added
 
 
-def document(path: str) -> StaticDocument | None:
+def find_document(path: str) -> StaticDocument | None:
     return _documents.get(path)
 
 
-def documents() -> list[str]:
+def document_paths() -> list[str]:
     """Their paths."""
     return list(_documents)
 

@@ -77,7 +77,7 @@ State = Callable[[WatchScope], tuple[int, list[str]]]
 def stored(scope: WatchScope) -> tuple[int, list[str]]:
     """The present state of a stored kind: its revision, and the texts that may be seen."""
     name = scope.options.fields.pinned("metadata.name")
-    page = rows.page(
+    page = rows.read_page(
         scope.served.kind,
         namespace=scope.namespace,
         selector=scope.options.labels,
@@ -134,7 +134,7 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
         gone = await changes.in_thread(_just_gone, stream, texts)
         lines = _initial(stream, texts, gone)
     else:
-        head = await changes.in_thread(changes.head)
+        head = await changes.in_thread(changes.newest_revision)
         stream.position, lines = named or head, []
     if named > head:  # D21: 410 for a client that has seen a future which a restore removed
         lines = [_error(errors.Expired(f"too large resource version: {named} ({head})"))]

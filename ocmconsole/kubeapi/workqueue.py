@@ -73,7 +73,7 @@ def poke() -> None:
 def _poke_celery() -> None:
     from celery import current_app  # noqa: PLC0415 - for hubs with Redis only: it takes 0.1 s of CPU time
 
-    broker.require()
+    broker.require_redis()
     current_app.send_task(DRAIN, retry=False, ignore_result=True, expires=POKE_EXPIRES)
 
 
@@ -156,7 +156,7 @@ def _claim(item: WorkItem) -> bool:
 
 
 def _run(item: WorkItem) -> None:
-    reconciler = controllers.find(item.reconciler)
+    reconciler = controllers.find_reconciler(item.reconciler)
     again: timedelta | None = _delay(item.attempts)
     attempts = item.attempts
     try:

@@ -50,11 +50,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
         try:
             super().pre_authenticate(request, **credentials)
         except ValidationError:
-            records.refused(request, "too many failed attempts", name=credentials.get("username", ""))
+            records.record_refusal(request, "too many failed attempts", name=credentials.get("username", ""))
             raise
 
     def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
-        records.refused(request, "name or password was wrong", name=credentials.get("username", ""))
+        records.record_refusal(request, "name or password was wrong", name=credentials.get("username", ""))
 
     def post_login(self, request: HttpRequest, user: User, **how: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **how)
@@ -64,7 +64,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
-        records.refused(request, "the account is deactivated", name=user.get_username())
+        records.record_refusal(request, "the account is deactivated", name=user.get_username())
         response: HttpResponse = super().respond_user_inactive(request, user)
         return response
 
@@ -133,13 +133,13 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as abov
             raise self._refusal(request, "This name has rights or records here; an administrator makes its account.")
 
     def _refusal(self, request: HttpRequest, why: str) -> ImmediateHttpResponse:
-        records.refused(request, f"single sign-on: {why}")
+        records.record_refusal(request, f"single sign-on: {why}")
         return ImmediateHttpResponse(
             render(request, "socialaccount/authentication_error.html", {"why": why}, status=403)
         )
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - allauth's signature
-        records.refused(request, "single sign-on did not succeed")
+        records.record_refusal(request, "single sign-on did not succeed")
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:  # noqa: ARG002 - allauth's signature
         """The account is the hub's own deed: nobody is signed in yet."""

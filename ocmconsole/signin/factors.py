@@ -11,7 +11,7 @@ from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.permissions import place_of
 
 
-def forget(actor: Actor, user: User) -> list[str]:
+def remove_factors(actor: Actor, user: User) -> list[str]:
     """What was taken away, by name; the right is that to change the account. Raises Forbidden."""
     return verbs.with_present_rights(actor, lambda actor: _forget(actor, user))
 
@@ -26,5 +26,5 @@ def _forget(actor: Actor, user: User) -> list[str]:
         if found:
             Authenticator.objects.filter(user=user).delete()
             diff = [{"path": "second factors", "old": name} for name in found]
-            permissions.entry(actor, wish.act, place_of(user), diff=diff).save()
+            permissions.audit_entry(actor, wish.act, place_of(user), diff=diff).save()
     return found

@@ -102,7 +102,7 @@ class Shown(Worded):
         try:
             return super().clean_credential()  # type: ignore[misc] # of the form that this is mixed into
         except (*MALFORMED, forms.ValidationError) as error:
-            records.refused(context.request, "the passkey was not accepted")
+            records.record_refusal(context.request, "the passkey was not accepted")
             raise forms.ValidationError("This was not accepted. Try again, or use another way.") from error
 
 

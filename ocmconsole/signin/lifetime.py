@@ -57,7 +57,7 @@ class LifetimeMiddleware:
                 logout(request)
                 messages.info(request, "Your session has ended. Sign in to go on.")
             elif BEGAN not in request.session:
-                begin(request.session)
+                begin_session(request.session)
             elif is_deed(request):
                 note(request.session)
         return self.get_response(request)
@@ -69,7 +69,7 @@ def is_deed(request: HttpRequest) -> bool:
     return mode == "navigate" or "HX-Request" in request.headers or request.method not in {"GET", "HEAD"}
 
 
-def begin(session: Any) -> None:
+def begin_session(session: Any) -> None:
     """Somebody has signed in."""
     session[BEGAN] = session[ACTIVE] = time.time()
 

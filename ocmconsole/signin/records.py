@@ -36,7 +36,7 @@ KINDS = {
 
 def signed_in(request: HttpRequest, user: User) -> None:
     shown = dict.fromkeys(_method(record) for record in get_authentication_records(request, user))
-    permissions.entry(actor_of(request), SIGN_IN, place_of(user), diff=[], reason=", ".join(shown)).save()
+    permissions.audit_entry(actor_of(request), SIGN_IN, place_of(user), diff=[], reason=", ".join(shown)).save()
 
 
 def _method(record: dict[str, Any]) -> str:
@@ -48,25 +48,25 @@ def signed_out(request: HttpRequest, *, others: int = 0) -> None:
     """The user signed out, or ended other sessions of their own."""
     if isinstance(request.user, User):
         reason = f"{others} other session{'' if others == 1 else 's'}" if others else ""
-        permissions.entry(actor_of(request), SIGN_OUT, place_of(request.user), diff=[], reason=reason).save()
+        permissions.audit_entry(actor_of(request), SIGN_OUT, place_of(request.user), diff=[], reason=reason).save()
 
 
-def refused(request: HttpRequest, reason: str, *, name: str = "") -> None:
+def record_refusal(request: HttpRequest, reason: str, *, name: str = "") -> None:
     """A sign-in was refused; ``name`` is the name that was given."""
     is_known = name.isprintable() and User.objects.filter(username=name).exists()
     attributes = Attributes("create", resource="users", name=name if is_known else "")
     audit.denied(stranger(request), attributes, reason, act=SIGN_IN, is_known=True)
 
 
-def changed(request: HttpRequest, user: User, side: str, authenticator: Authenticator) -> None:
+def record_factor_change(request: HttpRequest, user: User, side: str, authenticator: Authenticator) -> None:
     diff = {"path": KINDS[authenticator.type], side: str(authenticator)}
-    permissions.entry(actor_of(request), "user:update", place_of(user), diff=[diff]).save()
+    permissions.audit_entry(actor_of(request), "user:update", place_of(user), diff=[diff]).save()
 
 
 @receiver(user_logged_in)
 def _begun(request: HttpRequest, **_: Any) -> None:
     """What the list of sessions shows; and sessions that have expired go."""
-    lifetime.begin(request.session)
+    lifetime.begin_session(request.session)
     request.session[sessions.SEEN] = {name: value for name, value in seen(request).items() if name != "request_id"}
     sessions.SessionStore.clear_expired()
 
@@ -74,14 +74,14 @@ def _begun(request: HttpRequest, **_: Any) -> None:
 @receiver(signals.authenticator_added)
 @receiver(signals.authenticator_reset)
 def _added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    changed(request, user, "new", authenticator)
+    record_factor_change(request, user, "new", authenticator)
 
 
 @receiver(signals.authenticator_removed)
 def _removed(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    changed(request, user, "old", authenticator)
+    record_factor_change(request, user, "old", authenticator)
 
 
 @receiver(signals.authentication_failed)
 def _failed(request: HttpRequest, user: User, **_: Any) -> None:
-    refused(request, "the second factor was wrong", name=user.get_username())
+    record_refusal(request, "the second factor was wrong", name=user.get_username())

@@ -66,7 +66,7 @@ def _described(row: Any, data: dict[str, Any]) -> Session:
     return session
 
 
-def of(user: User) -> list[Session]:
+def sessions_of(user: User) -> list[Session]:
     """Where the person is signed in, the oldest first. A session from before the present password signs nobody in."""
     rows = SessionStore.get_model_class().objects.filter(user=user, expire_date__gt=datetime.now(UTC))
     present = user.get_session_auth_hash()

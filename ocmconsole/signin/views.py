@@ -54,7 +54,7 @@ class AccountView(IndexView):  # type: ignore[misc] # as above
         return context | {
             "passkeys_work": passkeys_work(self.request),
             "connected": settings.OCMCONSOLE_OIDC_NAME if SocialAccount.objects.filter(user=user).exists() else "",
-            "session_count": len(sessions.of(user)),
+            "session_count": len(sessions.sessions_of(user)),
         }
 
 
@@ -86,7 +86,7 @@ def browsers(request: HttpRequest) -> HttpResponse:
             records.signed_out(request, others=ended)
         messages.info(request, "The other sessions have ended.")
         return redirect("sessions")
-    rows = [{"session": each, "is_current": each.belongs_to(key)} for each in sessions.of(user)]
+    rows = [{"session": each, "is_current": each.belongs_to(key)} for each in sessions.sessions_of(user)]
     return render(request, "account/sessions.html", {"rows": rows, "session_count": len(rows)})
 
 
@@ -127,5 +127,5 @@ def _believing(view: Callable[..., HttpResponseBase], request: HttpRequest, prov
         return view(request, provider_id)
     except (RequestException, AttributeError, KeyError, TypeError, ValueError) as error:
         logger.warning("single sign-on failed: %s: %s", type(error).__name__, error)
-        records.refused(request, "single sign-on: the provider did not answer as it should")
+        records.record_refusal(request, "single sign-on: the provider did not answer as it should")
         return render(request, "socialaccount/authentication_error.html", status=502)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def select(request: HttpRequest) -> HttpResponse:
     """Store what the inbox has selected, and go to the page of the act."""
     act, given = _act(request.POST.get("act", "")), QueryDict(request.POST.get("query", ""))
-    chosen = bulk.select(
+    chosen = bulk.select_requests(
         actor_of(request),
         request.POST.getlist("select"),
         FilterForm(given).wanted(),
@@ -51,9 +51,9 @@ def preview(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     act, actor = _act(name), actor_of(request)
     selection = selected(request, pk)
     items = selection.items
-    plan = bulk.plan(actor, act, items)
+    plan = bulk.plan_requests(actor, act, items)
     return answer(
-        request, act, plan, lambda told: bulk.start(actor, act, plan, items, told),
+        request, act, plan, lambda told: bulk.start_requests(actor, act, plan, items, told),
         selection=selection,
         up=bulk.BACK[0],
         template="registration/bulk.html",
@@ -69,7 +69,7 @@ def _with_certificate(act: ClusterAct) -> Callable[[BulkStep], BulkStep]:
 
     def describe(step: BulkStep) -> BulkStep:
         waiting = step.row.found.waiting if step.row is not None and act is bulk.ACTS["accept"] else []
-        return replace(step, now=effects.certificate(waiting[0], ca_ends)) if waiting else step
+        return replace(step, now=effects.certificate_sentence(waiting[0], ca_ends)) if waiting else step
 
     return describe
 

@@ -58,7 +58,7 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     actor, lane, query = actor_of(request), _lane(request.GET), _query(request.GET)
     visible = _visible(actor)
-    counts = issued.counts(visible, now)
+    counts = issued.count_by_bucket(visible, now)
     rows = _matching(visible, lane, query, now)
     falls = lane in {CertificateBucket.REVOKED, CertificateBucket.OVER}
     order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
@@ -135,7 +135,7 @@ def revoke_many(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('registration:certificates')}?lane={CertificateBucket.REMOVED}")
     form = RevokeManyForm(request.POST if "confirmed" in request.POST else None, len(chosen))
     if form.is_bound and form.is_valid():
-        job = bulk.revoke(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
+        job = bulk.revoke_certificates(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
         return redirect(
             "bulk:job", bulkjobs.led_back(job, query_of({"lane": CertificateBucket.REMOVED, "q": query})[1:]).pk
         )
@@ -158,7 +158,7 @@ def _query(given: QueryDict) -> str:
 
 
 def _matching(visible: QuerySet[Any], lane: CertificateBucket, query: str, now: datetime) -> QuerySet[Any]:
-    rows = visible.filter(issued.lanes(now)[lane])
+    rows = visible.filter(issued.bucket_conditions(now)[lane])
     if not query:
         return rows
     return rows.filter(Q(common_name__contains=query) | Q(serial__istartswith=query) | Q(pk__startswith=query.lower()))
@@ -188,7 +188,7 @@ def authority(request: HttpRequest) -> HttpResponse:
     ]
     revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False).order_by("-revoked_at")
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now)
-    counts = issued.counts(issued.of_clusters(), now)
+    counts = issued.count_by_bucket(issued.of_clusters(), now)
     context = {
         "authority": {"certificate": chain[0], "days": (chain[0].not_after - now).days},
         "serving": {
@@ -198,7 +198,7 @@ def authority(request: HttpRequest) -> HttpResponse:
         },
         "lifetime": in_words(settings.OCMCONSOLE_CERT_LIFETIME),
         "is_external": settings.OCMCONSOLE_CSR_SIGNER == "external",
-        "alive": issued.honoured(counts),
+        "alive": issued.count_honoured(counts),
         "in_use": counts[CertificateBucket.IN_USE],
         "replaced": counts[CertificateBucket.REPLACED],
         "removed": counts[CertificateBucket.REMOVED],

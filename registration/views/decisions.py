@@ -79,7 +79,7 @@ def decline(request: HttpRequest, name: str) -> HttpResponse:
         services.require_accept(actor, name)  # before the form is judged
     except errors.ApiError as error:
         return _refused(request, name, error)
-    found = evidence.of(name)
+    found = evidence.evidence_of(name)
     form = DeclineForm(request.POST, may_revoke=may_revoke(actor, found))
     if not form.is_valid():
         return page(request, name, forms={"decline_form": form}, status=400)
@@ -113,7 +113,7 @@ def lift(request: HttpRequest, name: str) -> HttpResponse:
     except errors.ApiError as error:
         return _refused(request, name, error)
     _tell(request, name, f"{name} may ask again; its next request waits for a decision.")
-    found = evidence.of(name)
+    found = evidence.evidence_of(name)
     if found.cluster or found.asked:
         return redirect("registration:request", name=name)
     return _to_the_list(request, name)

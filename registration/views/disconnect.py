@@ -31,7 +31,7 @@ def disconnect(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         revoked = departures.send_away(cluster.actor, cluster.name, revoke=form.cleaned_data["revoke"])
     except errors.ApiError as error:
-        messages.error(request, opened.words(error))
+        messages.error(request, opened.refusal_text(error))
         return _page(request, cluster, form, error.code)
     also = f" and {len(revoked)} certificate{'s are' if len(revoked) > 1 else ' is'} revoked" if revoked else ""
     _tell(request, cluster, f"{cluster.name} is disconnected; its agent's rights are withdrawn{also}.")
@@ -48,7 +48,7 @@ def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int
         "valid": valid,
         "ends": max((row.not_after for row in valid), default=None),
         "grace": opened.grace_of(cluster.row),
-        "departure": departure.of(cluster.row, cluster.now),
+        "departure": departure.departure_of(cluster.row, cluster.now),
         "is_accepted": cluster.row.hub_accepts_client,
         "commands": [f"kubectl patch managedcluster {cluster.name} --type=merge -p '{patch}'"],
     }
@@ -63,7 +63,7 @@ def reconnect(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.accept_cluster(cluster.actor, cluster.name)
     except errors.ApiError as error:
-        messages.error(request, opened.words(error))
+        messages.error(request, opened.refusal_text(error))
         return _reconnect_page(request, cluster, error.code)
     _tell(request, cluster, f"{cluster.name} is let in again.")
     return redirect("clusters:detail", name=cluster.name)

@@ -38,7 +38,7 @@ def _pending(cluster: Opened) -> int:
 
 @tab(IDENTITY, "Identity", "registration/identity.html", count=_pending)
 def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
-    lives = issued.of(cluster.name, cluster.now)
+    lives = issued.certificate_lives(cluster.name, cluster.now)
     wizard = opened.link("registration:add") if tokens.may_mint(cluster.actor).allowed else ""
     return {
         "lives": lives,
@@ -91,7 +91,7 @@ def revoke(request: HttpRequest, fingerprint: str) -> HttpResponse:
     try:
         services.revoke_certificate(actor, row.pk, reason=form.cleaned_data["reason"])
     except errors.ApiError as error:
-        form.add_error(None, opened.words(error))
+        form.add_error(None, opened.refusal_text(error))
         return _page(request, actor, row, form, error.code)
     messages.success(request, f"The certificate {row.pk[:16]} of {row.common_name} is revoked; it opens nothing now.")
     return redirect(_back(row))

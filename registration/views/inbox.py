@@ -36,11 +36,11 @@ def waiting(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     form = FilterForm(request.GET)
     wanted = form.wanted()
-    found = inbox.of(actor, wanted, with_gone=True)
+    found = inbox.inbox_for(actor, wanted, with_gone=True)
     total = len(found.put_off if wanted.later else found.waiting)
-    counts = inbox.counts(found.rows)
-    shown = inbox.shown(found.everything, wanted)
-    undecided = inbox.shown(found.rows, wanted)
+    counts = inbox.count_by_verdict(found.rows)
+    shown = inbox.shown_rows(found.everything, wanted)
+    undecided = inbox.shown_rows(found.rows, wanted)
     start = _number(request.GET.get("page", ""))
     if start >= len(shown):
         start = max(len(shown) - 1, 0) // PAGE * PAGE  # what was on the last page is decided
@@ -66,7 +66,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
         "safe": sum(row.can_select and row.verdict is Verdict.SAFE for row in undecided),
         "tokens": found.tokens,
         "pager": _pager(request, start, len(shown)),
-        "decided": [] if found.waiting else inbox.decided(actor, limit=LAST_DECIDED),
+        "decided": [] if found.waiting else inbox.decided_names(actor, limit=LAST_DECIDED),
         "undo": _undo(actor, found),
         "may_keep": request.user.has_perm("registration.view_approvalpolicy"),
         "may_mint": tokens.may_mint(actor).allowed,
@@ -139,7 +139,7 @@ def _number(text: str) -> int:
 def decided(request: HttpRequest) -> HttpResponse:
     """The last word about each name, newest first, with the evidence it was given on."""
     actor = actor_of(request)
-    found = inbox.decided(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
+    found = inbox.decided_names(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
     rows = found[:PAGE]
     allowed = services.acceptable(actor, [facts.cluster for facts, outcome in rows if outcome.can_undo])
     context = {
@@ -157,7 +157,7 @@ def decided(request: HttpRequest) -> HttpResponse:
 def superseded(request: HttpRequest) -> HttpResponse:
     """Requests that gave way to a newer one of the same asker (K11)."""
     actor = actor_of(request)
-    found = inbox.superseded(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
+    found = inbox.superseded_requests(actor, limit=PAGE + 1, after=Cursor.read(request.GET.get("after", "")))
     context = {
         "tabs": _tabs("superseded", actor),
         "rows": found[:PAGE],

@@ -38,7 +38,7 @@ USES_SHOWN = 20
 def policy_list(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     found = list(policy_services.policies_for(actor))
-    if not found and not policy_services.may(actor, "view"):
+    if not found and not policy_services.may_use_policies(actor, "view"):
         raise Http404("There are no policies that you may see.")
     context = {"rows": _rows(found), **_rights(actor)}
     return render(request, "registration/policies.html", context)
@@ -64,11 +64,11 @@ def _token_names(ids: set[str]) -> dict[str, str]:
 def _rights(actor: Actor) -> dict[str, Any]:
     resource = f"{policy_services.PLURAL}.{policy_services.GROUP}"
     return {
-        "may_add": policy_services.may(actor, "add"),
-        "may_change": policy_services.may(actor, "change"),
-        "may_delete": policy_services.may(actor, "delete"),
-        "add_missing": policy_services.missing("add").capitalize(),
-        "change_missing": policy_services.missing("change").capitalize(),
+        "may_add": policy_services.may_use_policies(actor, "add"),
+        "may_change": policy_services.may_use_policies(actor, "change"),
+        "may_delete": policy_services.may_use_policies(actor, "delete"),
+        "add_missing": policy_services.missing_right("add").capitalize(),
+        "change_missing": policy_services.missing_right("change").capitalize(),
         "explain_url": explain_url("create", resource),
         "change_explain_url": explain_url("update", resource),
     }
@@ -95,7 +95,7 @@ def _detail(request: HttpRequest, name: str, *, status: int = 200) -> HttpRespon
         **_tried(actor, policy),
         **_rights(actor),
         "uses": _uses(actor, policy),
-        "may_stop": policy.acts_as == actor.user or policy_services.may(actor, "change", name),
+        "may_stop": policy.acts_as == actor.user or policy_services.may_use_policies(actor, "change", name),
         "audit_url": audit_url(policy_services.PLURAL, name),
     }
     return render(request, "registration/policy.html", context, status=status)
@@ -126,7 +126,7 @@ def _tried(actor: Actor, policy: ApprovalPolicy) -> dict[str, Any]:
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
-    if not policy_services.may(actor, "add") and not policy_services.may(actor, "view"):
+    if not policy_services.may_use_policies(actor, "add") and not policy_services.may_use_policies(actor, "view"):
         raise Http404("There are no policies that you may see.")
     ends = (timezone.now() + timedelta(days=14)).date()
     form = PolicyForm(request.POST or None, actor=actor, initial={"ends": ends})
@@ -225,7 +225,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         **_rows([policy])[0],
         **_rights(actor),
-        "delete_missing": policy_services.missing("delete").capitalize(),
+        "delete_missing": policy_services.missing_right("delete").capitalize(),
         "delete_explain_url": explain_url("delete", f"{policy_services.PLURAL}.{policy_services.GROUP}", name=name),
     }
     return render(request, "registration/policy_delete.html", context, status=status)

@@ -62,13 +62,13 @@ def page(
 ) -> HttpResponse:
     """``forms`` are those that were refused, with what the person had typed; ``refusal`` says why nothing was done."""
     actor = actor_of(request)
-    found = evidence.of(name)
+    found = evidence.evidence_of(name)
     if not (found.cluster or found.asked) or not clusters.may_see(actor, name):
         raise Http404(f"Nothing called {name} asks to join.")
     if refusal:
         messages.error(request, refusal)
     may_accept = name in services.acceptable(actor, [name])
-    chosen = effects.choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
+    chosen = effects.set_choice(actor, found.cluster, request.POST.get("clusterset") or request.GET.get("set", ""))
     seen, compared, on_record = staleness.seen_of(found), _compared(found), _on_record(found)
     columns = [*compared, *(on_record["columns"] if on_record else [])]
     context = {
@@ -82,7 +82,7 @@ def page(
         "recorded": _recorded(found),
         "reported": _reported(found),
         "choice": chosen,
-        "effects": effects.of(actor, found, chosen),
+        "effects": effects.accept_effects(actor, found, chosen),
         "can_accept": may_accept,
         "undeniable": services.undeniable(actor, name, found.waiting) if may_accept else "",
         "deny_explain_url": explain_url("approve", f"signers.{CSR.group}", name=identity.SIGNER),

@@ -262,7 +262,7 @@ def download(request: HttpRequest, what: str) -> HttpResponse:
     if not form.is_valid():
         return redirect("registration:add")
     files = {
-        "bootstrap.kubeconfig": lambda: joining.kubeconfig(secret, form.reach),
+        "bootstrap.kubeconfig": lambda: joining.bootstrap_kubeconfig(secret, form.reach),
         "klusterlet.yaml": lambda: joining.manifest(secret, name, form.reach),
     }
     if what not in files:
@@ -276,7 +276,7 @@ def _held(request: HttpRequest) -> tuple[ReachForm, BootstrapToken, str, str]:
     """The token that the user's page holds, if it is complete and was made by that user."""
     form = ReachForm(request.POST)
     secret = request.POST.get("token", "")
-    parts = identity.split(secret)
+    parts = identity.split_bootstrap_token(secret)
     made = bootstrap.tokens_for(actor_of(request)).filter(pk=parts[0]).first() if parts else None
     if made is None or parts is None or not identity.secret_matches(parts[1], made.hash):
         raise Http404("The secret of a token is shown once, when it is minted.")

@@ -102,7 +102,7 @@ def person(user: str, *groups: str) -> Entry:
 def _certified(home: Path, user: str, groups: tuple[str, ...]) -> Entry:
     """Signing takes longer than most requests, so it is done once."""
     home.mkdir(parents=True, exist_ok=True)
-    ca.ensure(home, ["localhost"])
+    ca.ensure_authority(home, ["localhost"])
     return Entry(holder(user, *groups).environ)
 
 

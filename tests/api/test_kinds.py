@@ -272,7 +272,7 @@ class TestPages:
     @pytest.mark.contract("D21", "W150")
     def test_a_continue_from_beyond_the_head_is_expired_and_brings_a_fresh_one(self) -> None:
         make.cluster("a")
-        lost = paging.token(Key("", "a"), changes.head() + 1)
+        lost = paging.continue_token(Key("", "a"), changes.newest_revision() + 1)
         answer = entry.root().get(f"{world.CLUSTERS.path}?limit=1&continue={lost}")
         assert answer.said == (410, "Expired")
         fresh = answer.doc["metadata"]["continue"]

@@ -29,7 +29,7 @@ MERGE = "application/merge-patch+json"
 def fresh_hub(db: None) -> None:
     from registration import foundation
 
-    foundation.ensure()
+    foundation.ensure_hub()
     make.settle()
 
 
@@ -192,19 +192,19 @@ def test_the_log_is_cut_by_bytes_where_most_of_them_are() -> None:
         make.label("c1", {"note": f"{'x' * 50}{number}"})
     before = Change.objects.filter(resource="namespaces").count()
     size = sum(Change.objects.values_list("size", flat=True))
-    assert changes.bound(size) == 0
+    assert changes.bound_log(size) == 0
     most = size * 3 // 4
-    assert changes.bound(most) > 0
+    assert changes.bound_log(most) > 0
     assert sum(Change.objects.values_list("size", flat=True)) <= most
     assert Change.objects.filter(resource="namespaces").count() == before
     cut = Compaction.objects.get(resource=MANAGED_CLUSTER.resource).revision
     assert cut < Change.objects.filter(resource=MANAGED_CLUSTER.resource).earliest("revision").revision
-    assert changes.bound(most) == 0  # there is room again
+    assert changes.bound_log(most) == 0  # there is room again
 
 
 def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more() -> None:
     make.namespace("n1")
-    changes.bound(1)
+    changes.bound_log(1)
     assert Change.objects.count() == 0
     make.namespace("n2")
     assert Change.objects.filter(name="n2").exists()
@@ -212,7 +212,7 @@ def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more() -> None:
 
 def test_a_log_without_bound_is_not_cut() -> None:
     make.namespace("n1")
-    assert changes.bound(0) == 0
+    assert changes.bound_log(0) == 0
 
 
 # ---------------------------------------------------------------- hub health
@@ -224,8 +224,8 @@ def test_hub_health_names_who_was_held_back_by_what_how_often_and_since_when(
     client.force_login(django_user_model.objects.create_superuser("root", "", "correct-horse-staple"))
     assert "Nobody in the last seven days." in client.get("/hub/").content.decode()
     for _ in range(2):
-        heldback.write({("system:open-cluster-management:eu-1:a", "10.0.0.7", "OCMCONSOLE_LIMIT_REQUESTS"): 700})
-    heldback.write({("", "10.9.9.9", "OCMCONSOLE_LIMIT_STRANGERS"): 3})
+        heldback.write_counts({("system:open-cluster-management:eu-1:a", "10.0.0.7", "OCMCONSOLE_LIMIT_REQUESTS"): 700})
+    heldback.write_counts({("", "10.9.9.9", "OCMCONSOLE_LIMIT_STRANGERS"): 3})
     html = client.get("/hub/").content.decode()
     for text in (
         "system:open-cluster-management:eu-1:a", "from 10.0.0.7", "requests a second", "OCMCONSOLE_LIMIT_REQUESTS",
@@ -237,9 +237,9 @@ def test_hub_health_names_who_was_held_back_by_what_how_often_and_since_when(
 
 def test_refusals_of_another_hour_begin_a_new_count() -> None:
     key = ("eve", "10.0.0.7", "OCMCONSOLE_LIMIT_WATCHES")
-    heldback.write({key: 5})
+    heldback.write_counts({key: 5})
     HeldBack.objects.update(last=timezone.now() - timedelta(hours=2), since=timezone.now() - timedelta(hours=3))
-    heldback.write({key: 2})
+    heldback.write_counts({key: 2})
     row = HeldBack.objects.get()
     assert row.count == 2
     assert timezone.now() - row.since < timedelta(minutes=5)
@@ -247,9 +247,9 @@ def test_refusals_of_another_hour_begin_a_new_count() -> None:
 
 def test_a_flood_of_addresses_fills_no_disk() -> None:
     counts = {("", f"10.{number >> 8}.{number & 255}.1", "OCMCONSOLE_LIMIT_STRANGERS"): 1 for number in range(1_100)}
-    heldback.write(counts)
+    heldback.write_counts(counts)
     HeldBack.objects.filter(address="10.0.0.1").update(last=timezone.now() - timedelta(days=8))
-    heldback.cut(timezone.now())
+    heldback.delete_old_counts(timezone.now())
     assert HeldBack.objects.count() == heldback.MOST_ROWS
 
 

@@ -36,7 +36,7 @@ rule = PolicyInput(name="shops", pattern="store-fr-*", reason="New shops of this
 policy_services.create_policy(person("admin"), rule)
 for who in ("mallory", "li"):
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
-    access.ask(person(who), asked, "I look after the shops this week.")
+    access.request_access(person(who), asked, "I look after the shops this week.")
 User.objects.create_user("wanda", password=PASSWORD)
 """
 # After she has signed in with her password alone; nobody can touch this passkey.
@@ -294,16 +294,16 @@ from registration import bulk as requests, inbox
 from registration.models import IssuedCertificate
 
 admin = actor_for(User.objects.get(username="admin"), door=EntryPoint.CLI, credential="cli")
-observed = queries.observe(queries.clusters_for(admin), timezone.now())
+observed = queries.observe_clusters(queries.clusters_for(admin), timezone.now())
 known = {each.status.word.value: each.row.name for each in observed}
-known |= {str(row.verdict): row.name for row in inbox.of(admin).rows}
+known |= {str(row.verdict): row.name for row in inbox.inbox_for(admin).rows}
 known["uid"] = str(ManagedCluster.objects.get(name=known["healthy"]).pk)
 known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
 known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
-known["chosen"] = str(bulkjobs.select(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
-known["waiting"] = str(requests.select(admin, [known["check"]], inbox.Filter(), every_safe=True).pk)
+known["chosen"] = str(bulkjobs.store_selection(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
+known["waiting"] = str(requests.select_requests(admin, [known["check"]], inbox.Filter(), every_safe=True).pk)
 told = {"key": "tour", "value": "1"}
-known["ended"] = str(bulk.start(admin, bulk.LABEL, [known["healthy"], known["removing"]], told).pk)
+known["ended"] = str(bulk.start_act(admin, bulk.LABEL, [known["healthy"], known["removing"]], told).pk)
 # Nobody goes on with this one.
 going = BulkJob.objects.create(person=User.objects.get(username="admin"), act="clusters.label", created=timezone.now())
 for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("api-unhealthy", "waiting")):

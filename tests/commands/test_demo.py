@@ -46,7 +46,7 @@ def home(tmp_path: Path, settings: Any) -> Path:
 
 
 def words(now: datetime) -> Counter[Word]:
-    return Counter(found.status.word for found in clusters.observe(clusters.clusters_for(HUB), now))
+    return Counter(found.status.word for found in clusters.observe_clusters(clusters.clusters_for(HUB), now))
 
 
 def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
     assert "ana, raj, li, mallory  (password: shown-to-everybody)" in out.getvalue()
     later = [began + timedelta(minutes=minutes) for minutes in range(4)]  # a heartbeat is late for a few minutes only
     assert {word for moment in later for word in words(moment)} == set(Word)
-    assert {evidence.of(name).verdict for name in queries.waiting_names(HUB)} == set(evidence.Verdict)
+    assert {evidence.evidence_of(name).verdict for name in queries.waiting_names(HUB)} == set(evidence.Verdict)
     assert not WorkItem.objects.filter(attempts__gt=0).exists()
 
     entries = list(AuditEvent.objects.order_by("pk").values_list("time", flat=True))
@@ -74,7 +74,7 @@ def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
         before = words(timezone.now())[Word.HEALTHY]
         beat()
         assert words(timezone.now())[Word.HEALTHY] == before  # nothing serves: its agents would reach nobody
-        uptime.note(timezone.now())
+        uptime.note_serving(timezone.now())
         before = words(timezone.now())[Word.HEALTHY]
         beat()  # the clock of whatever serves the hub
         assert words(timezone.now())[Word.HEALTHY] > before

@@ -37,7 +37,7 @@ def doctor() -> str:
 
 
 def test_a_hub_in_order_passes(home: Path) -> None:
-    ca.ensure(home, foundation.serving_names())
+    ca.ensure_authority(home, foundation.serving_names())
     redis = "ok" if settings.OCMCONSOLE_REDIS_URL else "not used"
     assert [line.split(": ")[1] for line in doctor().splitlines()] == ["ok"] * 3 + [redis]
 
@@ -48,13 +48,13 @@ def test_a_home_without_a_ca_fails(home: Path) -> None:
 
 
 def test_a_serving_certificate_for_another_name_fails(home: Path) -> None:
-    ca.ensure(home, ["elsewhere.example.com"])
+    ca.ensure_authority(home, ["elsewhere.example.com"])
     with pytest.raises(CommandError):
         doctor()
 
 
 def test_a_redis_that_is_away_fails(home: Path, settings: Any) -> None:
-    ca.ensure(home, foundation.serving_names())
+    ca.ensure_authority(home, foundation.serving_names())
     settings.OCMCONSOLE_REDIS_URL = "redis://127.0.0.1:1/0"
     with pytest.raises(CommandError):
         doctor()
@@ -86,8 +86,8 @@ def test_damage_inside_a_database_is_told_with_the_way_back(tmp_path: Path) -> N
     path.write_bytes(whole[:4_096] + b"\xff" * 20_000 + whole[24_096:])
     with closing(sqlite3.connect(path)) as damaged, pytest.raises(sqlite3.DatabaseError) as raised:
         damaged.execute("SELECT * FROM t").fetchall()
-    assert outages.words(raised.value) == outages.DAMAGED
-    assert outages.explained(raised.value).startswith(
+    assert outages.cause_of(raised.value) == outages.DAMAGED
+    assert outages.operator_line(raised.value).startswith(
         "the database is damaged: database disk image is malformed. Stop "
     )
 
@@ -95,7 +95,7 @@ def test_damage_inside_a_database_is_told_with_the_way_back(tmp_path: Path) -> N
 @pytest.mark.parametrize(("days", "kept"), [(0, True), (400, False), (-340, False)])
 def test_a_kubeconfig_of_another_time_is_made_anew_at_the_start(home: Path, days: int, kept: bool) -> None:
     """As a clock leaves it that was ahead by more than a year, and a hub that nobody has started for a year."""
-    authority = ca.ensure(home, foundation.serving_names())
+    authority = ca.ensure_authority(home, foundation.serving_names())
     foundation._ensure_admin(home)  # a certificate from before its account would not speak for it (D24)
     then = datetime.now(UTC) + timedelta(days=days)
     certificate, key = authority.issue_client("admin", ("system:masters",), foundation.ADMIN_LIFETIME, then)

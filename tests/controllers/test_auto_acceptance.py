@@ -32,8 +32,8 @@ def gate(tmp_path: Path, settings: Any) -> Any:
     settings.OCMCONSOLE_HOME = tmp_path
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = [LISTED.user]
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
-    ca.ensure(tmp_path, ["localhost"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(tmp_path, ["localhost"])
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     return settings
 

@@ -178,13 +178,13 @@ def serve_on(*spans: tuple[float, float]) -> None:
     for begin, end in spans:
         moments = [begin + 5 * number for number in range(int(end - begin) // 5 + 1)]
         for moment in (*moments, end):
-            uptime.note(now + timedelta(seconds=moment))
+            uptime.note_serving(now + timedelta(seconds=moment))
 
 
 def silent_after(seconds: float) -> list[str]:
     WorkItem.objects.all().delete()  # what waits in the queue already is not found again
     now = timezone.now() + timedelta(seconds=seconds)
-    return fallen_silent(now, uptime.gaps(now))
+    return fallen_silent(now, uptime.serving_gaps(now))
 
 
 @pytest.mark.contract("D17")
@@ -230,7 +230,7 @@ def test_heartbeats_that_arrived_prove_that_the_hub_served(c1: str) -> None:
         make.renew(c1, ago(350))
         beats.filter(revision=beats.latest("revision").revision).update(time=ago(seconds), verb="MODIFIED")
     Serving.objects.update(served=ago(60))
-    assert uptime.gaps(timezone.now()) == uptime.gaps(timezone.now())[:1]
+    assert uptime.serving_gaps(timezone.now()) == uptime.serving_gaps(timezone.now())[:1]
     assert silent_after(0) == [c1]
 
 
@@ -238,7 +238,7 @@ def test_heartbeats_that_arrived_prove_that_the_hub_served(c1: str) -> None:
 def test_a_clock_that_jumps_ahead_and_back_makes_nobody_silent(c1: str) -> None:
     served((-900, 0), (400 * 86_400, 400 * 86_400 + 60))
     assert silent_after(400 * 86_400 + 60) == []
-    uptime.note(timezone.now())
+    uptime.note_serving(timezone.now())
     assert silent_after(0) == []
     assert uptime.serving_since(timezone.now()) > ago(5)
 
@@ -270,7 +270,7 @@ def test_the_query_and_the_reconciler_agree_about_every_gap(c1: str) -> None:
         WorkItem.objects.all().delete()  # as above
         lease = Lease.objects.get(namespace=c1, name=LEASE_NAME)
         left = health._time_left(make.stored(c1), lease, now)
-        assert fallen_silent(now, uptime.gaps(now)) == ([c1] if left <= timedelta() else []), (gaps, left)
+        assert fallen_silent(now, uptime.serving_gaps(now)) == ([c1] if left <= timedelta() else []), (gaps, left)
 
 
 @pytest.mark.contract("D17")

@@ -29,7 +29,7 @@ ACCOUNT = "system:serviceaccount:open-cluster-management:agent-registration-boot
 @pytest.fixture(autouse=True)
 def hub(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
-    foundation.ensure()
+    foundation.ensure_hub()
     make.settle()
 
 
@@ -114,7 +114,7 @@ def test_the_two_standing_sets_do_not_wait_for_the_clock() -> None:
 @pytest.mark.contract("H2", "H23")
 def test_a_second_start_writes_nothing() -> None:
     make.settle()
-    assert make.writes_of(foundation.ensure) == []
+    assert make.writes_of(foundation.ensure_hub) == []
     assert make.writes_of(make.settle) == []
 
 

@@ -39,11 +39,11 @@ def delete(name: str, propagation: str = "Background") -> None:
 
 def settle() -> None:
     workqueue.drain()
-    before = changes.head()
+    before = changes.newest_revision()
     for row in Owner.objects.all():
-        controllers.find("dependents").reconcile(Key("", row.owner_uid))  # type: ignore[union-attr]
-        controllers.find("waiting_owner").reconcile(Key("", f"configmaps/{row.owner_uid}"))  # type: ignore[union-attr]
-    assert changes.head() == before
+        controllers.find_reconciler("dependents").reconcile(Key("", row.owner_uid))  # type: ignore[union-attr]
+        controllers.find_reconciler("waiting_owner").reconcile(Key("", f"configmaps/{row.owner_uid}"))  # type: ignore[union-attr]
+    assert changes.newest_revision() == before
 
 
 def find(name: str) -> dict[str, Any] | None:

@@ -27,9 +27,9 @@ def _certificate(settings: Any, tmp_path: Path) -> None:
 def settle() -> None:
     """Work everything off; then a second look at everything must write nothing."""
     workqueue.drain()
-    before = changes.head()
+    before = changes.newest_revision()
     for name in controllers.names():
-        found = controllers.find(name)
+        found = controllers.find_reconciler(name)
         assert found is not None
         for space in kinds.NAMESPACE.model.objects.all():
             if name == "namespace":
@@ -37,7 +37,7 @@ def settle() -> None:
         for role in ClusterRole.objects.all():
             if name == "aggregation":
                 found.reconcile(role.key)
-    assert changes.head() == before
+    assert changes.newest_revision() == before
 
 
 @pytest.mark.contract("W27")
@@ -123,12 +123,12 @@ def test_an_aggregated_role_has_the_rules_of_those_it_selects_by_name() -> None:
 @pytest.mark.contract("H1", "W22")
 def test_the_first_start_makes_namespaces_and_roles_and_the_second_writes_nothing() -> None:
     actor = Actor.controller("foundation")
-    defaults.ensure(actor)
+    defaults.ensure_defaults(actor)
     settle()
-    before = changes.head()
-    defaults.ensure(actor)
+    before = changes.newest_revision()
+    defaults.ensure_defaults(actor)
     settle()
-    assert changes.head() == before
+    assert changes.newest_revision() == before
     for name in ("default", "kube-system", "kube-public", "open-cluster-management", "open-cluster-management-hub"):
         assert verbs.find(kinds.CONFIG_MAP, Key(name, "kube-root-ca.crt")) is not None
     rules = rules_of("admin")
@@ -139,11 +139,11 @@ def test_the_first_start_makes_namespaces_and_roles_and_the_second_writes_nothin
 
 def test_a_default_role_gets_back_what_it_lost_unless_it_was_told_not_to() -> None:
     actor = Actor.controller("foundation")
-    defaults.ensure(actor)
+    defaults.ensure_defaults(actor)
     verbs.edit(
         ROOT, kinds.CLUSTER_ROLE, Key("", "system:basic-user"), lambda doc: doc.update(rules=[rule("get", "own")])
     )
-    defaults.ensure(actor)
+    defaults.ensure_defaults(actor)
     assert rules_of("system:basic-user") == [rule("get", "own"), *defaults.RULES["system:basic-user"]]
 
     def alone(doc: dict[str, object]) -> None:
@@ -151,12 +151,12 @@ def test_a_default_role_gets_back_what_it_lost_unless_it_was_told_not_to() -> No
         doc["metadata"]["annotations"][defaults.AUTOUPDATE] = "false"  # type: ignore[index]
 
     verbs.edit(ROOT, kinds.CLUSTER_ROLE, Key("", "system:basic-user"), alone)
-    defaults.ensure(actor)
+    defaults.ensure_defaults(actor)
     assert rules_of("system:basic-user") == []
 
 
 def test_who_is_who_on_a_fresh_hub() -> None:
-    defaults.ensure(Actor.controller("foundation"))
+    defaults.ensure_defaults(Actor.controller("foundation"))
     settle()
     namespace("a")
     anybody = person("li")

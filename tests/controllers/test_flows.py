@@ -47,13 +47,13 @@ class Cost:
 @pytest.fixture
 def cost(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     ran: list[str] = []
-    find = controllers.find
+    find = controllers.find_reconciler
 
     def noted(name: str) -> Any:
         ran.append(name)
         return find(name)
 
-    monkeypatch.setattr(controllers, "find", noted)
+    monkeypatch.setattr(controllers, "find_reconciler", noted)
 
     @contextmanager
     def measured() -> Iterator[Cost]:
@@ -72,8 +72,8 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(tmp_path, ["localhost"])
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     make.cluster("first")  # with which the roles come that all share
     make.settle()
@@ -97,7 +97,7 @@ def arrive(name: str, *, settle: bool = True) -> None:
 
 
 def accept(actor: Actor, name: str) -> None:
-    seen = staleness.present(make.stored(name), queries.waiting_requests(name))
+    seen = staleness.present_versions(make.stored(name), queries.waiting_requests(name))
     services.accept_cluster(actor, name, seen=seen)
 
 
@@ -105,7 +105,7 @@ def accept(actor: Actor, name: str) -> None:
 def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], most: int) -> None:
     ana = person(*permissions)
     arrive("c1")
-    seen = staleness.present(make.stored("c1"), queries.waiting_requests("c1"))
+    seen = staleness.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
     with cost() as found:
         services.accept_cluster(ana, "c1", seen=seen)
     assert found.commits == 1
@@ -219,7 +219,7 @@ def test_what_needs_nothing_else_wakes_nobody(cost: Any) -> None:
 
 def test_giving_access_is_one_commit(cost: Any) -> None:
     ana, boss = person("view_managedcluster"), make.ADMIN
-    row = access.ask(ana, rights.question("list", "secrets"), "for the audit")
+    row = access.request_access(ana, rights.question("list", "secrets"), "for the audit")
     with cost() as found:
         access.grant_request(boss, row)
     assert found.commits == 1

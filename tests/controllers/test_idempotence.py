@@ -49,7 +49,9 @@ def fleet() -> None:
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "leaving"))
     sets()
     owners()
-    bulk.start(actor_for(User.objects.create_superuser("li")), bulk.LABEL, ["fine", "ill"], {"key": "a", "value": "c"})
+    bulk.start_act(
+        actor_for(User.objects.create_superuser("li")), bulk.LABEL, ["fine", "ill"], {"key": "a", "value": "c"}
+    )
     keep_sets()
     make.sweep()
 
@@ -121,7 +123,7 @@ def test_every_reconciler_writes_nothing_when_it_looks_twice() -> None:
     settled = Revision.objects.get().value
     wrote = []
     for name, its_keys in keys.items():
-        reconciler = controllers.find(name)
+        reconciler = controllers.find_reconciler(name)
         assert reconciler is not None
         for key in sorted(its_keys) * 2:
             with suppress(errors.Conflict):  # what cannot be put right yet is tried again later

@@ -36,8 +36,8 @@ HERE = "10.3.0.17"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(tmp_path, ["localhost"])
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     make.settle()
 

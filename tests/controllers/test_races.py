@@ -60,7 +60,7 @@ def test_workers_that_sign_a_request_at_once_sign_it_once(
     monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
 ) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
+    ca.ensure_authority(tmp_path, ["localhost"])
     requests.ask("r", requests.agent_pem("c1"), cluster="c1", by=make.ADMIN)
     make.edit(CSR, "r", lambda doc: add_decision(doc, "Approved", "Test", ""), subresource="approval")
     start, signed = Barrier(WORKERS), []

@@ -33,8 +33,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> Path:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(tmp_path, ["localhost"])
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     return tmp_path
 
@@ -122,7 +122,7 @@ def test_a_renewal_that_waits_needs_no_word_of_a_person() -> None:
     requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=_may_ask(agent))
     make.settle()
     assert requests.state("c1-b") == "Pending"
-    assert evidence.of("c1").waiting[0].history is evidence.KeyHistory.RENEWAL
+    assert evidence.evidence_of("c1").waiting[0].history is evidence.KeyHistory.RENEWAL
     approve("c1-b")
     assert requests.state("c1-b") == "Issued"
     assert AcceptedKey.objects.get(request="c1-b").how == AcceptedKey.How.RENEWAL
@@ -278,7 +278,7 @@ def _may_ask(asker: Actor) -> Actor:
 @given(cluster=st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True), other=st.text(max_size=12))
 def test_no_request_fits_two_clusters(cluster: str, other: str) -> None:
     fitting = ca.parse_request(requests.agent_pem(cluster))
-    problems = identity.problems(fitting, cluster=other, signer=identity.SIGNER, usages=requests.USAGES)
+    problems = identity.identity_problems(fitting, cluster=other, signer=identity.SIGNER, usages=requests.USAGES)
     assert (problems == []) is (other == cluster)
 
 
@@ -416,7 +416,7 @@ def test_of_what_one_asker_wants_for_one_name_the_newest_waits() -> None:
     created = AuditEvent.objects.filter(act="certificatesigningrequest:create", name__startswith="c1-")
     assert created.count() == 12  # their evidence stays
     assert CertificateSigningRequest.objects.filter(cluster="c1").count() == 1
-    assert "The newest of 12 keys counts" in [fact.title for fact in evidence.of("c1").checked]
+    assert "The newest of 12 keys counts" in [fact.title for fact in evidence.evidence_of("c1").checked]
 
 
 @pytest.mark.contract("K11", "K7", "D13")
@@ -469,7 +469,7 @@ def test_approving_one_closes_the_older_requests_of_the_same_credential_and_no_o
     assert set(CertificateSigningRequest.objects.values_list("name", flat=True)) == {"c1-other", "c1-right"}
     note = AuditEvent.objects.get(act="certificatesigningrequest:supersede", name="c1")
     assert "c1-old with the key" in note.reason
-    assert [asked.name for asked in evidence.of("c1").waiting] == ["c1-other"]
+    assert [asked.name for asked in evidence.evidence_of("c1").waiting] == ["c1-other"]
 
 
 @pytest.mark.contract("K11", "D9")
@@ -478,7 +478,7 @@ def test_inbox_page_and_list_agree_on_what_gave_way_before_a_reconciler_has_look
         requests.ask(f"c1-{number}", requests.agent_pem("c1", agent_name), cluster="c1", by=FIRST)
 
     def seen() -> tuple[list[str], int, str]:
-        found = evidence.of("c1")
+        found = evidence.evidence_of("c1")
         return [asked.name for asked in found.waiting], found.superseded, found.why
 
     before = seen()
@@ -493,7 +493,7 @@ def test_inbox_page_and_list_agree_on_what_gave_way_before_a_reconciler_has_look
 def test_the_evidence_says_when_an_agent_can_ask_no_more() -> None:
     for number in range(10):
         requests.ask(f"c1-{number}", requests.agent_pem("c1", f"a{number}"), cluster="c1", by=FIRST)
-    assert "There are 10 requests for this name" in [fact.title for fact in evidence.of("c1").checked]
+    assert "There are 10 requests for this name" in [fact.title for fact in evidence.evidence_of("c1").checked]
 
 
 @pytest.mark.contract("W25")

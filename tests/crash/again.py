@@ -27,7 +27,7 @@ def main() -> None:
     before = Revision.objects.get().value
     work = sorted(controllers.caused_by(_log()))
     for name, key in work:
-        found = controllers.find(name)
+        found = controllers.find_reconciler(name)
         assert found is not None
         found.reconcile(key)
         found.reconcile(key)

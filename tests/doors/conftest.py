@@ -14,7 +14,7 @@ def _authority() -> None:
 
     from registration import ca
 
-    ca.ensure(settings.OCMCONSOLE_HOME, ["localhost"])
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_admission(row: Row, name: str, settings: Any) -> None:
     for setting, value in row.settings.items():
         present = getattr(settings, setting)
         setattr(settings, setting, {**present, **value} if isinstance(value, dict) else value)
-    before, there, head = scene.everything(), scene.stored(row), changes.head()
+    before, there, head = scene.everything(), scene.stored(row), changes.newest_revision()
     said = door.act(row, by)
     allowed, denied = audited(head), denials(by)
     if isinstance(row.outcome, Allowed):

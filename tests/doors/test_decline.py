@@ -71,7 +71,7 @@ def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_
     for door in (Page(), Command()):
         with pytest.raises(Refused, match=r"door-one-00002 does not speak for door-one alone.*right to update"):
             door.decline(ana, waiting, REASON)
-    seen = staleness.seen_of(evidence.of("door-one"))
+    seen = staleness.seen_of(evidence.evidence_of("door-one"))
     form = {"preset": "", "reason": REASON, "scope": "asker", "cluster_rv": seen.cluster,
             "csr_rvs": packed_requests(seen)}  # fmt: skip
     client = Client()
@@ -81,9 +81,9 @@ def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_
         Api().decide(ana, "door-one-00002", "Denied")
     assert scene.everything_but_audit() == before
     actor, act, items = actor_for(ana), bulk.ACTS["decline"], {"door-one": asdict(seen)}
-    assert "blocked" in bulk.plan(actor, act, items).steps[0].obstacle
+    assert "blocked" in bulk.plan_requests(actor, act, items).steps[0].obstacle
     before_it = BulkPlan([BulkStep("door-one")])  # of a moment at which it was permitted
-    (item,) = bulk.start(actor, act, before_it, items, {"reason": REASON}).items.all()
+    (item,) = bulk.start_requests(actor, act, before_it, items, {"reason": REASON}).items.all()
     assert (item.state, "Nothing was declined" in item.text) == (BulkItem.State.FAILED, True)
     assert scene.state_of(waiting) == "Pending"
     denied = AuditEvent.objects.filter(outcome=AuditEvent.Outcome.DENIED, verb="approve", user="ana")

@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import controllers, evidence, queries, services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import conditions
+from registration.kinds import conditions_of
 from registration.models import Decline
 from tests import factories as make
 from tests import requests
@@ -37,7 +37,7 @@ def _roles() -> None:
     from ocmconsole.corekinds import defaults
     from registration import foundation
 
-    defaults.ensure(Actor.controller("test"))
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
 
 
@@ -58,7 +58,7 @@ def declined(ana: Any) -> Waiting:
 
 def denial(request: str) -> tuple[str, str]:
     doc = requests.row(request).doc
-    return next((each["type"], each["message"]) for each in conditions(doc))
+    return next((each["type"], each["message"]) for each in conditions_of(doc))
 
 
 def lift(user: Any, door: str) -> None:
@@ -181,7 +181,7 @@ def test_nobody_approves_before_the_lift_and_the_refusal_says_so(ana: Any, decli
 def test_a_declined_name_without_a_request_is_not_accepted_either(ana: Any, declined: Waiting) -> None:
     with pytest.raises(Refused, match=r"door-one was declined by ana: Wrong token.*Lift that first"):
         Command().accept(ana, declined)
-    assert evidence.of("door-one").verdict is evidence.Verdict.BLOCKED
+    assert evidence.evidence_of("door-one").verdict is evidence.Verdict.BLOCKED
 
 
 @pytest.mark.contract("D10", "D11")
@@ -241,4 +241,4 @@ def test_the_page_shows_who_declined_and_why(ana: Any, declined: Waiting) -> Non
     requests.ask("second", requests.agent_pem("door-one"), cluster="door-one", by=TOKEN)
     shown = Browser(ana).open("/approvals/door-one/").text
     assert "This credential was declined by ana" in shown
-    assert evidence.of("door-one").fitting == []
+    assert evidence.evidence_of("door-one").fitting == []

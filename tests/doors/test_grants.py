@@ -114,7 +114,7 @@ def test_whoever_may_not_change_permissions_does_not_see_the_page(ana: Any, clus
     row = make.stored(cluster.name)
     with pytest.raises(Refused):
         Browser(ana).open(page_of(row))
-    permissions.grant(ROOT, "clusters.view_managedcluster", to=ana, obj=row)
+    permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana, obj=row)
     assert Browser(ana).client.get(page_of(row)).status_code == 403
     assert Browser(ana).client.get(f"{CHANGELIST}no-such-uid/permissions/").status_code == 404
 
@@ -122,8 +122,8 @@ def test_whoever_may_not_change_permissions_does_not_see_the_page(ana: Any, clus
 @pytest.mark.contract("D2")
 def test_nobody_gives_by_the_page_what_he_does_not_hold(ana: Any, cluster: Waiting) -> None:
     row = make.stored(cluster.name)
-    permissions.grant(ROOT, permissions.MAY_CHANGE, to=ana)
-    permissions.grant(ROOT, "clusters.view_managedcluster", to=ana, obj=row)
+    permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=ana)
+    permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana, obj=row)
     AuditEvent.objects.all().cut()
     before = scene.everything_but_audit()
     with pytest.raises(Refused, match=r"Nothing was changed: .*does not hold it there"):
@@ -297,7 +297,7 @@ def test_a_group_is_made_given_rights_and_deleted(boss: Any) -> None:
 def keeper(ana: Any) -> Any:
     """Ana keeps accounts, as Django's own permissions say, and has no more."""
     for act in ("add_user", "change_user", "delete_user", "view_user", "change_group", "view_group"):
-        permissions.grant(ROOT, f"auth.{act}", to=ana)
+        permissions.grant_permission(ROOT, f"auth.{act}", to=ana)
     AuditEvent.objects.all().cut()
     return ana
 

@@ -229,7 +229,7 @@ def test_the_word_needs_the_permission(ana: Any) -> None:
 @pytest.mark.contract("D9")
 def test_a_setting_restores_what_upstream_does(ana: Any, waiting: Waiting, settings: Any) -> None:
     settings.OCMCONSOLE_ALLOW_REKEY = True
-    assert evidence.of("door-one").verdict is evidence.Verdict.CHECK
+    assert evidence.evidence_of("door-one").verdict is evidence.Verdict.CHECK
     Page().accept(ana, waiting)
     make.settle()
     assert scene.state_of(waiting) == "Issued"
@@ -281,7 +281,7 @@ def test_one_credential_from_two_addresses_is_two_askers(ana: Any) -> None:
     waiting = scene.ask("door-one")
     rights.by_guardian(ana, waiting)
     scene.ask_again(Waiting("door-one", "door-one-00002"), by=replace(make.ADMIN, address="203.0.113.9"))
-    assert evidence.of("door-one").verdict is evidence.Verdict.BLOCKED
+    assert evidence.evidence_of("door-one").verdict is evidence.Verdict.BLOCKED
     before = scene.everything_but_audit()
     for door in COMPLETE_DOORS.values():
         with pytest.raises(Refused):

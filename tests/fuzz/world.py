@@ -134,7 +134,7 @@ class Site:
 
     @property
     def served(self) -> kinds.Served:
-        served = kinds.find(self.group, self.version, self.plural)
+        served = kinds.find_served(self.group, self.version, self.plural)
         assert served is not None
         return served
 
@@ -223,7 +223,7 @@ SITES = [
 
 def build() -> dict[str, Credential]:
     """A hub with an accepted cluster and one object of every kind; returns how its actors show themselves."""
-    foundation.ensure()
+    foundation.ensure_hub()
     factories.namespace(NAMESPACE)
     factories.cluster(CLUSTER, accepted=True, labels={"a": "b"})
     factories.settle()
@@ -258,7 +258,7 @@ def _ask(name: str, secret: int) -> None:
 
 
 def _certificate(user: str, *groups: str) -> bytes:
-    authority = ca.load(settings.OCMCONSOLE_HOME)
+    authority = ca.load_authority(settings.OCMCONSOLE_HOME)
     pem, _ = authority.issue_client(user, groups, timedelta(hours=1), datetime.now(UTC))
     return known(x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER))
 

@@ -34,7 +34,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from ocmconsole import asgi
     from registration import foundation
 
-    foundation.ensure()
+    foundation.ensure_hub()
     grant(person(f"{identity.SERVICE_ACCOUNT_PREFIX}default:default"), rule("get update", "configmaps"))
     document = {"metadata": {"name": MAP.name}, "data": {"by": "nobody"}}
     verbs.create(ROOT, CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **document}, namespace=MAP.namespace)
@@ -67,7 +67,7 @@ def put(by: str, token: str) -> bytes:
 
 
 def stored() -> str:
-    row = rows.read(CONFIG_MAP, MAP)
+    row = rows.read_row(CONFIG_MAP, MAP)
     assert row is not None
     return str(json.loads(row.wire)["data"]["by"])
 

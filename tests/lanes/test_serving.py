@@ -131,13 +131,13 @@ class Issuer:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    ca.ensure(home, ["localhost", "127.0.0.1"])
+    ca.ensure_authority(home, ["localhost", "127.0.0.1"])
     return home
 
 
 @pytest.fixture(scope="module")
 def agent(home: Path) -> Pair:
-    return Pair(*ca.load(home).issue_client("ana", ["devs"], DAY, datetime.now(UTC)))
+    return Pair(*ca.load_authority(home).issue_client("ana", ["devs"], DAY, datetime.now(UTC)))
 
 
 @pytest.fixture(scope="module")
@@ -372,7 +372,7 @@ def test_the_root_above_the_hubs_intermediate_vouches_for_nobody(tmp_path: Path)
     home.mkdir()
     (home / "ca.crt").write_bytes(middle.pem + root.pem)
     (home / "ca.key").write_bytes(key_pem(middle.key))
-    ca.ensure(home, ["127.0.0.1"])
+    ca.ensure_authority(home, ["127.0.0.1"])
     good, bad = middle.client("agent"), root.client("somebody of the organisation")
     roots = ca.Roots((home / "ca.crt").read_bytes())
     assert ca.trusted_client(good.der, roots)[1] == "hub"
@@ -385,7 +385,7 @@ def test_a_client_that_trusts_only_the_root_accepts_the_served_chain(tmp_path: P
     middle = Issuer("Org Issuing CA", above=root)
     (tmp_path / "ca.crt").write_bytes(middle.pem + root.pem)
     (tmp_path / "ca.key").write_bytes(key_pem(middle.key))
-    ca.ensure(tmp_path, ["127.0.0.1"])
+    ca.ensure_authority(tmp_path, ["127.0.0.1"])
     with api(tmp_path) as site:
         assert ask(site, ssl.create_default_context(cadata=root.pem.decode())) == b""
 

@@ -42,7 +42,7 @@ def admin_pair(site: Site) -> Path:
 
 def pair_of(path: Path, home: Path, user: str, *, ago: timedelta = timedelta(0)) -> Path:
     """A file with a client certificate of the CA in ``home``, issued some time ago for an hour."""
-    certificate, key = ca.load(home).issue_client(user, (), timedelta(hours=1), datetime.now(UTC) - ago)
+    certificate, key = ca.load_authority(home).issue_client(user, (), timedelta(hours=1), datetime.now(UTC) - ago)
     path.write_bytes(certificate + key)
     return path
 
@@ -102,7 +102,7 @@ def test_nginx_lets_no_such_header_of_a_client_through(site: Site, admin_pair: P
 
 
 def test_a_certificate_of_an_unknown_ca_is_refused_with_a_status(site: Site, tmp_path: Path) -> None:
-    ca.ensure(tmp_path, ["localhost"])
+    ca.ensure_authority(tmp_path, ["localhost"])
     with site.client(pair_of(tmp_path / "pair.pem", tmp_path, "admin")) as client:
         answer = client.post(SELF, json=REVIEW)
     assert (answer.status_code, answer.json()["reason"]) == (401, "Unauthorized")

@@ -73,7 +73,9 @@ def holder(user: str, *groups: str) -> Caller:
 
 def forged(user: str, *groups: str) -> bytes:
     """DER, signed with the hub's CA by somebody who has its key."""
-    pem, _ = ca.load(settings.OCMCONSOLE_HOME).issue_client(user, groups, timedelta(days=1), datetime.now(UTC))
+    pem, _ = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(
+        user, groups, timedelta(days=1), datetime.now(UTC)
+    )
     return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
 
 

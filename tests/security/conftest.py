@@ -10,5 +10,5 @@ def fresh_hub(db: None) -> None:
     from registration import foundation
     from tests import factories
 
-    foundation.ensure()
+    foundation.ensure_hub()
     factories.settle()

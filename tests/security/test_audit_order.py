@@ -23,7 +23,7 @@ SLOW, QUICK = (Actor(user=name, door=EntryPoint.API) for name in ("slow", "quick
 @pytest.mark.parametrize("what", ["denial", "write"])
 def test_no_entry_becomes_visible_before_one_with_a_lower_number(what: str) -> None:
     make.cluster("web-1")
-    before = live.newest()
+    before = live.newest_entry()
     begun, released = Event(), Event()
 
     def deny_slowly() -> None:

@@ -98,7 +98,7 @@ def house(tmp_path: Path, settings: Any) -> House:
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from ocmconsole import asgi
 
-    foundation.ensure()
+    foundation.ensure_hub()
     lane = asgi.api_application
     monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(1))
     with listening(lane, secure=serving.ssl_context(settings.OCMCONSOLE_HOME), loop="uvloop") as site:

@@ -129,7 +129,7 @@ def test_a_rule_that_asks_for_a_right_asks_again_too() -> None:
 def test_a_right_limited_to_some_fields_goes_on_when_others_rights_change_meanwhile() -> None:
     """The second look, too, compares what was asked, not what the hub's rules have added to it."""
     User.objects.create_user("ana")
-    permissions.grant(ROOT, "clusters.accept_managedcluster", to=User.objects.get(username="ana"))
+    permissions.grant_permission(ROOT, "clusters.accept_managedcluster", to=User.objects.get(username="ana"))
     other = grant(person("somebody"), rule("get", "configmaps"))
     ana = session.actor_for(User.objects.get(username="ana"), as_of=changes.rights())
     with once_read("clusters_managedcluster", unbound(other)):
@@ -192,7 +192,7 @@ def test_a_page_that_was_sent_before_the_end_of_a_right_stores_nothing(ana: User
         "group": (team, None),
     }
     holder, obj = place.get(how, (ana, None))
-    permissions.grant(ROOT, label, to=holder, obj=obj)
+    permissions.grant_permission(ROOT, label, to=holder, obj=obj)
     if how == "group":
         ana.groups.add(team)
     client = Client()
@@ -200,13 +200,13 @@ def test_a_page_that_was_sent_before_the_end_of_a_right_stores_nothing(ana: User
     ends: dict[str, Callable[[], object]] = {
         "group": lambda: accounts.save_user(ROOT, User.objects.get(pk=ana.pk), groups=[]),
         "deactivated": lambda: deactivate(ana),
-        "deleted": lambda: accounts.delete(ROOT, User.objects.get(pk=ana.pk)),
+        "deleted": lambda: accounts.delete_account(ROOT, User.objects.get(pk=ana.pk)),
         "session": lambda: sessions.end_others(ana, "another key"),
         "signed out": lambda: sign_out(client),
         "expired": lambda: clock.move_to(datetime.now(UTC) + timedelta(days=1)),
         "password": lambda: change_password(ana),
     }
-    end = ends.get(how, lambda: permissions.revoke(ROOT, label, to=holder, obj=obj))
+    end = ends.get(how, lambda: permissions.revoke_permission(ROOT, label, to=holder, obj=obj))
     with once_read("clusters_managedcluster", lambda: None) as reads:
         client.post("/clusters/c1/labels/set/", {"key": "first", "value": "yes"})
     with (
@@ -265,7 +265,7 @@ def test_an_act_that_writes_records_is_refused_when_its_right_has_ended_before_t
 ) -> None:
     accept = "clusters.accept_managedcluster"
     for label in (accept, "clusters.delete_managedcluster"):
-        permissions.grant(ROOT, label, to=ana)
+        permissions.grant_permission(ROOT, label, to=ana)
     services.decline_cluster(ROOT, "c1", reason="not ours") if act == "lift" else make.accept(
         "c1", accepts=act != "decline"
     )
@@ -275,7 +275,7 @@ def test_an_act_that_writes_records_is_refused_when_its_right_has_ended_before_t
         call(services_actor(ana))
     assert reads
     with (
-        once_read(table, lambda: permissions.revoke(ROOT, accept, to=ana), nth=len(reads)),
+        once_read(table, lambda: permissions.revoke_permission(ROOT, accept, to=ana), nth=len(reads)),
         pytest.raises(errors.Forbidden),
     ):
         call(services_actor(ana))
@@ -331,11 +331,11 @@ def test_nothing_of_an_account_that_has_ended_opens_anything(ana: User, how: str
     IssuedCertificate.objects.update_or_create(
         pk=digest, defaults={"common_name": "ana", "not_before": now, "not_after": now + timedelta(days=1)}
     )
-    permissions.grant(ROOT, "clusters.change_managedcluster", to=ana)
+    permissions.grant_permission(ROOT, "clusters.change_managedcluster", to=ana)
     client = Client()
     client.force_login(ana)
     assert (holder.get(MAP).code, client.get("/account/").status_code) == (200, 200)
-    act = bulkjobs.find("clusters.label")
+    act = bulkjobs.find_act("clusters.label")
     assert act is not None
     job = bulkjobs._job(services_actor(ana), act, {"c1": {}}, {"key": "late", "value": "yes"})  # before its first item
     user = User.objects.get(pk=ana.pk)
@@ -343,25 +343,25 @@ def test_nothing_of_an_account_that_has_ended_opens_anything(ana: User, how: str
         case "deactivated":
             deactivate(user)
         case "deleted":
-            accounts.delete(ROOT, user)
+            accounts.delete_account(ROOT, user)
         case _:
             user.username = "anna"
             accounts.save_user(ROOT, user)
     assert holder.get(MAP).said == (401, "Unauthorized")
     if how != "renamed":  # who is the same person
         assert client.get("/account/").status_code == 302
-        bulkjobs.advance(job)
+        bulkjobs.advance_job(job)
         assert "late" not in ManagedCluster.objects.get(name="c1").doc["metadata"].get("labels", {})
 
 
 def test_nobody_gives_a_right_with_rights_that_ended_meanwhile(ana: User) -> None:
     for label in ("auth.change_permission", "clusters.accept_managedcluster"):
-        permissions.grant(ROOT, label, to=ana)
+        permissions.grant_permission(ROOT, label, to=ana)
     li = User.objects.create_user("li")
     actor = services_actor(ana)
-    permissions.revoke(ROOT, "clusters.accept_managedcluster", to=ana)
+    permissions.revoke_permission(ROOT, "clusters.accept_managedcluster", to=ana)
     with pytest.raises(errors.Forbidden):
-        permissions.grant(actor, "clusters.accept_managedcluster", to=li)
+        permissions.grant_permission(actor, "clusters.accept_managedcluster", to=li)
     assert not li.has_perm("clusters.accept_managedcluster")
 
 
@@ -375,7 +375,7 @@ def services_actor(user: User) -> Any:
 def test_a_deleted_service_account_writes_nothing_more() -> None:
     verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": "bot"}}, namespace="team")
     grant(person("system:serviceaccount:team:bot"), rule("patch", "configmaps"))
-    token, _ = tokens.mint(ServiceAccount.objects.get(name="bot"), timedelta(hours=1))
+    token, _ = tokens.mint_token(ServiceAccount.objects.get(name="bot"), timedelta(hours=1))
     gone = once_read("corekinds_configmap", lambda: verbs.delete(ROOT, kinds.SERVICE_ACCOUNT, Key("team", "bot")))
     with gone as called:
         answer = bearer(token).send("PATCH", MAP, CHANGED, entry.MERGE)
@@ -452,7 +452,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("one_at_a_time")
 def test_a_slow_client_is_sent_no_more_of_the_log_after_its_right_has_ended() -> None:
     name = grant(person("ana"), rule("list watch", "configmaps"))
-    before = changes.head()
+    before = changes.newest_revision()
     for text in ("second", "third", "fourth"):
         verbs.edit(ROOT, kinds.CONFIG_MAP, Key("team", "settings"), partial(changed_to, text))
     path = f"{MAP.removesuffix('/settings')}?watch=true&resourceVersion={before}&timeoutSeconds=60"

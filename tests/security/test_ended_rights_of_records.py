@@ -42,7 +42,7 @@ def boss() -> User:
 
 @pytest.fixture
 def rows(boss: User, settings: Any) -> None:
-    ca.ensure(settings.OCMCONSOLE_HOME, foundation.serving_names())
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, foundation.serving_names())
     make.namespace("team")
     make.cluster("c1")
     verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": "bot"}}, namespace="team")
@@ -52,7 +52,9 @@ def rows(boss: User, settings: Any) -> None:
     tokens.issue_bootstrap_token(ROOT, ttl=timedelta(hours=1), name="kept")
     foundation.add_address(ROOT, ADDED)
     li = User.objects.create_user("li")
-    access.ask(session.actor_for(li), rights.question("get", "secrets", name="", namespace="team"), "for a look")
+    access.request_access(
+        session.actor_for(li), rights.question("get", "secrets", name="", namespace="team"), "for a look"
+    )
     Authenticator.objects.create(user=li, type=Authenticator.Type.TOTP, data={})
     later.put_off(session.actor_for(User.objects.get(username="boss")), "c1", seen(), None)
 
@@ -62,7 +64,7 @@ def rule(name: str) -> PolicyInput:
 
 
 def seen() -> staleness.SeenVersions:
-    return staleness.present(make.stored("c1"), queries.waiting_requests("c1"))
+    return staleness.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
 
 
 ACTS: dict[str, Callable[[Any], object]] = {
@@ -79,7 +81,7 @@ ACTS: dict[str, Callable[[Any], object]] = {
     "add address": lambda actor: foundation.add_address(actor, "https://other.corp:6443"),
     "remove address": lambda actor: foundation.remove_address(actor, ADDED),
     "dismiss": lambda actor: access.dismiss_request(actor, AccessRequest.objects.get(), "no"),
-    "forget factors": lambda actor: factors.forget(actor, User.objects.get(username="li")),
+    "forget factors": lambda actor: factors.remove_factors(actor, User.objects.get(username="li")),
     "put off": lambda actor: later.put_off(actor, "c1", seen(), datetime.now(UTC) + timedelta(hours=1)),
 }
 

@@ -80,7 +80,7 @@ def test_what_a_revoked_certificate_has_asked_for_is_no_renewal() -> None:
     make.edit(CLUSTER_ROLE, role, lambda doc: doc.update(rules=rules))
     make.settle()
     assert requests.state("next") == "Pending"
-    assert evidence.of("a").verdict is evidence.Verdict.BLOCKED
+    assert evidence.evidence_of("a").verdict is evidence.Verdict.BLOCKED
     with pytest.raises(errors.Forbidden, match="is known under other keys"):
         services.accept_cluster(ROOT, "a")
 
@@ -97,7 +97,7 @@ def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: 
     requests.ask("again", agent_pem("a"), cluster="a")
     make.settle()
     assert requests.state("again") == "Pending"
-    assert evidence.of("a").verdict is evidence.Verdict.BLOCKED
+    assert evidence.evidence_of("a").verdict is evidence.Verdict.BLOCKED
     with pytest.raises(errors.Forbidden, match="is known under other keys"):
         services.accept_cluster(ROOT, "a")
 

@@ -197,7 +197,7 @@ def _sign(name: str) -> None:
     from registration.kinds import request_pem
 
     doc = requests.row(name).doc
-    chain = ca.load(settings.OCMCONSOLE_HOME).sign_client(
+    chain = ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
         request_pem(doc), usages=requests.USAGES, lifetime=timedelta(hours=1), now=datetime.now(UTC)
     )
     encoded = base64.b64encode(chain).decode()
@@ -275,7 +275,7 @@ def test_a_key_of_an_ended_line_comes_back_only_with_an_override_which_begins_a_
     IssuedCertificate.objects.all().delete()  # it has expired and was forgotten, only its line tells
     new = override()
     requests.ask("back", pem, cluster="edge")
-    assert evidence.of("edge").verdict is evidence.Verdict.BLOCKED
+    assert evidence.evidence_of("edge").verdict is evidence.Verdict.BLOCKED
     with pytest.raises(errors.Forbidden, match="known under other keys"):
         services.accept_cluster(ROOT, "edge")
     services.accept_cluster(ROOT, "edge", override=services.Override(requests.row("back").key_fingerprint, WHY))

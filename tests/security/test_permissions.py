@@ -39,7 +39,7 @@ def _authority() -> None:
     from registration import ca
 
     configured.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
-    ca.ensure(configured.OCMCONSOLE_HOME, ["localhost"])
+    ca.ensure_authority(configured.OCMCONSOLE_HOME, ["localhost"])
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def told(**narrowed: Any) -> list[str]:
 def delegate(*labels: str, obj: Any = None) -> Actor:
     """Somebody, raj, who may change permissions and holds these."""
     raj, _ = User.objects.get_or_create(username="raj")
-    permissions.grant(ROOT, permissions.MAY_CHANGE, to=raj)
+    permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=raj)
     for label in labels:
-        permissions.grant(ROOT, label, to=raj, obj=obj)
+        permissions.grant_permission(ROOT, label, to=raj, obj=obj)
     AuditEvent.objects.all().cut()
     return actor(raj)
 
@@ -79,7 +79,7 @@ def delegate(*labels: str, obj: Any = None) -> Actor:
 @pytest.mark.contract("D2", "A4b")
 def test_a_grant_on_one_object_is_the_right_there_and_an_audit_entry(ana: User, c1: ManagedCluster) -> None:
     make.cluster("c2")
-    assert permissions.grant(ROOT, ACCEPT, to=ana, obj=c1)
+    assert permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=c1)
     assert authz.permitted(actor(ana), ACCEPT, obj=c1).allowed
     assert not authz.permitted(actor(ana), ACCEPT, obj=make.stored("c2")).allowed
     make.accept("c1", by=actor(ana))
@@ -92,10 +92,10 @@ def test_a_grant_on_one_object_is_the_right_there_and_an_audit_entry(ana: User, 
 
 @pytest.mark.contract("D2")
 def test_a_revocation_is_seen_by_the_next_request_and_audited(ana: User, c1: ManagedCluster) -> None:
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=c1)
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=c1)
     caller = holder("ana")
     assert caller.get(f"{CLUSTERS}/c1").code == 200
-    assert permissions.revoke(ROOT, ACCEPT, to=ana, obj=c1)
+    assert permissions.revoke_permission(ROOT, ACCEPT, to=ana, obj=c1)
     assert caller.get(f"{CLUSTERS}/c1").code == 403
     [entry] = AuditEvent.objects.filter(act="permission:revoke")
     assert entry.diff == [{"path": ACCEPT, "old": 'user "ana"'}]
@@ -111,19 +111,19 @@ def test_what_is_granted_twice_or_was_never_granted_leaves_no_entry(
     ana.groups.add(group)
     to: Any = group if to_group else ana
     obj = c1 if on_one else None
-    assert not permissions.revoke(ROOT, VIEW, to=to, obj=obj)
-    assert permissions.grant(ROOT, VIEW, to=to, obj=obj)
-    assert not permissions.grant(ROOT, VIEW, to=to, obj=obj)
+    assert not permissions.revoke_permission(ROOT, VIEW, to=to, obj=obj)
+    assert permissions.grant_permission(ROOT, VIEW, to=to, obj=obj)
+    assert not permissions.grant_permission(ROOT, VIEW, to=to, obj=obj)
     assert list(queries.clusters_for(actor(ana))) == [c1]
-    assert permissions.revoke(ROOT, VIEW, to=to, obj=obj)
+    assert permissions.revoke_permission(ROOT, VIEW, to=to, obj=obj)
     assert list(queries.clusters_for(actor(ana))) == []
     assert AuditEvent.objects.filter(act__startswith="permission:").count() == 2
 
 
 def test_a_right_on_all_objects_is_found_with_its_holder(ana: User) -> None:
     group = Group.objects.create(name="approvers")
-    permissions.grant(ROOT, JOIN, to=ana)
-    permissions.grant(ROOT, JOIN, to=group)
+    permissions.grant_permission(ROOT, JOIN, to=ana)
+    permissions.grant_permission(ROOT, JOIN, to=group)
     assert [(each.resource, each.name, each.diff) for each in AuditEvent.objects.order_by("pk")] == [
         ("users", "ana", [{"path": JOIN, "new": 'user "ana"'}]),
         ("groups", "approvers", [{"path": JOIN, "new": 'group "approvers"'}]),
@@ -134,17 +134,17 @@ def test_a_right_on_all_objects_is_found_with_its_holder(ana: User) -> None:
 def test_a_name_that_is_made_again_inherits_no_right(ana: User, c1: ManagedCluster) -> None:
     group = Group.objects.create(name="approvers")
     ana.groups.add(group)
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=c1)
-    permissions.grant(ROOT, ACCEPT, to=group, obj=c1)
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=c1)
+    permissions.grant_permission(ROOT, ACCEPT, to=group, obj=c1)
     make.clusterset("web")
-    permissions.grant(ROOT, JOIN, to=ana, obj=ManagedClusterSet.objects.get(name="web"))
+    permissions.grant_permission(ROOT, JOIN, to=ana, obj=ManagedClusterSet.objects.get(name="web"))
     verbs.delete(ROOT, MANAGED_CLUSTER, Key("", "c1"))
     assert not ManagedClusterUserPermission.objects.exists()
     make.cluster("c1")
     with pytest.raises(errors.Forbidden):
         make.accept("c1", by=actor(ana))
     with pytest.raises(errors.NotFound, match='"c1" not found'):
-        permissions.grant(ROOT, ACCEPT, to=ana, obj=c1)  # the row that is gone
+        permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=c1)  # the row that is gone
 
 
 def test_only_kinds_with_permissions_of_their_own_take_some(ana: User, c1: ManagedCluster) -> None:
@@ -157,7 +157,7 @@ def test_only_kinds_with_permissions_of_their_own_take_some(ana: User, c1: Manag
         ("nonsense", None),
     ):
         with pytest.raises(errors.BadRequest):
-            permissions.grant(ROOT, label, to=ana, obj=obj)
+            permissions.grant_permission(ROOT, label, to=ana, obj=obj)
     assert told() == []
 
 
@@ -165,10 +165,10 @@ def test_only_kinds_with_permissions_of_their_own_take_some(ana: User, c1: Manag
 def test_an_open_watch_ends_with_the_right_that_opened_it(
     ana: User, c1: ManagedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    permissions.grant(ROOT, VIEW, to=ana, obj=c1)
+    permissions.grant_permission(ROOT, VIEW, to=ana, obj=c1)
     may_go_on: Callable[[], bool] = question(holder("ana"), f"{CLUSTERS}?fieldSelector=metadata.name%3Dc1", monkeypatch)
     assert may_go_on()
-    permissions.revoke(ROOT, VIEW, to=ana, obj=c1)
+    permissions.revoke_permission(ROOT, VIEW, to=ana, obj=c1)
     assert not may_go_on()
 
 
@@ -179,10 +179,10 @@ def test_an_open_watch_ends_with_the_right_that_opened_it(
 def test_who_may_change_permissions_gives_and_takes_what_he_holds_and_there_only(ana: User, c1: ManagedCluster) -> None:
     make.cluster("c2")
     raj = delegate(ACCEPT, obj=c1)
-    assert permissions.grant(raj, ACCEPT, to=ana, obj=c1)
-    assert permissions.revoke(raj, ACCEPT, to=ana, obj=c1)
+    assert permissions.grant_permission(raj, ACCEPT, to=ana, obj=c1)
+    assert permissions.revoke_permission(raj, ACCEPT, to=ana, obj=c1)
     for label, obj in ((ACCEPT, make.stored("c2")), (ACCEPT, None), (CHANGE, c1)):
-        for act in (permissions.grant, permissions.revoke):
+        for act in (permissions.grant_permission, permissions.revoke_permission):
             with pytest.raises(errors.Forbidden, match='user "raj" does not hold it there'):
                 act(raj, label, to=ana, obj=obj)
     assert len(told(outcome="denied")) == 6
@@ -195,9 +195,9 @@ def test_who_may_change_permissions_gives_and_takes_what_he_holds_and_there_only
 
 @pytest.mark.contract("D2")
 def test_holding_a_right_is_not_enough_to_hand_it_on(ana: User, c1: ManagedCluster) -> None:
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=c1)
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=c1)
     with pytest.raises(errors.Forbidden, match=r'user "ana" lacks the permission auth\.change_permission'):
-        permissions.grant(actor(ana), ACCEPT, to=User.objects.create_user("li"), obj=c1)
+        permissions.grant_permission(actor(ana), ACCEPT, to=User.objects.create_user("li"), obj=c1)
     assert len(told(outcome="denied")) == 1
 
 
@@ -205,9 +205,9 @@ def test_holding_a_right_is_not_enough_to_hand_it_on(ana: User, c1: ManagedClust
 def test_what_is_held_by_rbac_may_be_handed_on_too(ana: User, c1: ManagedCluster) -> None:
     raj = delegate()
     grant(raj, rule("update", "managedclusters/accept", groups="register.open-cluster-management.io", names="c1"))
-    assert permissions.grant(raj, ACCEPT, to=ana, obj=c1)
+    assert permissions.grant_permission(raj, ACCEPT, to=ana, obj=c1)
     with pytest.raises(errors.Forbidden):
-        permissions.grant(raj, ACCEPT, to=ana)
+        permissions.grant_permission(raj, ACCEPT, to=ana)
 
 
 def test_several_changes_are_made_together_or_not_at_all(ana: User, c1: ManagedCluster) -> None:
@@ -215,7 +215,7 @@ def test_several_changes_are_made_together_or_not_at_all(ana: User, c1: ManagedC
     act = permissions.PermissionAct.GRANT
     wanted = [Permission.objects.get(codename=f"{each}_managedcluster") for each in ("view", "accept")]
     with pytest.raises(errors.Forbidden):
-        permissions.change(raj, [permissions.PermissionChange(act, each, ana, c1) for each in wanted])
+        permissions.change_permissions(raj, [permissions.PermissionChange(act, each, ana, c1) for each in wanted])
     assert not ManagedClusterUserPermission.objects.filter(user=ana).exists()
     assert told(outcome="allowed") == []
 
@@ -223,7 +223,7 @@ def test_several_changes_are_made_together_or_not_at_all(ana: User, c1: ManagedC
 def test_a_stranger_is_refused_and_noted(c1: ManagedCluster, ana: User) -> None:
     mallory = Actor(user="mallory")
     with pytest.raises(errors.Forbidden):
-        permissions.grant(mallory, ACCEPT, to=ana, obj=c1)
+        permissions.grant_permission(mallory, ACCEPT, to=ana, obj=c1)
     assert len(told(user="mallory", outcome="denied")) == 1
 
 
@@ -249,7 +249,7 @@ def test_an_account_is_made_changed_and_deleted_with_an_entry_each() -> None:
     accounts.save_user(ROOT, made)
     accounts.save_user(ROOT, made)
     key = str(made.pk)
-    accounts.delete(ROOT, made)
+    accounts.delete_account(ROOT, made)
     found = AuditEvent.objects.filter(resource="users").order_by("pk")
     assert [each.act for each in found] == ["user:create", "user:update", "user:update", "user:delete"]
     assert {each.uid for each in found} == {key}
@@ -267,7 +267,7 @@ def test_only_a_superuser_changes_a_superuser(field: str) -> None:
     with pytest.raises(errors.Forbidden, match="only a superuser changes superusers"):
         accounts.save_user(raj, boss)
     with pytest.raises(errors.Forbidden, match="only a superuser changes superusers"):
-        accounts.delete(raj, boss)
+        accounts.delete_account(raj, boss)
     assert len(told(outcome="denied")) == 2
     accounts.save_user(ROOT, boss)
 
@@ -377,8 +377,8 @@ def test_a_group_is_renamed_by_who_may_be_both() -> None:
 def test_rights_of_a_deleted_person_or_group_are_gone(ana: User, c1: ManagedCluster) -> None:
     group = Group.objects.create(name="approvers")
     for to in (ana, group):
-        permissions.grant(ROOT, ACCEPT, to=to, obj=c1)
-        accounts.delete(ROOT, to)
+        permissions.grant_permission(ROOT, ACCEPT, to=to, obj=c1)
+        accounts.delete_account(ROOT, to)
     again = User.objects.create_user("ana")
     again.groups.add(Group.objects.create(name="approvers"))
     assert not authz.permitted(actor(again), ACCEPT, obj=c1).allowed
@@ -387,8 +387,8 @@ def test_rights_of_a_deleted_person_or_group_are_gone(ana: User, c1: ManagedClus
 def test_the_first_superuser_is_in_the_audit_too() -> None:
     from registration import foundation
 
-    foundation.ensure()
-    foundation.ensure()
+    foundation.ensure_hub()
+    foundation.ensure_hub()
     [entry] = AuditEvent.objects.filter(act__startswith="user:")
     assert (entry.user, entry.act, entry.name) == ("system:ocmconsole:foundation", "user:create", "admin")
     password = (configured.OCMCONSOLE_HOME / "admin-password").read_text().strip()
@@ -420,7 +420,7 @@ class NobodyHandsOutMoreThanHeHolds(TestCase):
 
         held = {(name, label, place(label, on_one=on_one) is not None) for name, label, on_one in given_first}
         for name, label, on_one in held:
-            permissions.grant(ROOT, label, to=people[name], obj=c1 if on_one else None)
+            permissions.grant_permission(ROOT, label, to=people[name], obj=c1 if on_one else None)
         AuditEvent.objects.all().cut()
         done = 0
         for is_grant, by, label, to, on_one in tries:
@@ -429,7 +429,7 @@ class NobodyHandsOutMoreThanHeHolds(TestCase):
             may = (by, permissions.MAY_CHANGE, False) in held and (
                 (by, label, False) in held or (by, label, obj is not None) in held
             )
-            act = permissions.grant if is_grant else permissions.revoke
+            act = permissions.grant_permission if is_grant else permissions.revoke_permission
             try:
                 made = act(actor(people[by]), label, to=people[to], obj=obj)
             except errors.Forbidden:

@@ -77,7 +77,7 @@ def test_two_facts_about_one_cluster_do_not_overwrite_each_other(monkeypatch: py
 
 def test_a_batch_refuses_what_moved_between_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = make.cluster("c1")["metadata"]["resourceVersion"]
-    read = rows.read
+    read = rows.read_row
     reads: list[Key] = []
 
     def read_late(kind: Any, key: Key) -> Any:
@@ -88,7 +88,7 @@ def test_a_batch_refuses_what_moved_between_two_reads(monkeypatch: pytest.Monkey
             make.label("c1", moved="yes")
         return found
 
-    monkeypatch.setattr(rows, "read", read_late)
+    monkeypatch.setattr(rows, "read_row", read_late)
     with pytest.raises(errors.Conflict), verbs.batch(ROOT) as batch:
         batch.edit(MANAGED_CLUSTER, Key("", "c1"), lambda doc: doc["spec"].update(hubAcceptsClient=True), expect=seen)
     assert not make.stored("c1").hub_accepts_client

@@ -102,10 +102,12 @@ def test_an_altered_copy_of_a_certificate_opens_nothing_and_is_no_incident(way: 
 @pytest.mark.contract("D26")
 def test_an_incident_is_shown_to_admins_on_the_overview_the_page_of_the_ca_and_by_doctor() -> None:
     shows(forged("root", "system:masters")).get(CLUSTERS)
-    found = [item for item in attention.items(ROOT, timezone.now()) if item.key == "incidents"]
+    found = [item for item in attention.find_attention_items(ROOT, timezone.now()) if item.key == "incidents"]
     assert [(item.count, item.tone) for item in found] == [(1, "danger")]
-    assert not [item for item in attention.items(person("ana"), timezone.now()) if item.key == "incidents"]
-    assert any("'root' that the hub did not issue was shown" in each for each in checkup.problems()["certificates"])
+    assert not [
+        item for item in attention.find_attention_items(person("ana"), timezone.now()) if item.key == "incidents"
+    ]
+    assert any("'root' that the hub did not issue was shown" in each for each in checkup.hub_problems()["certificates"])
     client = Client()
     client.force_login(User.objects.create_superuser("rita"), "django.contrib.auth.backends.ModelBackend")
     page = client.get(found[0].url.partition("#")[0]).content.decode()
@@ -264,10 +266,10 @@ def test_what_the_hub_issues_is_known_at_once() -> None:
 def test_an_admins_kubeconfig_that_the_register_does_not_know_is_made_anew_at_the_next_start(settings: Any) -> None:
     path = settings.OCMCONSOLE_HOME / "admin.kubeconfig"
     before = path.read_text()
-    foundation.ensure()
+    foundation.ensure_hub()
     assert path.read_text() == before
     IssuedCertificate.objects.all().delete()
-    foundation.ensure()
+    foundation.ensure_hub()
     assert path.read_text() != before
 
 

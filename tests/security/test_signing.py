@@ -88,7 +88,7 @@ def test_a_ca_that_is_brought_along_with_such_a_key_is_refused(tmp_path: Path) -
         SMALL.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     with pytest.raises(ca.AuthorityError, match=r"a key in ca\.crt, of CN=brought, is refused: a key of type RSA 1024"):
-        ca.load(tmp_path)
+        ca.load_authority(tmp_path)
 
 
 def test_a_bundle_of_client_cas_with_such_a_key_is_refused() -> None:
@@ -104,7 +104,7 @@ def test_serve_says_so_in_one_sentence_and_does_not_start(tmp_path: Path, settin
     with pytest.raises(
         ca.AuthorityError, match=f"OCMCONSOLE_CLIENT_CA_FILE={bundle}: .* is neither signed nor trusted"
     ):
-        foundation.ensure()
+        foundation.ensure_hub()
 
 
 # ---------------------------------------------------------------- names of the hub itself
@@ -120,8 +120,8 @@ def test_nothing_is_signed_for_a_name_of_the_hub(name: str, groups: list[str]) -
     assert answer.code == 403
     assert "with system:ocmconsole:registration, a name of the hub itself, is not allowed" in answer.message
     with pytest.raises(ValueError, match="is a name of the hub itself"):
-        ca.load(settings.OCMCONSOLE_HOME).issue_client(name, groups, timedelta(hours=1), datetime.now(UTC))
+        ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(name, groups, timedelta(hours=1), datetime.now(UTC))
     with pytest.raises(ValueError, match="is a name of the hub itself"):
-        ca.load(settings.OCMCONSOLE_HOME).sign_client(
+        ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
             requests.pem(name, groups), usages=requests.USAGES, lifetime=timedelta(hours=1), now=datetime.now(UTC)
         )

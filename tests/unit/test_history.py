@@ -51,7 +51,7 @@ def test_the_first_sample_of_an_hour_stays(samples: dict[int, int]) -> None:
 @given(runs)
 def test_gaps_are_exactly_what_was_not_heard_in_full(found: list[Level]) -> None:
     cells = cells_of(found)
-    gaps = history.gaps(cells)
+    gaps = history.heartbeat_gaps(cells)
     inside = {cell.start for cell in cells for gap in gaps if gap.start <= cell.start < gap.end}
     assert inside == {cell.start for cell in cells if cell.level is not Level.FULL}
     assert all(before.end <= after.start for before, after in pairwise(gaps))
@@ -60,7 +60,7 @@ def test_gaps_are_exactly_what_was_not_heard_in_full(found: list[Level]) -> None
 @given(runs)
 def test_a_gap_is_unknown_or_the_clusters_own_and_never_both(found: list[Level]) -> None:
     cells = cells_of(found)
-    for gap in history.gaps(cells):
+    for gap in history.heartbeat_gaps(cells):
         inside = [cell.level for cell in cells if gap.start <= cell.start < gap.end]
         assert max(inside) is gap.worst
         if gap.worst is Level.UNKNOWN:
@@ -89,7 +89,7 @@ def test_flaps_count_how_often_it_fell_silent() -> None:
 def test_a_silence_that_a_hub_restart_interrupts_is_one_silence() -> None:
     unknown, full, late, missed = Level
     cells = cells_of([full, late, missed, unknown, unknown, missed, full, late, unknown, full, unknown])
-    found = [(gap.start, gap.length, gap.worst, gap.unseen) for gap in history.gaps(cells)]
+    found = [(gap.start, gap.length, gap.worst, gap.unseen) for gap in history.heartbeat_gaps(cells)]
     assert found == [
         (NOON + CELL, 5 * CELL, missed, 2 * CELL),
         (NOON + 7 * CELL, CELL, late, timedelta()),

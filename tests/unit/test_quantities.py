@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.quantities import number, readable
+from clusters.quantities import parse_quantity, readable_quantity
 
 
 @pytest.mark.parametrize(
@@ -24,25 +24,25 @@ from clusters.quantities import number, readable
     ],
 )
 def test_a_quantity_is_a_number(quantity: object, value: object) -> None:
-    assert number(quantity) == value
+    assert parse_quantity(quantity) == value
 
 
 @pytest.mark.parametrize("text", ["", "x", "1Xi", "--1", "1e3k", "NaN", "Infinity", "1 Gi"])
 def test_what_is_no_quantity_is_no_number(text: str) -> None:
-    assert number(text) is None
-    assert readable(text) == text
+    assert parse_quantity(text) is None
+    assert readable_quantity(text) == text
 
 
 @given(st.text())
 def test_any_text_is_read_without_an_error(text: str) -> None:
-    number(text)
-    assert isinstance(readable(text), str)
+    parse_quantity(text)
+    assert isinstance(readable_quantity(text), str)
 
 
 @given(st.from_regex(r"[0-9]{1,30}(\.[0-9]{0,9})?([KMGTPE]i|[numkMGTPE]|e[+-]?[0-9]{1,2})?", fullmatch=True))
 def test_every_quantity_is_read(text: str) -> None:
-    assert number(text) is not None
-    readable(text)
+    assert parse_quantity(text) is not None
+    readable_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_every_quantity_is_read(text: str) -> None:
     [("384Gi", "384 GiB"), ("1536Mi", "1.5 GiB"), ("92500m", "92.5"), ("96", "96"), ("750", "750")],
 )
 def test_people_read_bytes_in_their_largest_unit(quantity: str, told: str) -> None:
-    assert readable(quantity) == told
+    assert readable_quantity(quantity) == told

@@ -38,7 +38,7 @@ def listed(request: HttpRequest) -> HttpResponse:
     if not access.sees_everyone(actor):
         return _holder(request, Subject("User", actor.user))
     query, kind, number = request.GET.get("q", "").strip(), request.GET.get("kind", ""), request.GET.get("page", "")
-    page = people.page(
+    page = people.people_page(
         int(number[:MOST_DIGITS]) if number.isascii() and number.isdigit() else 1, kind=kind, query=query[:320]
     )
     context = {
@@ -161,7 +161,7 @@ def resource(request: HttpRequest) -> HttpResponse:
         "chosen": chosen,
         "name": name,
         "plural": plural,
-        "rights": [_right(right, name) for right in rights.on(group_name, plural)],
+        "rights": [_right(right, name) for right in rights.rights_on(group_name, plural)],
         "names": rights.names_seen(actor, group_name, plural, most=MOST_SUGGESTED),
     }
     return render(request, "access/resource.html", context | frame(actor, "resource"))
@@ -174,7 +174,7 @@ def _right(right: rights.Right, name: str) -> dict[str, Any]:
         "sentence": right.sentence([name] if name else [rights.ALL]),
         "holders": [
             {"subject": subject, "sources": list(sources), "url": url_of(subject)}
-            for subject, sources in groupby(whocan.holders(asked), key=lambda source: source.subject)
+            for subject, sources in groupby(whocan.find_sources(asked), key=lambda source: source.subject)
             if whocan.is_person(subject)
         ],
         "explain_url": explain_url(right.word, right.resource, name=name),
@@ -189,7 +189,7 @@ def _right(right: rights.Right, name: str) -> dict[str, Any]:
 def risky(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     _require_sight(actor)
-    found = risks.risks(whocan.held_by(), people.memberships())
+    found = risks.risks(whocan.held_by(), people.groups_by_person())
     given = whocan.with_givers([risk.source for risk in found])
     rows = [
         {"risk": risk, "source": source, "url": url_of(risk.source.subject), "take_url": _take_url(source)}
@@ -207,7 +207,7 @@ def found_or_404(holder: str, key: str) -> Source:
     """The source that an address names."""
     kind, mark, name = holder.partition(":")
     subject = Subject("Group", name) if mark and kind == "group" else Subject("User", holder)
-    source = access.find(subject, key)
+    source = access.find_source(subject, key)
     if source is None:
         raise Http404("This is not given any more.")
     return source

@@ -42,7 +42,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     if not form.is_valid() or not reason.is_valid():
         return _page(request, form, reason=reason, status=HTTPStatus.BAD_REQUEST)
     try:
-        row = access.ask(actor_of(request), form.question, reason.cleaned_data["reason"])
+        row = access.request_access(actor_of(request), form.question, reason.cleaned_data["reason"])
     except errors.ApiError as error:
         messages.error(request, f"{error.message.capitalize()}.")
         return _page(request, form, reason=reason, status=error.code)

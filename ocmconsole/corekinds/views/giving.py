@@ -54,7 +54,7 @@ def _first(request: HttpRequest) -> dict[str, str]:
 def _given(request: HttpRequest, actor: Actor, form: GiveForm) -> HttpResponse:
     wish = form.wish()
     try:
-        number = access.give(actor, presets.plan(wish))
+        number = access.give_plan(actor, presets.plan_grant(wish))
     except errors.ApiError as error:
         messages.error(request, f"Nothing was changed: {error.message}")
         return _form(request, actor, form, status=error.code)
@@ -77,7 +77,7 @@ def _form(request: HttpRequest, actor: Actor, form: GiveForm, status: int = 200)
     }
     if form.is_bound and form.is_valid():
         wish = form.wish()
-        context |= _preview(actor, presets.plan(wish)) | {"wish": wish}
+        context |= _preview(actor, presets.plan_grant(wish)) | {"wish": wish}
     elif form.is_bound:
         status = 400
     return render(request, "access/give.html", context, status=status)
@@ -97,7 +97,7 @@ def _preview(actor: Actor, plan: GrantPlan) -> dict[str, Any]:
     ]
     return {
         "plan": plan,
-        "problem": _missing(plan) or access.obstacle(actor, plan),
+        "problem": _missing(plan) or access.obstacle_to_plan(actor, plan),
         "yaml": yaml.safe_dump_all(documents, sort_keys=False) if documents else "",
         "commands": _checks(plan),
     }
@@ -142,7 +142,7 @@ def take(request: HttpRequest) -> HttpResponse:
     status = 200
     if request.method == "POST":
         try:
-            access.take(actor, source)
+            access.withdraw_source(actor, source)
         except errors.ApiError as error:
             messages.error(request, f"Nothing was changed: {error.message}")
             status = error.code

@@ -36,8 +36,8 @@ class Command(BaseCommand):
                 self.stdout.write(seals.line(entry).decode())
 
     def _verify(self, head: str) -> None:
-        seals.seal()
-        report = seals.verify(expected=head)
+        seals.seal_entries()
+        report = seals.verify_chain(expected=head)
         for flaw in report.flaws:
             self.stderr.write(f"seal {flaw.seal}: {flaw.text}")
         if report.flaws:

@@ -20,5 +20,5 @@ class Command(changepassword.Command):
         said: str | None = super().handle(*args, **options)
         for user in User.objects.filter(username=username).exclude(password=before.password if before else ""):
             actor = Actor.controller("command-line").through(EntryPoint.CLI)
-            permissions.entry(actor, "user:update", place_of(user), diff=[{"path": "password"}]).save()
+            permissions.audit_entry(actor, "user:update", place_of(user), diff=[{"path": "password"}]).save()
         return said

@@ -37,4 +37,4 @@ class Command(BaseCommand):
             age = parse_duration(older_than) if older_than else None
         except ImproperlyConfigured as error:
             raise CommandError(f"--older-than: {error}") from error
-        self.stdout.write(f"{changes.compact(keep=keep, age=age)} changes removed")
+        self.stdout.write(f"{changes.compact_log(keep=keep, age=age)} changes removed")

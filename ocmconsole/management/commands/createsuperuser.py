@@ -28,7 +28,7 @@ class Command(createsuperuser.Command):
                 actor = Actor.controller("command-line").through(EntryPoint.CLI)
                 accounts.save_named(actor, instance.username)
                 diff = [{"path": "is_superuser", "new": instance.is_superuser}]
-                permissions.entry(actor, "user:create", place_of(instance), diff=diff).save()
+                permissions.audit_entry(actor, "user:create", place_of(instance), diff=diff).save()
                 saving.close()
 
             pre_save.connect(begin, sender=User, weak=False)

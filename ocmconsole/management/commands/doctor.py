@@ -14,10 +14,10 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found, unused = checkup.problems(), checkup.unused()
+        found, unused = checkup.hub_problems(), checkup.unused_checks()
         for name, problems in found.items():
             self.stdout.write(f"{name}: {'not used' if name in unused else '; '.join(problems) or 'ok'}")
-        for name, text in checkup.warnings().items():
+        for name, text in checkup.hub_warnings().items():
             self.stdout.write(f"warning: {name}: {text}")
         if failed := sum(map(bool, found.values())):
             msg = f"{failed} of {len(found)} checks failed"

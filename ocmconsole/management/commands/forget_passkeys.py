@@ -27,5 +27,5 @@ class Command(ActingCommand):
         person = User.objects.filter(username=name).first()
         if person is None:
             raise CommandError(f"there is no user {name!r}")
-        forgotten = factors.forget(actor, person)
+        forgotten = factors.remove_factors(actor, person)
         self.stdout.write(f"{name}: {', '.join(forgotten) or 'nothing'} forgotten")

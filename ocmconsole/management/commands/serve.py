@@ -30,11 +30,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             foundation.migrate()
-            self._show_once(foundation.ensure())
+            self._show_once(foundation.ensure_hub())
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
-            raise CommandError(outages.explained(error)) from error
+            raise CommandError(outages.operator_line(error)) from error
         if not gc.isenabled():  # by manage.py
             gc.freeze()  # what is there now stays: looks for garbage leave it out
             gc.enable()

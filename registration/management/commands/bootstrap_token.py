@@ -66,7 +66,7 @@ class Command(BaseCommand):
             clusterset=options["clusterset"],
         )
         if options["kubeconfig"]:
-            home.write(
+            home.write_file(
                 Path(options["kubeconfig"]).absolute(),
                 kubeconfigs.of_agent(token, joining.addresses()[0]).encode(),
                 secret=True,

@@ -30,7 +30,7 @@ class Command(ActingCommand):
         super().add_arguments(parser)
 
     def act(self, actor: Actor, *args: Any, name: str, reason: str, revoke: bool, **options: Any) -> None:
-        is_present = rows.read(MANAGED_CLUSTER, Key("", name)) is not None
+        is_present = rows.read_row(MANAGED_CLUSTER, Key("", name)) is not None
         abandoned = services.detach_cluster(actor, name, reason=reason) if is_present or not revoke else []
         told = [f"{each} abandoned" for each in abandoned]
         if revoke:

@@ -122,7 +122,7 @@ def test_sets_of_labels_are_named_in_order(fleet: None) -> None:
 
 def test_states_cost_two_queries_however_many_clusters_there_are(fleet: None) -> None:
     with CaptureQueriesContext(connection) as captured:
-        found = queries.observe(queries.clusters_for(make.ADMIN), timezone.now())
+        found = queries.observe_clusters(queries.clusters_for(make.ADMIN), timezone.now())
     assert {each.row.name: each.status.word for each in found} == dict.fromkeys(("c1", "c2", "c3"), Word.NEEDS_REVIEW)
     assert len(captured) == 2
 
@@ -133,6 +133,6 @@ def test_a_cluster_is_healthy_from_its_first_heartbeat_on() -> None:
     words = []
     for act in (lambda: None, lambda: make.available("c1"), lambda: make.renew("c1")):
         act()
-        found = queries.observe(queries.clusters_for(make.ADMIN), timezone.now())[0]
+        found = queries.observe_clusters(queries.clusters_for(make.ADMIN), timezone.now())[0]
         words.append((found.status.word, found.last_heard is not None))
     assert words == [(Word.WAITING, False), (Word.HEALTHY, False), (Word.HEALTHY, True)]

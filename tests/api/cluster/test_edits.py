@@ -29,7 +29,7 @@ def test_a_cluster_made_again_has_no_past_of_its_predecessor() -> None:
     doc = make.stored("c1").doc
     assert ("env", "prod") not in history()
     assert ("gpu", "NoSelect") not in edits.owners_of_taints(doc)
-    assert edits.newest(make.ADMIN, doc) is None
+    assert edits.undoable_edit(make.ADMIN, doc) is None
 
 
 def test_reports_of_an_agent_crowd_nothing_out(monkeypatch: Any) -> None:
@@ -42,6 +42,6 @@ def test_reports_of_an_agent_crowd_nothing_out(monkeypatch: Any) -> None:
     doc = make.stored("c1").doc
     assert history()[0] == ("env", "prod")
     assert edits.owners_of_taints(doc)["gpu", "NoSelect"] == make.ADMIN.user
-    newest = edits.newest(make.ADMIN, doc)
+    newest = edits.undoable_edit(make.ADMIN, doc)
     assert newest is not None
     assert newest.what == "the labels"

@@ -114,7 +114,7 @@ def told(clusters: list[tuple[dict[str, Any], dict[str, Any] | None, dict[str, A
         _store(clusters)
         rows = words.with_word(ManagedCluster.objects.order_by("name"), NOW)
         stated = [(row.name, words.WORST_FIRST[row.rank], row.since) for row in rows]
-        observed = queries.observe(ManagedCluster.objects.order_by("name"), NOW)
+        observed = queries.observe_clusters(ManagedCluster.objects.order_by("name"), NOW)
         pure = [(each.row.name, each.status.word, each.status.since) for each in observed]
         transaction.set_rollback(True)
     assert stated == pure

@@ -121,10 +121,10 @@ def _finished() -> Site:
     )
     policy_services.create_policy(acting("admin"), rule)
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
-    access.ask(acting("li"), asked, "I look after the shops this week.")
+    access.request_access(acting("li"), asked, "I look after the shops this week.")
     rows = Rows.read(now)
     names = [rows.named("Healthy"), rows.named("Silent"), rows.named("Removing")]
-    job = bulk.start(acting("admin"), bulk.LABEL, names, {"key": "cost-centre", "value": "4711"})
+    job = bulk.start_act(acting("admin"), bulk.LABEL, names, {"key": "cost-centre", "value": "4711"})
     workqueue.drain()
     return Site(now, Rows.read(now), job)
 

@@ -20,8 +20,8 @@ def hub(home: Path, settings: Any) -> None:
     """What the first start of a hub leaves, as far as these pages ask for it."""
     settings.OCMCONSOLE_HOME = home
     settings.OCMCONSOLE_API_URL = "https://hub.example:6443"
-    ca.ensure(home, ["localhost", "hub.example"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(home, ["localhost", "hub.example"])
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     make.settle()
 

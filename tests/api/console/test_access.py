@@ -53,7 +53,7 @@ def clerk() -> Client:
     """May change permissions, and holds one himself."""
     client = signed_in("clerk")
     for label in (permissions.MAY_CHANGE, tokens.MINT):
-        permissions.grant(ROOT, label, to=User.objects.get(username="clerk"))
+        permissions.grant_permission(ROOT, label, to=User.objects.get(username="clerk"))
     return client
 
 
@@ -78,8 +78,8 @@ PAGES = ["/access/", "/access/resources/", "/access/risks/", "/access/users/ana/
 def people() -> None:
     ana, team = User.objects.create_user("ana"), Group.objects.create(name="web-ops")
     ana.groups.add(team)
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
-    permissions.grant(
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant_permission(
         ROOT, "clustersets.join_managedclusterset", to=team, obj=ManagedClusterSet.objects.get(name="web")
     )
     grant(person("bot"), rule("get list", "secrets"))
@@ -102,7 +102,7 @@ def test_the_number_of_queries_does_not_grow_with_people_and_grants(people: None
         text(boss.get(page))
     for number in range(12):
         someone = User.objects.create_user(f"p{number:02}")
-        permissions.grant(ROOT, ACCEPT, to=someone, obj=ManagedCluster.objects.get(name="eu-1"))
+        permissions.grant_permission(ROOT, ACCEPT, to=someone, obj=ManagedCluster.objects.get(name="eu-1"))
         grant(person(f"p{number:02}"), rule("get", "managedclusters", groups=GROUP, names="eu-1"))
     text(boss.get(page))
     with CaptureQueriesContext(connection) as after:
@@ -135,7 +135,7 @@ def test_a_form_offers_names_only_of_what_one_sees(clerk: Client, page: str) -> 
 
     assert offered() == []
     eu1 = ManagedCluster.objects.get(name="eu-1")
-    permissions.grant(ROOT, "clusters.view_managedcluster", to=User.objects.get(username="clerk"), obj=eu1)
+    permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=User.objects.get(username="clerk"), obj=eu1)
     assert offered() == ["eu-1"]
 
 
@@ -161,7 +161,7 @@ def test_risky_grants_are_told_with_a_reason_and_a_way_out(boss: Client) -> None
     grant(person("sly"), rule("impersonate", "users"))
     grant(person("blind"), rule("update", "managedclusters/accept", groups="register.open-cluster-management.io"))
     grant(person("hopeful"), rule("get", "managedclusters", groups=GROUP, names="eu-*"))
-    permissions.grant(ROOT, "clusters.change_managedcluster", to=User.objects.create_user("busy"))
+    permissions.grant_permission(ROOT, "clusters.change_managedcluster", to=User.objects.create_user("busy"))
     page = text(boss.get("/access/risks/"))
     for name, title in (
         ("wide", "Wildcard"),

@@ -49,7 +49,7 @@ def test_generic_verbs_name_only_what_is_a_kind() -> None:
     of_kinds = {kind.kind.lower() for kind in kinds.all_kinds()}
     for name, act in acts.declared().items():
         assert name.partition(":")[0] in of_kinds or act.done not in acts.VERBS.values(), name
-    assert acts.done("session:update") is None
+    assert acts.done_sentence("session:update") is None
 
 
 def test_sentences_of_different_acts_differ() -> None:

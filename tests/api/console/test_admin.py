@@ -149,7 +149,7 @@ def test_every_model_is_listed_or_left_out_for_a_reason() -> None:
 
 
 def test_an_address_of_the_hub_is_removed_by_its_service(root: Client) -> None:
-    foundation.ensure()
+    foundation.ensure_hub()
     foundation.add_address(ROOT, "https://hub.corp:6443")
     asked = run(root, "/admin/registration/hubaddress/", "remove", ["https://hub.corp:6443"])
     assert "refuse their next connection" in asked.content.decode()

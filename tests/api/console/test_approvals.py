@@ -54,8 +54,8 @@ def _hub() -> None:
     from ocmconsole.corekinds import defaults
     from registration import ca, foundation
 
-    ca.ensure(settings.OCMCONSOLE_HOME, ["localhost"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     make.settle()
 
@@ -112,7 +112,7 @@ def remove(name: str) -> None:
 
 def titles(name: str) -> dict[str, Verdict]:
     """What does not hold, with what that means."""
-    return {fact.title: fact.weight for fact in evidence.of(name).failed}
+    return {fact.title: fact.weight for fact in evidence.evidence_of(name).failed}
 
 
 def names(page: Any) -> list[str]:
@@ -144,7 +144,7 @@ def decide(client: Client, act: str, name: str, **values: str) -> Any:
 class TestEvidence:
     def test_a_usual_request_is_safe_by_seven_facts(self) -> None:
         asks("web-1", bearer())
-        found = evidence.of("web-1")
+        found = evidence.evidence_of("web-1")
         assert found.verdict is Verdict.SAFE
         assert found.why == "All 7 hub-checked facts hold"
 
@@ -153,7 +153,7 @@ class TestEvidence:
         asks("web-1", token)
         asks("web-2", replace(token, address="10.3.200.1"))
         asks("web-3", replace(token, address="81.2.9.40"))
-        assert evidence.of("web-2").verdict is Verdict.SAFE
+        assert evidence.evidence_of("web-2").verdict is Verdict.SAFE
         assert titles("web-3") == {"New address range for this token": Verdict.CHECK}
 
     def test_a_token_near_its_end_is_a_check(self) -> None:
@@ -174,7 +174,7 @@ class TestEvidence:
             make.cluster(f"meant-{number:02}", by=meant)
         asks("meant-last", meant)
         asks("alone", alone)
-        assert {evidence.of(name).verdict for name in ("meant-last", "alone")} == {Verdict.SAFE}
+        assert {evidence.evidence_of(name).verdict for name in ("meant-last", "alone")} == {Verdict.SAFE}
         BootstrapTokenUse.objects.filter(cluster="web-00").update(since=timezone.now() - timedelta(minutes=2))
         assert titles("web-last") == {}
 
@@ -209,7 +209,7 @@ class TestEvidence:
         make.settle()
         remove("web-1")
         asks("web-1", token, key=key)
-        found = evidence.of("web-1")
+        found = evidence.evidence_of("web-1")
         assert [title.partition(",")[0] for title in titles("web-1")] == ["The name was seen before with the same key"]
         assert [life.removed_by for life in found.earlier] == ["root"]
 
@@ -610,7 +610,7 @@ def test_an_override_asks_who_is_there(browser: Client) -> None:
     token = bearer()
     asks("web-1", token)
     asks_again("web-1", replace(token, address="203.0.113.9"))
-    key = evidence.of("web-1").waiting[0].fingerprint
+    key = evidence.evidence_of("web-1").waiting[0].fingerprint
     grow_old(browser)
     answer = decide(browser, "override", "web-1", accept_key=key, typed="web-1", reason="He read it to me.")
     assert answer.redirect_chain[0][0].startswith("/login/again/")
@@ -668,7 +668,7 @@ class TestTexts:
     @pytest.mark.contract("D9")
     def test_a_new_key_stands_beside_the_key_on_record(self, browser: Client) -> None:
         asks("web-1", bearer("10.3.0.17"))
-        known = evidence.of("web-1").waiting[0].fingerprint
+        known = evidence.evidence_of("web-1").waiting[0].fingerprint
         services.accept_cluster(ROOT, "web-1")
         make.settle()
         assert "The key on record" in text(browser.get(f"{INBOX}web-1/"))
@@ -680,7 +680,7 @@ class TestTexts:
         assert "Compared with the key on record" in text(page)
         assert [column["title"] for column in page.context["columns"]] == ["Request 1", "On record"]
         lines = {line.label: line for line in console.comparison(page.context["asked_of"])}
-        assert lines["Key"].cells == [evidence.of("web-1").waiting[0].fingerprint, known]
+        assert lines["Key"].cells == [evidence.evidence_of("web-1").waiting[0].fingerprint, known]
         assert lines["From"].cells == ["81.2.9.40", "10.3.0.17"]
         assert {label for label, line in lines.items() if line.differs} == {"Key", "From", "Requester"}
         table = text(page).partition("Request 1 On record")[2]
@@ -771,8 +771,8 @@ class TestBulk:
         assert browser.post(chosen).status_code == 400
         assert self.left_out(browser, self.select(browser, "web-1")) == {}
         assert not make.stored("web-1").hub_accepts_client
-        items = {"web-1": asdict(staleness.seen_of(evidence.of("web-1")))}
-        forced = bulk.start(
+        items = {"web-1": asdict(staleness.seen_of(evidence.evidence_of("web-1")))}
+        forced = bulk.start_requests(
             actor_for(person("ana", is_superuser=True)), bulk.ACTS["accept"], BulkPlan([BulkStep("web-1")]), items, {}
         )
         assert [item.state for item in forced.items.all()] == ["failed"]
@@ -784,10 +784,10 @@ class TestBulk:
         waiting = [asks(f"web-{number}", token) for number in range(4)]
         rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
         actor, act = actor_for(ana, door=EntryPoint.WEB), bulk.ACTS["accept"]
-        items = {each.name: asdict(staleness.seen_of(evidence.of(each.name))) for each in waiting}
-        assert bulk.plan(actor, act, items).left_out == [(bulk.GONE, 1)]
+        items = {each.name: asdict(staleness.seen_of(evidence.evidence_of(each.name))) for each in waiting}
+        assert bulk.plan_requests(actor, act, items).left_out == [(bulk.GONE, 1)]
         permitted = BulkPlan([BulkStep(each.name) for each in waiting])  # as it was when the page was shown
-        results = bulk.start(actor, act, permitted, items, {}).items.order_by("pk")
+        results = bulk.start_requests(actor, act, permitted, items, {}).items.order_by("pk")
         assert [result.state for result in results] == ["done", "refused", "not tried", "not tried"]
         assert [make.stored(each.name).hub_accepts_client for each in waiting] == [True, False, False, False]
 

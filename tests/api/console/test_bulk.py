@@ -60,7 +60,7 @@ def actor(name: str = "li") -> Actor:
 
 
 def label(names: list[str], **told: str) -> BulkJob:
-    return bulk.start(actor(), bulk.LABEL, names, {**TOLD, **told})
+    return bulk.start_act(actor(), bulk.LABEL, names, {**TOLD, **told})
 
 
 def go_on(job: BulkJob, slices: int) -> None:
@@ -156,7 +156,7 @@ class TestHowItRuns:
 
         with pytest.MonkeyPatch.context() as patch:
             register(patch, perform=perform)
-            bulkjobs.advance(job)
+            bulkjobs.advance_job(job)
         assert seen == fleet
 
     @pytest.mark.usefixtures("li")
@@ -183,7 +183,7 @@ class TestHowItRuns:
         self, fleet: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as dying:
-            dying.setattr(bulkjobs, "advance", lambda _: None)
+            dying.setattr(bulkjobs, "advance_job", lambda _: None)
             job = label(fleet[:2])
         assert labelled(fleet) == []
         WorkItem.objects.filter(name=str(job.pk)).update(due=timezone.now())
@@ -205,7 +205,7 @@ class TestHowItRuns:
         pk = label(fleet).pk
         job = BulkJob.objects.select_related("person").get(pk=pk)
         User.objects.filter(username="li").update(is_active=False)
-        bulkjobs.advance(job)
+        bulkjobs.advance_job(job)
         assert labelled(fleet) == []
         assert set(states(job).values()) == {State.NOT_TRIED}
 
@@ -227,7 +227,7 @@ class TestHowItRuns:
 
 def register(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     """An act as it is, but for the changes."""
-    present = bulkjobs.find("clusters.label")
+    present = bulkjobs.find_act("clusters.label")
     assert present is not None
     fields = {name: getattr(present, name) for name in present.__dataclass_fields__}
     monkeypatch.setitem(bulkjobs._acts, present.name, bulkjobs.BulkAct(**{**fields, **changes}))
@@ -267,12 +267,12 @@ class TestPages:
 
         def perform(who: Actor, name: str, told: Mapping[str, Any]) -> str:
             seen.append(name)
-            bulkjobs.end(going)
+            bulkjobs.end_job(going)
             return ""
 
         with pytest.MonkeyPatch.context() as patch:
             register(patch, perform=perform)
-            bulkjobs.advance(going)
+            bulkjobs.advance_job(going)
         assert seen == [fleet[3]]
         assert states(going)[fleet[3]] == State.DONE
         assert states(going)[fleet[4]] == State.NOT_TRIED
@@ -315,7 +315,7 @@ def test_each_is_authorized_by_itself(fleet: list[str]) -> None:
     raj = User.objects.get(username="raj")
     assign_perm("clusters.view_managedcluster", raj)
     assign_perm("clusters.change_managedcluster", raj, make.stored(fleet[1]))
-    job = bulk.start(actor("raj"), bulk.LABEL, fleet[:3], TOLD)
+    job = bulk.start_act(actor("raj"), bulk.LABEL, fleet[:3], TOLD)
     assert list(states(job).values()) == [State.REFUSED, State.DONE, State.REFUSED]
     assert "1 of 3 clusters labelled Ended" in text(client.get(f"/bulk/{job.pk}/"))
 

@@ -51,7 +51,7 @@ def current(cluster: str = "c1") -> IssuedCertificate:
 
 
 def word_of(name: str = "c1") -> Word:
-    (found,) = queries.observe(ManagedCluster.objects.filter(name=name), timezone.now())
+    (found,) = queries.observe_clusters(ManagedCluster.objects.filter(name=name), timezone.now())
     return found.status.word
 
 
@@ -247,7 +247,7 @@ def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Cli
     certificates(removed=3, replaced=2, ended=1, revoked=4)
     now = timezone.now()
     rows = issued.of_clusters()
-    found = issued.counts(rows, now)
+    found = issued.count_by_bucket(rows, now)
     parts = [
         lane
         for lane in issued.CertificateBucket
@@ -263,7 +263,7 @@ def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Cli
     }
     assert sum(found[lane] for lane in parts) == IssuedCertificate.objects.exclude(cluster="").count()
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now).exclude(cluster="").count()
-    assert issued.honoured(found) == alive == 6
+    assert issued.count_honoured(found) == alive == 6
     assert "6 certificates of agents are honoured now: 1 in use , 2 replaced , 3 of removed clusters" in read(
         boss.get("/ca/")
     )
@@ -283,12 +283,12 @@ def test_certificates_of_removed_clusters_are_revoked_together(joined: str, boss
     refused = boss.post("/certificates/-/revoke/", sent)
     assert (
         refused.status_code,
-        issued.counts(issued.of_clusters(), timezone.now())[issued.CertificateBucket.REMOVED],
+        issued.count_by_bucket(issued.of_clusters(), timezone.now())[issued.CertificateBucket.REMOVED],
     ) == (400, 23)
     done = boss.post("/certificates/-/revoke/", {**sent, "count": "23"}, follow=True)
     make.settle()
     assert done.status_code == 200
-    left = issued.counts(issued.of_clusters(), timezone.now())
+    left = issued.count_by_bucket(issued.of_clusters(), timezone.now())
     assert (
         left[issued.CertificateBucket.REMOVED],
         left[issued.CertificateBucket.REVOKED],
@@ -318,5 +318,7 @@ def test_lanes_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: 
         ends = now + timedelta(days=days) if days is not None else None
         ClusterFacts.objects.filter(cluster="c1").update(certificate_not_after=ends, certificate_revoked_at=revoked)
         rows = words.with_word(ManagedCluster.objects.filter(name="c1"), now)
-        of_sql = [lane for lane, condition in credentials.lanes(now).items() if rows.filter(condition).exists()]
+        of_sql = [
+            lane for lane, condition in credentials.bucket_conditions(now).items() if rows.filter(condition).exists()
+        ]
         assert of_sql == [credentials.lane_of(ClusterFacts.objects.get(cluster="c1"), now)]

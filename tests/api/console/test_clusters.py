@@ -102,7 +102,7 @@ def names_of(page: listing.ClusterPage) -> list[str]:
 def every(test: Callable[[Observed], bool] = lambda _: True) -> list[Observed]:
     """By the pure function, over all rows."""
     rows = ManagedCluster.objects.order_by("name").prefetch_related("claims", "taints")
-    return [each for each in queries.observe(rows, timezone.now()) if test(each)]
+    return [each for each in queries.observe_clusters(rows, timezone.now()) if test(each)]
 
 
 def names(test: Callable[[Observed], bool]) -> list[str]:
@@ -325,12 +325,12 @@ class TestCost:
         for number in range(3):
             make.cluster(f"c{number}")
         with CaptureQueriesContext(connection) as captured:
-            queries.observe(ManagedCluster.objects.defer("wire"), timezone.now())
+            queries.observe_clusters(ManagedCluster.objects.defer("wire"), timezone.now())
         assert len(captured) == 2
         for number in range(3):
             services.start_maintenance(crowd.ROOT, f"c{number}", reason="kernel")
         with CaptureQueriesContext(connection) as captured:
-            queries.observe(ManagedCluster.objects.defer("wire"), timezone.now())
+            queries.observe_clusters(ManagedCluster.objects.defer("wire"), timezone.now())
         assert len(captured) == 3
 
 
@@ -462,7 +462,7 @@ class TestMany:
         chosen = self.select(admin, "c1", act="end")
         assert signed_in("eve", is_superuser=True).get(chosen).status_code == 404
         BulkSelection.objects.update(created=timezone.now() - timedelta(days=2))
-        bulkjobs.forget()
+        bulkjobs.delete_old_jobs()
         assert admin.get(chosen).status_code == 404
 
     @pytest.mark.usefixtures("fleet")
@@ -511,7 +511,7 @@ class TestMany:
             "it was never accepted": 1,
         }
         services.start_maintenance(crowd.ROOT, "free", reason="meanwhile")
-        raced = bulk.start(
+        raced = bulk.start_act(
             actor_for(User.objects.get(username="root")), bulk.MAINTENANCE, ["free"],
             {"reason": "kernel", "until": "", "effect": "NoSelect"},
         )  # fmt: skip

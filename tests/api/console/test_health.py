@@ -49,7 +49,7 @@ def past(name: str = "shop", day: datetime = NOW, **hours: Level) -> None:
         _, hour, minute = place.split("_")
         levels[int(hour) * 12 + int(minute) // 5] = level
     skews = history.sampled(NO_SKEWS, 17, 87_000_000)
-    heartbeats.keep([HeartbeatDay(cluster=name, day=day.date(), cells=history.packed(levels), skews=skews)])
+    heartbeats.store_readings([HeartbeatDay(cluster=name, day=day.date(), cells=history.packed(levels), skews=skews)])
 
 
 def signed_in(name: str, *clusters: str, **more: Any) -> Client:

@@ -55,6 +55,8 @@ def test_shortcuts_are_off_and_live_updates_on_unless_chosen_otherwise(ana: User
 
     request = RequestFactory().get("/")
     request.user = ana
-    assert preferences.of(request) == dict.fromkeys(preferences.USUAL, "")
+    assert preferences.preferences_of(request) == dict.fromkeys(preferences.USUAL, "")
     browser_of(ana).post("/preferences/", USUAL | {"shortcuts": "on", "live": "off"})
-    assert preferences.of(request) | {"shortcuts": "on", "live": "off"} == preferences.of(request)
+    assert preferences.preferences_of(request) | {"shortcuts": "on", "live": "off"} == preferences.preferences_of(
+        request
+    )

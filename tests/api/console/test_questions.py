@@ -103,7 +103,7 @@ def test_only_a_request_that_reads_remembers(method: str, path: str, remembers: 
     answers: list[int] = []
 
     def view(_: HttpRequest) -> HttpResponse:
-        answers.extend(once.ask("a", lambda: len(answers)) for _ in range(2))
+        answers.extend(once.cached("a", lambda: len(answers)) for _ in range(2))
         return HttpResponse()
 
     RequestMiddleware(view)(RequestFactory().generic(method, path))

@@ -86,7 +86,7 @@ def test_who_may_nothing_is_not_led_to_pages_that_refuse(mallory: Client) -> Non
 def test_every_link_of_the_navigation_leads_to_a_page(
     admin: Client, raj: Client, mallory: Client, settings: Any
 ) -> None:
-    ca.ensure(settings.OCMCONSOLE_HOME, ["localhost"])
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
     for client in (admin, raj, mallory):
         for url in links(page(client, "/")):
             assert client.get(url, follow=True).status_code == 200, url
@@ -252,13 +252,13 @@ def test_a_page_hears_of_what_it_shows(scope: str, covered: bool) -> None:
 
 
 def test_a_heartbeat_is_no_notice(fleet: None) -> None:
-    before = live.newest()
+    before = live.newest_entry()
     make.renew("web-1")
     assert live.entries_after(before) == []
 
 
 def test_whatever_is_written_is_a_notice(fleet: None) -> None:
-    before = live.newest()
+    before = live.newest_entry()
     make.label("web-1", env="prod")
     assert [(each.plural, each.name) for each in live.entries_after(before)] == [("managedclusters", "web-1")]
 
@@ -505,7 +505,7 @@ def test_hub_health_says_that_a_redis_is_away(admin: Client, settings: Any) -> N
 def test_metrics_count_clusters_by_their_state(fleet: None) -> None:
     from ocmconsole.kubeapi import metrics
 
-    assert b'ocmconsole_clusters{state="needs-review"} 1.0' in metrics.text()
+    assert b'ocmconsole_clusters{state="needs-review"} 1.0' in metrics.exposition()
 
 
 @pytest.mark.contract("D11")

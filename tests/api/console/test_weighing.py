@@ -107,7 +107,7 @@ def test_a_page_reads_as_often_whether_few_wait_or_many(browser: Client, token: 
 def put_off(*names: str) -> None:
     for name in names:
         row, waiting = make.stored(name), queries.waiting_requests(name)
-        assert later.put_off(li(), name, staleness.present(row, waiting), None)
+        assert later.put_off(li(), name, staleness.present_versions(row, waiting), None)
 
 
 def li() -> Actor:
@@ -333,7 +333,7 @@ class TestUsesOfTokens:
         with connection.cursor() as cursor:  # the audit is append-only
             cursor.execute("UPDATE kubeapi_auditevent SET time = %s WHERE name LIKE %s", [long_ago, "web-1%"])
         BootstrapTokenUse.objects.filter(cluster="web-1").update(since=long_ago)
-        found = gathering.of(web(1, 2, 3)).brought[token.credential]
+        found = gathering.gather_evidence(web(1, 2, 3)).brought[token.credential]
         assert len(found) == 4  # its own three, and the one that came with the first
         assert found == sorted(found)
 

@@ -295,7 +295,7 @@ def root() -> Any:
 def fresh(settings: Any) -> None:
     settings.OCMCONSOLE_API_URL = "https://127.0.0.1:6443"
     settings.OCMCONSOLE_API_ADDRESS = ("127.0.0.1", 6443)
-    ca.ensure(settings.OCMCONSOLE_HOME, foundation.serving_names())
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, foundation.serving_names())
 
 
 def names_served(home: Path) -> list[str]:

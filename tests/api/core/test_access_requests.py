@@ -11,7 +11,7 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Change, Revision
-from ocmconsole.kubeapi.permissions import MAY_CHANGE, grant
+from ocmconsole.kubeapi.permissions import MAY_CHANGE, grant_permission
 from tests.actors import ROOT, person, rule
 from tests.actors import grant as bind
 
@@ -21,13 +21,13 @@ RBAC = "rbac.authorization.k8s.io"
 
 def asked(verb: str = "list") -> AccessRequest:
     User.objects.get_or_create(username="li")
-    return access.ask(person("li"), rights.question(verb, "secrets"), "for the audit")
+    return access.request_access(person("li"), rights.question(verb, "secrets"), "for the audit")
 
 
 def clerk() -> Actor:
     """May create roles and bindings and change permissions, and delete nothing."""
     found = person("clerk")
-    grant(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
+    grant_permission(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
     bind(found, rule("create escalate bind", "clusterroles clusterrolebindings", groups=RBAC))
     return found
 
@@ -77,7 +77,7 @@ def test_nobody_gives_with_a_new_role_what_they_do_not_hold() -> None:
     """The binding is judged by the role that comes in the same transaction."""
     row = asked()
     giver = person("clerk")
-    grant(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
+    grant_permission(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
     bind(giver, rule("create", "clusterroles clusterrolebindings", groups=RBAC))
     with pytest.raises(errors.Forbidden, match="not currently held"):
         access.grant_request(giver, row)

@@ -23,7 +23,7 @@ MANAGERS = "/apis/operator.open-cluster-management.io/v1/clustermanagers"
 
 @pytest.fixture
 def root() -> Entry:
-    defaults.ensure(Actor.controller("foundation"))
+    defaults.ensure_defaults(Actor.controller("foundation"))
     return entry.root()
 
 
@@ -170,7 +170,7 @@ class TestClusterManager:
 
     def test_a_second_start_writes_nothing(self, root: Entry) -> None:
         before = root.get(f"{MANAGERS}/cluster-manager").doc
-        defaults.ensure(Actor.controller("foundation"))
+        defaults.ensure_defaults(Actor.controller("foundation"))
         assert root.get(f"{MANAGERS}/cluster-manager").doc == before
 
     def test_its_definition_goes_with_it_and_both_come_back(self, root: Entry) -> None:
@@ -180,12 +180,12 @@ class TestClusterManager:
         assert root.get(f"{MANAGERS}/cluster-manager").said == (404, "NotFound")
         assert root.get(f"{PATH}/{STUB}").said == (404, "NotFound")
         assert root.delete(f"{PATH}/{STUB}").said == (404, "NotFound")
-        defaults.ensure(Actor.controller("foundation"))
+        defaults.ensure_defaults(Actor.controller("foundation"))
         assert root.get(f"{PATH}/{STUB}").code == 200
 
     def test_what_people_wrote_into_its_spec_stays(self, root: Entry) -> None:
         assert root.get(f"{MANAGERS}/cluster-manager").code == 200
         key = Key("", definitions.THE_HUB)
         verbs.edit(ROOT, kinds.CLUSTER_MANAGER, key, lambda doc: doc["spec"].update(nodePlacement={}))
-        defaults.ensure(Actor.controller("foundation"))
+        defaults.ensure_defaults(Actor.controller("foundation"))
         assert verbs.get(ROOT, kinds.CLUSTER_MANAGER, key)["spec"]["nodePlacement"] == {}

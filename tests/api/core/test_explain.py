@@ -29,7 +29,7 @@ ACCEPTING = f"managedclusters/accept.{REGISTER}"
 
 def reviewed(actor: Actor, asked: rights.Question) -> bool:
     """What a SubjectAccessReview says to any of the spellings."""
-    endpoint = virtual.find("authorization.k8s.io", "v1", "subjectaccessreviews", "")
+    endpoint = virtual.find_endpoint("authorization.k8s.io", "v1", "subjectaccessreviews", "")
     assert endpoint is not None
     answers = []
     for each in asked.asked:
@@ -104,7 +104,7 @@ def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
         grant(person(someone.username), each, namespace="team" if is_inside else "")
     for label, to_group, on_object in held:
         obj = ManagedCluster.objects.get(name="eu-1") if on_object else None
-        permissions.grant(ROOT, label, to=team if to_group else someone, obj=obj)
+        permissions.grant_permission(ROOT, label, to=team if to_group else someone, obj=obj)
     verb, resource, name, inside = asked
     actor, question = session.actor_for(someone), rights.question(verb, resource, name=name, namespace=inside)
     told = explain.explain(actor, question)
@@ -119,7 +119,7 @@ def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
 def test_a_review_knows_the_permission_that_a_question_spells() -> None:
     make.cluster("eu-1")
     ana = User.objects.create_user("ana")
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
     for resource in (ACCEPTING, f"managedclusters/accept.{GROUP}"):
         verb = "update" if resource == ACCEPTING else "create"
         asked = {name: rights.question(verb, resource, name=name) for name in ("eu-1", "eu-2", "")}
@@ -142,7 +142,7 @@ def test_a_yes_names_everything_that_gives_it_and_who_gave_it() -> None:
     make.cluster("eu-1")
     ana, team = User.objects.create_user("ana"), Group.objects.create(name="web-ops")
     ana.groups.add(team)
-    permissions.grant(ROOT, ACCEPT, to=team)
+    permissions.grant_permission(ROOT, ACCEPT, to=team)
     bound = grant(person("ana"), rule("update", "managedclusters/accept", groups=REGISTER, names="eu-1"))
     told = why("ana", "accept", CLUSTERS, name="eu-1")
     assert {(source.subject, source.text) for source in told.sources} == {
@@ -159,7 +159,7 @@ def test_a_rule_of_the_hubs_own_is_told_in_its_words() -> None:
 
     waiting = scene.ask("door-one")
     ana = User.objects.create_user("ana")
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="door-one"))
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="door-one"))
     told = why("ana", "update", "certificatesigningrequests/approval.certificates.k8s.io", name=waiting.request)
     assert [source.text for source in told.sources] == [
         "may accept cluster door-one: clusters.accept_managedcluster granted to ana"
@@ -216,7 +216,7 @@ def test_a_no_names_the_permission_on_another_object_and_the_binding_to_no_role(
     for name in ("eu-1", "eu-2"):
         make.cluster(name)
     ana = User.objects.create_user("ana")
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-2"))
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-2"))
     doc = {
         "metadata": {"name": "lost"},
         "roleRef": {"kind": "ClusterRole", "name": "gone"},
@@ -238,8 +238,8 @@ def test_a_no_names_the_permission_on_another_object_and_the_binding_to_no_role(
 def test_those_who_can_give_it_hold_it_themselves() -> None:
     User.objects.create_superuser("boss")
     for name in ("lead", "clerk"):
-        permissions.grant(ROOT, permissions.MAY_CHANGE, to=User.objects.create_user(name))
-    permissions.grant(ROOT, tokens.MINT, to=User.objects.get(username="lead"))
+        permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=User.objects.create_user(name))
+    permissions.grant_permission(ROOT, tokens.MINT, to=User.objects.get(username="lead"))
     assert explain.granters(rights.question("mint", "bootstraptokens.ocmconsole.io")) == ["boss", "lead"]
 
 
@@ -272,10 +272,10 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
     people = {name: User.objects.create_user(name) for name in ("ana", "raj", "li", "mallory")}
     team = Group.objects.create(name="web-ops")
     row = ManagedCluster.objects.get(name="eu-1")
-    permissions.grant(ROOT, ACCEPT, to=people["ana"], obj=row)
-    permissions.grant(ROOT, "clusters.view_managedcluster", to=team)
+    permissions.grant_permission(ROOT, ACCEPT, to=people["ana"], obj=row)
+    permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=team)
     web = rights.object_of(GROUP, "managedclustersets", "web")
-    permissions.grant(ROOT, "clustersets.view_managedclusterset", to=people["raj"], obj=web)
+    permissions.grant_permission(ROOT, "clustersets.view_managedclusterset", to=people["raj"], obj=web)
     grant(person("li"), rule("get", "managedclusters", groups=GROUP, names="eu-1"))
     User.objects.create_superuser("boss")
 
@@ -293,8 +293,8 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
 def test_what_is_lost_is_what_nothing_else_gives() -> None:
     make.cluster("eu-1")
     ana = User.objects.create_user("ana")
-    permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
-    permissions.grant(ROOT, "clusters.view_managedcluster", to=ana)
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana)
     held = whocan.held_by([Subject("User", "ana")])[Subject("User", "ana")]
     everywhere, one = sorted(held, key=lambda source: source.names)
     assert whocan.lost([one], [everywhere]) == ["accept cluster eu-1"]
@@ -307,7 +307,7 @@ def test_what_a_person_holds_is_told_in_sentences() -> None:
     make.clusterset("web")
     ana = User.objects.create_user("ana")
     for name in ("eu-1", "eu-2"):
-        permissions.grant(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name=name))
+        permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name=name))
     grant(person("ana"), rule("create", "managedclustersets/join", groups=GROUP, names="web"))
     grant(person("ana"), rule("get list", "secrets"))
     told = whocan.sentences(whocan.held_by([Subject("User", "ana")])[Subject("User", "ana")])

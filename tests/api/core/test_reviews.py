@@ -20,7 +20,7 @@ AUTHORIZATION, AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 def ask(
     actor: Actor, group: str, plural: str, spec: Any = None, *, inside: str = "", name: str = "", sub: str = ""
 ) -> Any:
-    endpoint = virtual.find(group, "v1", plural, sub)
+    endpoint = virtual.find_endpoint(group, "v1", plural, sub)
     assert endpoint is not None
     return endpoint.answer(actor, inside, name, {} if spec is None else {"spec": spec})
 
@@ -85,7 +85,7 @@ def test_a_local_review_asks_about_its_own_namespace() -> None:
 def test_what_may_i_lists_the_rules_of_the_hub_and_of_the_namespace() -> None:
     ana = person("ana")
     namespace("a"), namespace("b")
-    defaults.ensure(ROOT)
+    defaults.ensure_defaults(ROOT)
     grant(ana, rule("get", "secrets"))
     grant(ana, rule("list", "secrets", names="x"), namespace="a")
     grant(ana, rule("watch", "secrets"), namespace="b")

@@ -151,9 +151,9 @@ def test_token_secrets_go_with_their_account(settings: Any, tmp_path: Path) -> N
     assert verbs.find(kinds.SECRET, Key("here", "s")) is None
     assert verbs.find(kinds.SECRET, Key("here", "mere"))
     assert verbs.find(kinds.SECRET, Key("here", "new"))
-    revision = changes.head()
+    revision = changes.newest_revision()
     corecontrollers.reconcile_token_secrets(Key("here", "bot"))
-    assert changes.head() == revision
+    assert changes.newest_revision() == revision
 
 
 @pytest.mark.contract("W21")

@@ -149,7 +149,7 @@ def test_odd_tokens_are_unauthorized_and_nothing_worse(token: str) -> None:
 def test_who_may_mint_is_said_by_a_django_permission_or_by_rbac() -> None:
     for name in ("ana", "li"):
         User.objects.create_user(name)
-    permissions.grant(ROOT, tokens.MINT, to=User.objects.get(username="ana"))
+    permissions.grant_permission(ROOT, tokens.MINT, to=User.objects.get(username="ana"))
     grant(person("raj"), rule("create", "bootstraptokens", groups="ocmconsole.io"))
     assert {name: tokens.may_mint(person(name)).allowed for name in ("ana", "raj", "li")} == {
         "ana": True,

@@ -69,14 +69,14 @@ class Signer:
 @pytest.fixture
 def signer(tmp_path: Path, settings: Any) -> Iterator[Signer]:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
+    ca.ensure_authority(tmp_path, ["localhost"])
     made = Signer()
     path = tmp_path / "others.pem"
     path.write_bytes(made.certificate.public_bytes(Encoding.PEM))
     settings.OCMCONSOLE_CLIENT_CA_FILE = str(path)
     settings.OCMCONSOLE_CSR_SIGNER = "external"
     credentials._roots.cache_clear()
-    defaults.ensure(Actor.controller("test"))
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     yield made
     credentials._roots.cache_clear()

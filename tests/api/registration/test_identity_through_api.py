@@ -39,9 +39,9 @@ KEY = "SHA256:" + "a" * 64
 def agent(tmp_path: Path, settings: Any) -> Client:
     """Of an accepted cluster, with the certificate that its first request was given."""
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
+    ca.ensure_authority(tmp_path, ["localhost"])
     credentials._roots.cache_clear()
-    defaults.ensure(Actor.controller("test"))
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     for name in (MINE, OTHER):
         make.cluster(name, accepted=True)

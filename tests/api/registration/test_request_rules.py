@@ -32,8 +32,8 @@ SIGNER = Actor(user="signer", groups=("system:authenticated",))
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> Path:
     settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure(tmp_path, ["localhost"])
-    defaults.ensure(Actor.controller("test"))
+    ca.ensure_authority(tmp_path, ["localhost"])
+    defaults.ensure_defaults(Actor.controller("test"))
     return tmp_path
 
 

@@ -106,7 +106,7 @@ def stored(row: Row) -> Doc | None:
 def everything() -> list[Any]:
     """What a refusal leaves as it was: objects, facts, and the number of the last change."""
     wires = [list(model._default_manager.order_by("pk").values_list("wire", flat=True)) for model in LISTED]
-    return [*wires, list(ClusterFacts.objects.order_by("pk").values()), changes.head()]
+    return [*wires, list(ClusterFacts.objects.order_by("pk").values()), changes.newest_revision()]
 
 
 # ---------------------------------------------------------------- who

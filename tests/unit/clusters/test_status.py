@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.status import Facts, Status, Word, word
+from clusters.status import Facts, Status, Word, status_of
 from ocmconsole.durations import span
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -178,7 +178,7 @@ TABLE: list[tuple[str, dict[str, Any], Word, str]] = [
 
 @pytest.mark.parametrize(("facts", "expected", "sentence"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_facts_have_one_word_and_one_sentence(facts: dict[str, Any], expected: Word, sentence: str) -> None:
-    found = word(Facts(**facts), NOW)
+    found = status_of(Facts(**facts), NOW)
     assert (found.word, found.sentence) == (expected, sentence)
 
 
@@ -190,7 +190,7 @@ def test_every_word_is_in_the_table_and_has_looks_of_its_own() -> None:
 
 def test_trouble_says_since_when_why_and_what_next() -> None:
     for _, facts, expected, _ in TABLE:
-        found = word(Facts(**facts), NOW)
+        found = status_of(Facts(**facts), NOW)
         assert found.why
         assert expected is Word.HEALTHY or (found.next and (found.next.page or found.next.command))
         assert facts.get("available_message", "-") not in found.why
@@ -225,7 +225,7 @@ MOMENTS = st.none() | st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), t
 )
 def test_any_facts_have_a_status(facts: Facts) -> None:
     """And one that nobody has let in is never said to be well."""
-    found = word(facts, NOW)
+    found = status_of(facts, NOW)
     assert isinstance(found, Status)
     assert found.sentence
     if not facts.hub_accepts:

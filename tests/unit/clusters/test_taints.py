@@ -35,14 +35,14 @@ def patched(command: str, doc: Doc) -> list[Doc]:
 )
 def test_the_command_for_a_maintenance_can_be_applied(present: list[Doc], left: list[str]) -> None:
     doc: Doc = {"metadata": {"name": "c1"}, "spec": {"taints": present} if present else {}}
-    (command,) = maintenance.commands({"c1": doc}, effect="NoSelectIfNew", reason="o'brien's disk")
+    (command,) = maintenance.maintenance_commands({"c1": doc}, effect="NoSelectIfNew", reason="o'brien's disk")
     after = patched(command, doc)
     assert [taint["effect"] for taint in after] == left
     assert {"key": MAINTENANCE_TAINT, "effect": "NoSelectIfNew", "value": "o'brien's disk"} in after
 
 
 def test_clusters_with_the_same_patch_share_a_command() -> None:
-    told = taints.commands({"c1": [], "c2": [GPU], "c3": []}, {"key": "dedicated", "effect": "NoSelect"})
+    told = taints.taint_commands({"c1": [], "c2": [GPU], "c3": []}, {"key": "dedicated", "effect": "NoSelect"})
     assert [line.partition(" --type")[0] for line in told] == [
         "kubectl patch managedclusters c1 c3",
         "kubectl patch managedclusters c2",
@@ -50,7 +50,7 @@ def test_clusters_with_the_same_patch_share_a_command() -> None:
 
 
 def test_another_effect_of_a_key_is_another_taint() -> None:
-    (command,) = taints.commands({"c1": [GPU]}, {"key": "gpu", "effect": "PreferNoSelect"})
+    (command,) = taints.taint_commands({"c1": [GPU]}, {"key": "gpu", "effect": "PreferNoSelect"})
     assert '"/spec/taints/-"' in command
 
 

@@ -28,7 +28,7 @@ def nodes(drawn: Graph) -> list[graph.Node]:
 def test_every_edge_ends_at_nodes_and_there_are_at_most_forty(
     ties: list[tuple[str, str, bool]], members: dict[str, dict[Word, int]], chosen: str
 ) -> None:
-    drawn = graph.of(ties, members, once(members), chosen)
+    drawn = graph.binding_graph(ties, members, once(members), chosen)
     keys = [node.key for node in nodes(drawn)]
     assert len(keys) == len(set(keys)) <= MOST_NODES
     for edge in (*drawn.bindings, *drawn.members):
@@ -38,25 +38,27 @@ def test_every_edge_ends_at_nodes_and_there_are_at_most_forty(
 
 @given(TIES, MEMBERS)
 def test_grouping_loses_no_cluster(ties: list[tuple[str, str, bool]], members: dict[str, dict[Word, int]]) -> None:
-    drawn = graph.of(ties, members, once(members))
+    drawn = graph.binding_graph(ties, members, once(members))
     counted = sum(count for words in members.values() for count in words.values())
     assert sum(edge.count for edge in drawn.members) == counted
     assert sum(node.count for node in drawn.words) == drawn.total == sum(once(members).values())
 
 
 def test_nodes_stand_evenly_in_their_column() -> None:
-    drawn = graph.of([], {"a": {Word.LATE: 1}, "b": {Word.LATE: 2}}, {Word.LATE: 2})
+    drawn = graph.binding_graph([], {"a": {Word.LATE: 1}, "b": {Word.LATE: 2}}, {Word.LATE: 2})
     assert [node.y for node in drawn.sets] == [250, 750]
     assert [(node.y, node.count) for node in drawn.words] == [(500, 2)]
 
 
 def test_the_least_connected_share_a_node() -> None:
-    drawn = graph.of([], {f"set-{number:02}": {Word.HEALTHY: number + 1} for number in range(50)}, {Word.HEALTHY: 50})
+    drawn = graph.binding_graph(
+        [], {f"set-{number:02}": {Word.HEALTHY: number + 1} for number in range(50)}, {Word.HEALTHY: 50}
+    )
     rest = drawn.sets[-1]
     assert (rest.label, rest.merged, rest.count) == ("37 more sets", 37, 0)
     assert {node.key for node in drawn.sets[:-1]} == {f"set:set-{number}" for number in range(37, 50)}
 
 
 def test_a_binding_that_is_not_in_force_is_a_broken_line() -> None:
-    drawn = graph.of([("shop", "web", False), ("shop", "db", True)], {"web": {}, "db": {}}, {})
+    drawn = graph.binding_graph([("shop", "web", False), ("shop", "db", True)], {"web": {}, "db": {}}, {})
     assert {edge.end: edge.is_broken for edge in drawn.bindings} == {"set:web": True, "set:db": False}

@@ -21,7 +21,7 @@ Doc = dict[str, Any]
 
 def read(selector: Doc | None = None, name: str = "web") -> Membership:
     spec = {} if selector is None else {"clusterSelector": selector}
-    return membership.of({"metadata": {"name": name}, "spec": spec})
+    return membership.membership_of({"metadata": {"name": name}, "spec": spec})
 
 
 def by_labels(selector: Doc | None) -> Membership:
@@ -152,4 +152,4 @@ def test_everything_and_nothing_survive_being_joined_by_or(clusters: dict[str, d
     everything, nothing = by_labels({}).condition(), by_labels(None).condition()
     assert ManagedCluster.objects.filter(everything | nothing).count() == len(CLUSTERS)
     assert ManagedCluster.objects.filter(nothing | nothing).count() == 0
-    assert labels.condition(LabelSelector()) == labels.EVERYTHING
+    assert labels.selector_condition(LabelSelector()) == labels.EVERYTHING

@@ -227,11 +227,13 @@ class TestBootstrapTokens:
     def test_new_tokens_have_the_form_of_kubernetes_and_differ(self) -> None:
         pairs = {identity.new_bootstrap_token() for _ in range(50)}
         assert len(pairs) == 50
-        assert all(identity.split(f"{token_id}.{secret}") == (token_id, secret) for token_id, secret in pairs)
+        assert all(
+            identity.split_bootstrap_token(f"{token_id}.{secret}") == (token_id, secret) for token_id, secret in pairs
+        )
 
     @given(st.text() | st.from_regex(r"[a-z0-9]{5,7}\.[a-z0-9]{15,17}\n?"))
     def test_only_the_exact_form_is_split(self, text: str) -> None:
-        found = identity.split(text)
+        found = identity.split_bootstrap_token(text)
         fits = (
             text.isascii()
             and len(text) == 23

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds.policyrules import EVERYTHING, PolicyRule, covers, missing
+from ocmconsole.corekinds.policyrules import EVERYTHING, PolicyRule, covers, uncovered_rules
 from ocmconsole.kubeapi.authz import Attributes
 
 WORDS = st.lists(st.sampled_from(["*", "a", "b", "a/s", "*/s"]), max_size=3).map(tuple)
@@ -86,8 +86,8 @@ def test_what_a_covered_rule_allows_the_covering_one_allows(
 
 @given(st.lists(RULES, max_size=3), RULES)
 def test_everything_covers_all_and_a_rule_covers_itself(owned: list[PolicyRule], rule: PolicyRule) -> None:
-    assert not missing(EVERYTHING, [rule])
-    assert not missing([*owned, rule], [rule])
+    assert not uncovered_rules(EVERYTHING, [rule])
+    assert not uncovered_rules([*owned, rule], [rule])
 
 
 def test_several_rules_may_cover_one_together() -> None:
@@ -101,15 +101,15 @@ def test_several_rules_may_cover_one_together() -> None:
 
 def test_what_is_missing_is_told_by_place_with_its_verbs_together() -> None:
     owned = [PolicyRule(("list",), ("",), ("secrets",))]
-    lacking = missing(owned, [PolicyRule(("get", "list", "delete"), ("",), ("secrets",))])
+    lacking = uncovered_rules(owned, [PolicyRule(("get", "list", "delete"), ("",), ("secrets",))])
     assert [str(rule) for rule in lacking] == ['{APIGroups:[""], Resources:["secrets"], Verbs:["get" "delete"]}']
 
 
 def test_a_rule_too_large_to_compare_counts_as_not_held() -> None:
     words = tuple(f"w{number}" for number in range(100))
     rule = PolicyRule(words, words, words)
-    assert missing([], [rule]) == [rule]
-    assert not missing([rule], [rule])
+    assert uncovered_rules([], [rule]) == [rule]
+    assert not uncovered_rules([rule], [rule])
 
 
 @pytest.mark.parametrize("doc", [None, 7, "rule", {"verbs": "get"}, {"verbs": [1]}, {"verbs": {"get": 1}}])

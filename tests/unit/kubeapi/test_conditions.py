@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.kubeapi.conditions import Condition, find, set_condition, status_of
+from ocmconsole.kubeapi.conditions import Condition, find_condition, set_condition, status_of
 from ocmconsole.kubeapi.errors import Doc
 
 EARLIER, NOW = "2026-11-21T02:00:00Z", "2026-11-21T03:00:00Z"
@@ -66,7 +66,7 @@ def test_an_observed_generation_of_an_earlier_writer_is_not_vouched_for() -> Non
 def test_status_of_an_absent_condition_is_empty() -> None:
     assert status_of([stored(JOINED, "True")], AVAILABLE) == ""
     assert status_of([stored(JOINED, "True")], JOINED) == "True"
-    assert find([], JOINED) is None
+    assert find_condition([], JOINED) is None
 
 
 @pytest.mark.contract("T2", "W16")

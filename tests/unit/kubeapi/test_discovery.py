@@ -228,8 +228,8 @@ def test_an_endpoint_is_registered_once_and_found(monkeypatch: pytest.MonkeyPatc
     for extra in VIRTUAL:
         virtual.register(extra)
     assert list(virtual.described()) == VIRTUAL
-    assert virtual.find("", "v1", "services") is services
-    assert virtual.find("authorization.k8s.io", "v1", "services") is None
-    assert virtual.find("authorization.k8s.io", "v1", "selfsubjectaccessreviews") is review
+    assert virtual.find_endpoint("", "v1", "services") is services
+    assert virtual.find_endpoint("authorization.k8s.io", "v1", "services") is None
+    assert virtual.find_endpoint("authorization.k8s.io", "v1", "selfsubjectaccessreviews") is review
     with pytest.raises(ValueError, match="registered twice"):
         virtual.register(services)

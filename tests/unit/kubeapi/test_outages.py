@@ -24,7 +24,7 @@ def of(driver: Exception) -> errors.ApiError:
     """As Django raises it."""
     error = OperationalError(*driver.args)
     error.__cause__ = driver
-    return outages.refusal(error)
+    return outages.database_error_response(error)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_locked_and_a_full_sqlite_file_are_two_things(tmp_path: Path) -> None:
             pytest.raises(sqlite3.OperationalError) as locked,
         ):
             other.execute("BEGIN IMMEDIATE")
-        assert (of(locked.value).code, outages.words(locked.value)) == (503, outages.LOCKED)
+        assert (of(locked.value).code, outages.cause_of(locked.value)) == (503, outages.LOCKED)
 
 
 def test_for_a_moment_after_postgresql_had_no_space_nothing_may_grow() -> None:

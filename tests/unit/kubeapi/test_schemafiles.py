@@ -29,7 +29,7 @@ def served_schemas() -> dict[str, Schema]:
         for kind, version in chain(kinds.all_served(), virtual.collected())
         if version.group != "events.k8s.io"
     }
-    newer_events = kinds.find("events.k8s.io", "v1", "events")
+    newer_events = kinds.find_served("events.k8s.io", "v1", "events")
     assert newer_events
     found["events.v1.events.k8s.io"] = newer_events.version.schema
     endpoints = [each for each in virtual.described() if each.schema]

@@ -106,7 +106,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def authority(home: Path) -> ca.Authority:
-    return ca.ensure(home, NAMES, now=NOW)
+    return ca.ensure_authority(home, NAMES, now=NOW)
 
 
 def sign(authority: ca.Authority, request: bytes, *, lifetime: timedelta = YEAR) -> x509.Certificate:
@@ -146,7 +146,7 @@ class TestFiles:
 
     def test_a_second_start_changes_nothing(self, home: Path, authority: ca.Authority) -> None:
         before = {path.name: path.read_bytes() for path in home.iterdir()}
-        assert ca.ensure(home, reversed_names(), now=NOW + DAY).ca_pem == authority.ca_pem
+        assert ca.ensure_authority(home, reversed_names(), now=NOW + DAY).ca_pem == authority.ca_pem
         assert {path.name: path.read_bytes() for path in home.iterdir()} == before
 
     def test_the_serving_certificate_is_for_the_names_and_addresses(self, home: Path, authority: ca.Authority) -> None:
@@ -163,25 +163,25 @@ class TestFiles:
     def test_the_serving_certificate_is_renewed_for_new_names_or_before_its_end(
         self, tmp_path: Path, names: tuple[str, ...], later: timedelta
     ) -> None:
-        authority = ca.ensure(tmp_path, NAMES, now=NOW)
+        authority = ca.ensure_authority(tmp_path, NAMES, now=NOW)
         before = (tmp_path / "serving.crt").read_bytes()
-        assert ca.ensure(tmp_path, names, now=NOW + later).ca_pem == authority.ca_pem
+        assert ca.ensure_authority(tmp_path, names, now=NOW + later).ca_pem == authority.ca_pem
         assert (tmp_path / "serving.crt").read_bytes() != before
 
     def test_a_certificate_that_ends_with_the_ca_is_not_issued_again_and_again(self, tmp_path: Path) -> None:
-        ca.ensure(tmp_path, NAMES, now=NOW)
+        ca.ensure_authority(tmp_path, NAMES, now=NOW)
         late = NOW + ca.CA_LIFETIME - timedelta(days=20)
-        ca.ensure(tmp_path, NAMES, now=late)
+        ca.ensure_authority(tmp_path, NAMES, now=late)
         before = (tmp_path / "serving.crt").read_bytes()
-        ca.ensure(tmp_path, NAMES, now=late + timedelta(days=10))
+        ca.ensure_authority(tmp_path, NAMES, now=late + timedelta(days=10))
         assert (tmp_path / "serving.crt").read_bytes() == before
 
     @pytest.mark.parametrize("damage", [b"", b"nonsense"])
     @pytest.mark.parametrize("file", ["serving.crt", "serving.key"])
     def test_damaged_serving_files_are_made_again(self, tmp_path: Path, file: str, damage: bytes) -> None:
-        ca.ensure(tmp_path, NAMES, now=NOW)
+        ca.ensure_authority(tmp_path, NAMES, now=NOW)
         (tmp_path / file).write_bytes(damage)
-        ca.ensure(tmp_path, NAMES, now=NOW)
+        ca.ensure_authority(tmp_path, NAMES, now=NOW)
         leaf = x509.load_pem_x509_certificate((tmp_path / "serving.crt").read_bytes())
         key = serialization.load_pem_private_key((tmp_path / "serving.key").read_bytes(), None)
         assert leaf.public_key() == key.public_key()
@@ -189,7 +189,7 @@ class TestFiles:
     def test_an_organisations_intermediate_is_used_and_its_chain_served(self, tmp_path: Path) -> None:
         organisation = Organisation()
         organisation.place(tmp_path)
-        authority = ca.ensure(tmp_path, NAMES, now=NOW)
+        authority = ca.ensure_authority(tmp_path, NAMES, now=NOW)
         served = x509.load_pem_x509_certificates((tmp_path / "serving.crt").read_bytes())
         assert served[1:] == [organisation.middle]
         assert authority.ca_pem == pem(organisation.middle, organisation.root)
@@ -198,38 +198,38 @@ class TestFiles:
 
     def test_a_key_alone_is_an_interrupted_start_and_gets_its_certificate(self, tmp_path: Path) -> None:
         (tmp_path / "ca.key").write_bytes(key_pem(KEY))
-        assert ca.ensure(tmp_path, NAMES, now=NOW).certificate.public_key() == KEY.public_key()
+        assert ca.ensure_authority(tmp_path, NAMES, now=NOW).certificate.public_key() == KEY.public_key()
 
     def test_a_key_of_another_certificate_is_refused(self, tmp_path: Path) -> None:
         Organisation().place(tmp_path)
         (tmp_path / "ca.key").write_bytes(key_pem(KEY))
         with pytest.raises(ca.AuthorityError, match=r"ca\.key is not the key"):
-            ca.ensure(tmp_path, NAMES, now=NOW)
+            ca.ensure_authority(tmp_path, NAMES, now=NOW)
 
     def test_a_certificate_that_is_no_ca_is_refused(self, tmp_path: Path) -> None:
         own = name((NameOID.COMMON_NAME, "no CA"))
         (tmp_path / "ca.crt").write_bytes(pem(certificate(own, own, signer=KEY)))
         (tmp_path / "ca.key").write_bytes(key_pem(KEY))
         with pytest.raises(ca.AuthorityError, match="not a CA"):
-            ca.ensure(tmp_path, NAMES, now=NOW)
+            ca.ensure_authority(tmp_path, NAMES, now=NOW)
 
     def test_a_certificate_without_its_key_is_refused(self, tmp_path: Path) -> None:
         Organisation().place(tmp_path)
         (tmp_path / "ca.key").unlink()
         with pytest.raises(ca.AuthorityError, match=r"ca\.key"):
-            ca.ensure(tmp_path, NAMES, now=NOW)
+            ca.ensure_authority(tmp_path, NAMES, now=NOW)
 
     def test_a_chain_that_does_not_hang_together_is_refused(self, tmp_path: Path) -> None:
         organisation = Organisation()
         organisation.place(tmp_path)
         (tmp_path / "ca.crt").write_bytes(pem(organisation.middle, Organisation().root))
         with pytest.raises(ca.AuthorityError, match="not a chain"):
-            ca.ensure(tmp_path, NAMES, now=NOW)
+            ca.ensure_authority(tmp_path, NAMES, now=NOW)
 
     def test_an_expired_authority_is_refused(self, tmp_path: Path) -> None:
-        ca.ensure(tmp_path, NAMES, now=NOW)
+        ca.ensure_authority(tmp_path, NAMES, now=NOW)
         with pytest.raises(ca.AuthorityError, match="valid until"):
-            ca.ensure(tmp_path, NAMES, now=NOW + 11 * YEAR)
+            ca.ensure_authority(tmp_path, NAMES, now=NOW + 11 * YEAR)
 
     def test_an_encrypted_key_is_refused(self, tmp_path: Path) -> None:
         Organisation().place(tmp_path)
@@ -240,12 +240,12 @@ class TestFiles:
         )
         (tmp_path / "ca.key").write_bytes(locked)
         with pytest.raises(ca.AuthorityError, match="cannot be read"):
-            ca.ensure(tmp_path, NAMES, now=NOW)
+            ca.ensure_authority(tmp_path, NAMES, now=NOW)
 
     @pytest.mark.parametrize("names", [(), ("exämple",)])
     def test_impossible_names_are_refused(self, tmp_path: Path, names: tuple[str, ...]) -> None:
         with pytest.raises(ca.AuthorityError):
-            ca.ensure(tmp_path, names, now=NOW)
+            ca.ensure_authority(tmp_path, names, now=NOW)
 
     def test_processes_that_start_at_once_agree_on_one_authority(self, tmp_path: Path) -> None:
         context = multiprocessing.get_context("spawn")
@@ -256,7 +256,7 @@ class TestFiles:
 
 
 def ensured(home: Path) -> bytes:
-    return ca.ensure(home, NAMES, now=NOW).ca_pem + (home / "serving.crt").read_bytes()
+    return ca.ensure_authority(home, NAMES, now=NOW).ca_pem + (home / "serving.crt").read_bytes()
 
 
 def reversed_names() -> list[str]:
@@ -600,7 +600,7 @@ class TestTrust:
     def test_the_root_above_the_hubs_own_intermediate_vouches_for_nobody(self, tmp_path: Path) -> None:
         organisation = Organisation()
         organisation.place(tmp_path)
-        authority = ca.ensure(tmp_path, NAMES, now=NOW)
+        authority = ca.ensure_authority(tmp_path, NAMES, now=NOW)
         subject = agent_subject(organizations=("system:masters",))
         leaf = certificate(subject, organisation.root.subject, signer=organisation.root_key, purposes=CLIENT)
         with pytest.raises(ValueError, match="not signed by a CA"):

@@ -43,7 +43,7 @@ def test_a_subject_that_fits_says_one_name_and_nothing_else(wanted: Asked) -> No
         request = ca.parse_request(written(wanted))
     except ValueError:
         return  # not taken at all
-    if identity.problems(request, cluster=MINE, signer=identity.SIGNER, usages=list(wanted.usages)):
+    if identity.identity_problems(request, cluster=MINE, signer=identity.SIGNER, usages=list(wanted.usages)):
         return
     assert identity.clusters_named(request) == (MINE,)
     assert identity.agent_name(request.common_name) == identity.AgentName(
@@ -79,9 +79,9 @@ def hub(db: None, tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = [requests.BOOTSTRAP.user]
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
-    ca.ensure(tmp_path, ["localhost"])
+    ca.ensure_authority(tmp_path, ["localhost"])
     credentials._roots.cache_clear()
-    defaults.ensure(Actor.controller("test"))
+    defaults.ensure_defaults(Actor.controller("test"))
     foundation._ensure_registration_objects()
     for name in (MINE, OTHER):
         make.cluster(name, accepted=True)
