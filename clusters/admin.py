@@ -12,13 +12,15 @@ from django import forms
 from django.contrib import admin
 from django.urls import reverse
 
-from clusters import addon_kinds, history, kinds, queries
+from clusters import kinds, queries
+from clusters.addons import addon_kinds
+from clusters.health import heartbeat_history
 from clusters.kinds import conditions_of, parse_instant
 from clusters.models import ClusterFacts, HeartbeatDay, Lease, ManagedClusterAddOn, ManifestWork, Silence, Transition
-from ocmconsole.kubeapi.actor import EntryPoint
-from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin, register
-from ocmconsole.kubeapi.adminlists import status_label
-from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.djangoadmin.lists import status_label
+from ocmconsole.djangoadmin.resources import ReadOnlyAdmin, ResourceAdmin, register
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.templatetags.console import ago
 
 if TYPE_CHECKING:
@@ -179,12 +181,12 @@ class HeartbeatDayAdmin(OfClusters):
 
     @admin.display(description="heard, of five minutes each")
     def heard(self, row: HeartbeatDay) -> int:
-        levels = history.unpacked(bytes(row.cells))
-        return sum(level not in {history.Level.UNKNOWN, history.Level.MISSED} for level in levels)
+        levels = heartbeat_history.unpacked(bytes(row.cells))
+        return sum(level not in {heartbeat_history.Level.UNKNOWN, heartbeat_history.Level.MISSED} for level in levels)
 
     @admin.display(description="missed")
     def missed(self, row: HeartbeatDay) -> int:
-        return history.unpacked(bytes(row.cells)).count(history.Level.MISSED)
+        return heartbeat_history.unpacked(bytes(row.cells)).count(heartbeat_history.Level.MISSED)
 
     def view_on_site(self, row: HeartbeatDay) -> str:
         return reverse("clusters:tab", args=[row.cluster, "health"])

@@ -14,21 +14,25 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import roles, webhooks
+from clusters import webhook_refusals
+from clusters.acceptance import agent_roles
 from clusters.kinds import GROUP, LEASE, MANAGED_CLUSTER, OWN_FINALIZERS, REGISTER, RESOURCE_CLEANUP, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
-from clusters.webhooks import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
-from ocmconsole.corekinds import rights, tokens
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE
-from ocmconsole.corekinds.models import Namespace
-from ocmconsole.kubeapi import admission, authz, callers, errors, names, times
-from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.values import quoted
+from clusters.webhook_refusals import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
+from ocmconsole.core.kinds import CLUSTER_ROLE
+from ocmconsole.core.models import Namespace
+from ocmconsole.core.rbac import rights
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi.access import authz, request_limits
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.schema import names, times
+from ocmconsole.kubeapi.schema.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
 ACCEPT = "clusters.accept_managedcluster"
@@ -99,7 +103,7 @@ def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
     refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
     if refused:
         text = f"It is not allowed to set TimeAdded of Taint {quoted(','.join(refused))}."
-        raise webhooks.bad_request(CLUSTER_MUTATING_WEBHOOK, text)
+        raise webhook_refusals.bad_request(CLUSTER_MUTATING_WEBHOOK, text)
 
 
 def _taints(doc: Doc) -> list[Doc]:
@@ -171,7 +175,7 @@ def claims_are_so_many(actor: Actor, old: Doc | None, new: Doc) -> None:
     if most and len(claims) > most and not actor.is_controller and claims != before and len(claims) >= len(before):
         name = new["metadata"]["name"]
         text = f'{MANAGED_CLUSTER.resource} "{name}": too many claims: {len(claims)}, limit is {most}'
-        raise callers.OverSizeError("OCMCONSOLE_LIMIT_CLAIMS", text)
+        raise request_limits.OverSizeError("OCMCONSOLE_LIMIT_CLAIMS", text)
 
 
 @admission.checks(MANAGED_CLUSTER)
@@ -188,7 +192,7 @@ def cluster_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     if old is None and (flaws := _name_flaws(new["metadata"]["name"])):
         problems.append(f"metadata.name format is not correct: {','.join(flaws)}")
     if problems:
-        raise webhooks.bad_request(CLUSTER_WEBHOOK, "\n".join(sorted(problems)))
+        raise webhook_refusals.bad_request(CLUSTER_WEBHOOK, "\n".join(sorted(problems)))
 
 
 def _name_flaws(name: str) -> list[str]:
@@ -289,17 +293,17 @@ def guarded_names_stay_out(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
         return
     if GUARDED_NAMES.fullmatch(name):
         raise accept_invalid(name, f'namespace "{name}" belongs to the system and cannot become a cluster namespace')
-    if name in roles.TAKEN_NAMES:
-        raise accept_invalid(name, f'the role "{roles.role_name(name)}" is shared by all clusters')
+    if name in agent_roles.TAKEN_NAMES:
+        raise accept_invalid(name, f'the role "{agent_roles.role_name(name)}" is shared by all clusters')
 
 
 def accept_invalid(name: str, why: str) -> errors.Invalid:
     cause = errors.forbidden_field("spec.hubAcceptsClient", why)
-    return webhooks.webhook_invalid(CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
+    return webhook_refusals.webhook_invalid(CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
 
 
 def _accept_forbidden(name: str, why: str) -> errors.Forbidden:
-    return webhooks.webhook_forbidden(CLUSTER_WEBHOOK, "managedclusters/accept", name, why)
+    return webhook_refusals.webhook_forbidden(CLUSTER_WEBHOOK, "managedclusters/accept", name, why)
 
 
 # ---------------------------------------------------------------- names and records
@@ -318,11 +322,11 @@ def acceptance_act(old: Doc | None, new: Doc | None) -> str | None:
 @admission.records(CLUSTER_ROLE)
 def withheld_renewal_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
     """D5: removing the ``renew`` rule from a cluster's role is recorded and lasts until a write restores the rule."""
-    cluster = roles.cluster_of(new["metadata"]["name"]) if new is not None else ""
+    cluster = agent_roles.cluster_of(new["metadata"]["name"]) if new is not None else ""
     if new is None or not cluster or actor.is_controller:
         return []
-    withheld = not roles.allows_renewal(new)
-    if withheld and old is not None and not roles.allows_renewal(old):
+    withheld = not agent_roles.allows_renewal(new)
+    if withheld and old is not None and not agent_roles.allows_renewal(old):
         return []
     facts = ClusterFacts.objects.filter(cluster=cluster).first() or ClusterFacts(cluster=cluster)
     if facts.renewal_withheld == withheld:

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
+
+# Imported in this order, which is the order of the rules.
+REGISTERING = (
+    "clusters.addons.addon_kinds",
+    "clusters.health.addon_health",
+    "clusters.admission",
+    "clusters.fleet.bulk_acts",
+    "clusters.acceptance.cleanup_rights",
+    "clusters.acceptance.reconcilers",
+    "clusters.grants",
+    "clusters.health.reconcilers",
+    "clusters.kinds",
+    "clusters.taints.maintenance",
+    "clusters.health.metrics",
+    "clusters.acceptance.resource_cleanup",
+    "clusters.health.transitions",
+)
 
 
 class ClustersConfig(AppConfig):
@@ -11,18 +30,5 @@ class ClustersConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries: kinds, rules, grants, reconcilers, bulk acts."""
-        from clusters import (  # noqa: PLC0415 - registers itself
-            addon_kinds,  # noqa: F401 - as the others
-            addons,  # noqa: F401
-            admission,  # noqa: F401
-            bulk,  # noqa: F401
-            cleanup,  # noqa: F401
-            controllers,  # noqa: F401
-            grants,  # noqa: F401
-            health,  # noqa: F401
-            kinds,  # noqa: F401
-            maintenance,  # noqa: F401
-            metrics,  # noqa: F401
-            removal,  # noqa: F401
-            transitions,  # noqa: F401
-        )
+        for module in REGISTERING:
+            import_module(module)

@@ -8,8 +8,8 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from clusters.taints import EFFECTS
-from ocmconsole.kubeapi import names
+from clusters.taints.taint_rules import EFFECTS
+from ocmconsole.kubeapi.schema import names
 
 LONGEST = timedelta(days=366)
 ENDLESS, AT = "endless", "at"

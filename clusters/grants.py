@@ -16,13 +16,13 @@ from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedClusterGroupPermission, ManagedClusterUserPermission
-from ocmconsole.corekinds import rbac, rights
-from ocmconsole.corekinds.rights import Right
-from ocmconsole.kubeapi import authz
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import AccessDecision, Attributes
+from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac.rights import Right
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
 from ocmconsole.kubeapi.kinds import Kind
-from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
+from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING, NOTHING
 
 WORDS = (("see", "get"), ("change", "update"), ("remove", "delete"))
 CODENAMES = {"see": "view", "change": "change", "remove": "delete"}
@@ -98,7 +98,7 @@ class Grants:
     def _named_in_rules(self, actor: Actor) -> set[str]:
         return {
             name
-            for rule in rbac.index.rules_for(actor)
+            for rule in rule_index.index.rules_for(actor)
             for name in rule.names
             if rule.allows(Attributes("get", self.kind.group, self.kind.plural, name=name))
         }

@@ -12,9 +12,12 @@ from django.utils import timezone
 
 from clusters import claims, wire
 from clusters.models import ClusterClaim, ClusterTaint, Lease, ManagedCluster, ReportedClaim
-from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import acts, conditions, kinds, schemafiles
+from ocmconsole.core import protobuf_fields
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import ChildRows, Kind, Subresource, Version
+from ocmconsole.kubeapi.schema import conditions
+from ocmconsole.kubeapi.storage import audit_acts
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -158,7 +161,7 @@ MANAGED_CLUSTER = kinds.register(
             Version(
                 group=GROUP,
                 version="v1",
-                schema=schemafiles.load(
+                schema=schema_files.load(
                     SCHEMA_FILES / "managedclusters.v1.yaml",
                     name="io.open-cluster-management.cluster.v1.ManagedCluster",
                 ),
@@ -183,7 +186,7 @@ CLUSTER_CLAIM = kinds.register(
             Version(
                 group=GROUP,
                 version="v1alpha1",
-                schema=schemafiles.load(
+                schema=schema_files.load(
                     SCHEMA_FILES / "clusterclaims.v1alpha1.yaml",
                     name="io.open-cluster-management.cluster.v1alpha1.ClusterClaim",
                 ),
@@ -205,9 +208,9 @@ LEASE = kinds.register(
             Version(
                 group="coordination.k8s.io",
                 version="v1",
-                schema=schemafiles.load(SCHEMA_FILES / "leases.v1.yaml", name="io.k8s.api.coordination.v1.Lease"),
+                schema=schema_files.load(SCHEMA_FILES / "leases.v1.yaml", name="io.k8s.api.coordination.v1.Lease"),
                 columns=wire.LEASE_COLUMNS,
-                protobuf=protos.LEASE,
+                protobuf=protobuf_fields.LEASE,
             ),
         ),
         model=Lease,
@@ -220,6 +223,6 @@ LEASE = kinds.register(
 )
 
 # Acts that the audit names (D11) besides the generic verbs.
-acts.declare("managedcluster:accept", "Accepted", refused="Acceptance refused")
-acts.declare("managedcluster:disconnect", "Disconnected", refused="Disconnecting refused")
-acts.declare("managedcluster:detach", "Removal ended without the agent", refused="Ending the removal refused")
+audit_acts.declare("managedcluster:accept", "Accepted", refused="Acceptance refused")
+audit_acts.declare("managedcluster:disconnect", "Disconnected", refused="Disconnecting refused")
+audit_acts.declare("managedcluster:detach", "Removal ended without the agent", refused="Ending the removal refused")

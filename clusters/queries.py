@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from django.db.models import F, Q
 
-from clusters import maintenance, status, words
 from clusters.claims import ClaimFilter
 from clusters.grants import CLUSTERS
+from clusters.health import status, status_sql
+from clusters.health.status import Facts, Status
 from clusters.kinds import MANAGED_CLUSTER, parse_instant
 from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
-from clusters.status import Facts, Status
-from ocmconsole.corekinds import rights
-from ocmconsole.kubeapi import authz, once
-from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.labels import EVERYTHING, NOTHING
+from clusters.taints import maintenance
+from ocmconsole.core.rbac import rights
+from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING, NOTHING
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 Sight = Callable[["Actor"], "Q"]
 _sights: list[Sight] = []
@@ -73,7 +75,7 @@ def named_sets(actor: Actor) -> list[NamedSet]:
 @rights.sees("cluster", MANAGED_CLUSTER.resource)
 def clusters_for(actor: Actor) -> QuerySet[Any]:
     """Clusters the actor may see in the console (D16), in the order of their names."""
-    visible = once.cached(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
+    visible = request_cache.cached(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
     return ManagedCluster.objects.filter(visible).order_by("name")
 
 
@@ -122,7 +124,7 @@ class Observed:
 
 def observe_clusters(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
     """The state of each cluster, with three queries at most however many they are."""
-    rows = list(words.with_heard(clusters).annotate(skew=F("lease__skew")))
+    rows = list(status_sql.with_heard(clusters).annotate(skew=F("lease__skew")))
     _read_facts(rows)
     _read_notes(rows)
     return [_observed(row, now) for row in rows]

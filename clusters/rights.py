@@ -17,13 +17,14 @@ from clusters.admission import ACCEPT
 from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, REGISTER
 from clusters.models import ManagedCluster
-from ocmconsole.corekinds import rbac
-from ocmconsole.kubeapi import authz, once
-from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.links import explain_url
+from ocmconsole.components.links import explain_url
+from ocmconsole.core.rbac import rule_index
+from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 RESOURCE = MANAGED_CLUSTER.resource
 ADMINS = 5  # named as those whom to ask
@@ -89,11 +90,11 @@ def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> 
     decision = authz.authorize(actor, question)
     if decision.allowed and decision.fields is None:
         return wanted
-    rules = rbac.index.rules_for(actor)
+    rules = rule_index.index.rules_for(actor)
     by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
     held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission), name__in=wanted)
     asked = ("holding", actor.user, actor.groups, permission, frozenset(wanted))
-    return by_rule | once.cached(asked, lambda: set(held.values_list("name", flat=True)))
+    return by_rule | request_cache.cached(asked, lambda: set(held.values_list("name", flat=True)))
 
 
 def deletable(actor: Actor, names: Iterable[str]) -> set[str]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters import departure, edits, maintenance, removal, taints
+from clusters.acceptance import departure, resource_cleanup
 from clusters.kinds import GROUP, MANAGED_CLUSTER
-from ocmconsole.kubeapi import errors, rows, verbs
+from clusters.taints import edit_history, maintenance, taint_rules
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.storage import reader
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
 
@@ -41,7 +43,7 @@ def detach_cluster(actor: Actor, name: str, *, reason: str) -> list[str]:
 def _held(name: str) -> list[tuple[Kind, Key]]:
     return [
         (kind, row.key)
-        for kind in removal.cleaned_kinds()
+        for kind in resource_cleanup.cleaned_kinds()
         for row in kind.model.objects.filter(namespace=name).order_by("name")
         if row.doc["metadata"].get("finalizers")
     ]
@@ -79,12 +81,12 @@ def set_taint(actor: Actor, name: str, taint: Doc, *, instead: tuple[str, str] |
     """
 
     def change(doc: Doc) -> None:
-        present = taints.taints_of(doc)
+        present = taint_rules.taints_of(doc)
         former = _standing(name, present, *instead) if instead else None
-        other = taints.find_taint(present, taint["key"], taint["effect"])
+        other = taint_rules.find_taint(present, taint["key"], taint["effect"])
         if other is not None and other is not former:
             raise _conflict(name, f"it already has the taint {taint['key']} with the effect {taint['effect']}")
-        taints.write_taints(doc, taints.put_taint(present, taint, former))
+        taint_rules.write_taints(doc, taint_rules.put_taint(present, taint, former))
 
     _refuse_hub_taint(name, taint["key"])
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
@@ -94,16 +96,16 @@ def remove_taint(actor: Actor, name: str, key: str, effect: str) -> None:
     """Raises Forbidden, NotFound, Conflict (it is the hub's, it is gone)."""
 
     def change(doc: Doc) -> None:
-        present = taints.taints_of(doc)
+        present = taint_rules.taints_of(doc)
         _standing(name, present, key, effect)
-        taints.write_taints(doc, taints.remove_taint(present, key, effect))
+        taint_rules.write_taints(doc, taint_rules.remove_taint(present, key, effect))
 
     _refuse_hub_taint(name, key)
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), change)
 
 
 def _standing(name: str, present: list[Doc], key: str, effect: str) -> Doc:
-    found = taints.find_taint(present, key, effect)
+    found = taint_rules.find_taint(present, key, effect)
     if found is None:
         raise _conflict(name, f"it no longer has the taint {key} with the effect {effect}")
     return found
@@ -111,7 +113,7 @@ def _standing(name: str, present: list[Doc], key: str, effect: str) -> Doc:
 
 def _refuse_hub_taint(name: str, key: str) -> None:
     """Raises Conflict for a taint that the hub sets and removes by itself (H21): an edit would be undone at once."""
-    if taints.is_kept_by_hub(key):
+    if taint_rules.is_kept_by_hub(key):
         raise _conflict(name, f"the taint {key} is kept by the hub")
 
 
@@ -181,15 +183,15 @@ def undo_edit(actor: Actor, name: str, entry: int) -> str:
 
     Raises Forbidden, NotFound, Conflict (too late, or somebody has changed it since).
     """
-    row = rows.read_row(MANAGED_CLUSTER, Key("", name))
-    found = edits.own_edit(actor, row.doc, entry) if row is not None else None
+    row = reader.read_row(MANAGED_CLUSTER, Key("", name))
+    found = edit_history.own_edit(actor, row.doc, entry) if row is not None else None
     if found is None:
         raise _conflict(name, "there is nothing of yours to undo, or it is too long ago")
     verbs.edit(actor, MANAGED_CLUSTER, Key("", name), lambda doc: _restore(name, doc, found))
     return found.what
 
 
-def _restore(name: str, doc: Doc, edit: edits.Edit) -> None:
+def _restore(name: str, doc: Doc, edit: edit_history.Edit) -> None:
     if not edit.stands_in(doc):
         raise _conflict(name, "somebody has changed it since; nothing was undone")
     edit.take_back(doc)

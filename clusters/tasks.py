@@ -8,11 +8,11 @@ from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, Oute
 from django.db.models.functions import Abs, Coalesce, Greatest
 from django.utils import timezone
 
-from clusters import heartbeats, uptime
+from clusters.health import heartbeats, uptime
+from clusters.health.status import GRACE_LEASES
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
-from clusters.status import GRACE_LEASES
-from ocmconsole.kubeapi import workqueue
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ocmconsole.corekinds.wire import AGE
+from ocmconsole.core.wire import AGE
 from ocmconsole.kubeapi.kinds import PrinterColumn
 
 

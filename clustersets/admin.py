@@ -9,10 +9,10 @@ from django.urls import reverse
 
 from clustersets import kinds, membership, queries
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi.actor import EntryPoint
-from ocmconsole.kubeapi.admin import ResourceAdmin
-from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
-from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.djangoadmin.object_permissions import GrantsAdmin
+from ocmconsole.djangoadmin.resources import ResourceAdmin
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from clusters import webhooks
+from clusters import webhook_refusals
 from clusters.admission import accept_invalid, is_accepting
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER, label_of, spec_of
 from clusters.models import ManagedCluster
-from clusters.webhooks import BINDING_WEBHOOK, CLUSTER_WEBHOOK
+from clusters.webhook_refusals import BINDING_WEBHOOK, CLUSTER_WEBHOOK
 from clustersets import membership
 from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.corekinds import rbac, rights
-from ocmconsole.kubeapi import admission, authz, errors
-from ocmconsole.kubeapi.authz import AccessDecision, Attributes
-from ocmconsole.kubeapi.values import quoted
+from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.schema.values import quoted
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.actor import Actor
-    from ocmconsole.kubeapi.authz import Spelling
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.access.authz import Spelling
     from ocmconsole.kubeapi.errors import Doc
 
 JOIN = "clustersets.join_managedclusterset"
@@ -85,7 +86,7 @@ def _may_hold_move(actor: Actor) -> bool:
     if authz.person_of(actor) is not None:
         return True
     moves = authz.spellings(MOVE, "")
-    return any(rule.speaks_of(each) for rule in rbac.index.rules_for(actor) for each in moves)
+    return any(rule.speaks_of(each) for rule in rule_index.index.rules_for(actor) for each in moves)
 
 
 def _set(name: str) -> ManagedClusterSet | None:
@@ -136,7 +137,7 @@ def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
             why = (
                 f"user {quoted(actor.user)} cannot add/remove a ManagedCluster to/from ManagedClusterSet {quoted(name)}"
             )
-            raise webhooks.webhook_forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
+            raise webhook_refusals.webhook_forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
 
 
 @admission.checks(MANAGED_CLUSTER)
@@ -163,7 +164,7 @@ def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  #
     """A8: a binding has the name of its set. Raises BadRequest."""
     if new["metadata"]["name"] != spec_of(new).get("clusterSet"):
         text = "The ManagedClusterSetBinding must have the same name as the target ManagedClusterSet"
-        raise webhooks.bad_request(BINDING_WEBHOOK, text)
+        raise webhook_refusals.bad_request(BINDING_WEBHOOK, text)
 
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
@@ -174,7 +175,7 @@ def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     name = new["metadata"]["name"]
     if not authz.permitted(actor, BIND, obj=_set(name), name=name).allowed:
         why = f"user {quoted(actor.user)} is not allowed to bind cluster set {quoted(name)}"
-        raise webhooks.webhook_forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
+        raise webhook_refusals.webhook_forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
 
 
 @admission.checks(MANAGED_CLUSTER_SET_BINDING)
@@ -194,4 +195,6 @@ def cluster_namespace_is_not_bound(actor: Actor, old: Doc | None, new: Doc) -> N
         admission.warn(why)
         return
     cause = errors.forbidden_field("metadata.namespace", why)
-    raise webhooks.webhook_invalid(BINDING_WEBHOOK, MANAGED_CLUSTER_SET_BINDING.kind, new["metadata"]["name"], cause)
+    raise webhook_refusals.webhook_invalid(
+        BINDING_WEBHOOK, MANAGED_CLUSTER_SET_BINDING.kind, new["metadata"]["name"], cause
+    )

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
+
+# Imported in this order, which is the order of the rules.
+REGISTERING = (
+    "clustersets.admission",
+    "clustersets.moves.bulk_moves",
+    "clustersets.reconcilers",
+    "clustersets.grants",
+    "clustersets.kinds",
+    "clustersets.queries",
+)
 
 
 class ClusterSetsConfig(AppConfig):
@@ -11,11 +23,5 @@ class ClusterSetsConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries: kinds, rules, grants, reconcilers, bulk acts. Its rules come after those of clusters."""
-        from clustersets import (  # noqa: PLC0415 - registers itself
-            admission,  # noqa: F401 - as the others
-            bulk,  # noqa: F401
-            controllers,  # noqa: F401
-            grants,  # noqa: F401
-            kinds,  # noqa: F401
-            queries,  # noqa: F401
-        )
+        for module in REGISTERING:
+            import_module(module)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from ocmconsole.kubeapi.names import value_flaws
-from ocmconsole.kubeapi.selectors import LabelSelector
+from ocmconsole.kubeapi.schema.names import value_flaws
+from ocmconsole.kubeapi.storage.selectors import LabelSelector
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

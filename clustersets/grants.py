@@ -5,8 +5,8 @@ from __future__ import annotations
 from clusters.grants import CHANGE, DELETE, READ, Grants
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
-from ocmconsole.corekinds import rights
-from ocmconsole.kubeapi import authz
+from ocmconsole.core.rbac import rights
+from ocmconsole.kubeapi.access import authz
 
 SETS = Grants(
     MANAGED_CLUSTER_SET,

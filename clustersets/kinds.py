@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from clusters.kinds import GROUP, spec_of
 from clustersets import wire
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi import kinds, schemafiles
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Subresource, Version, same, same_over
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def _project_binding(row: ManagedClusterSetBinding, doc: Doc) -> None:
 
 def _version(version: str, kind: str, **more: Any) -> Version:
     path = SCHEMA_FILES / f"{kind.lower()}s.{version}.yaml"
-    schema = schemafiles.load(path, name=f"io.open-cluster-management.cluster.{version}.{kind}")
+    schema = schema_files.load(path, name=f"io.open-cluster-management.cluster.{version}.{kind}")
     return Version(group=GROUP, version=version, schema=schema, **more)
 
 

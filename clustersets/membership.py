@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from clusters.kinds import CLUSTERSET_LABEL, spec_of
 from clustersets.wire import BY_LABELS, EXCLUSIVE
-from ocmconsole.kubeapi import labels
-from ocmconsole.kubeapi.selectors import NOTHING, LabelSelector, Operator, Requirement
+from ocmconsole.kubeapi.storage import selector_sql
+from ocmconsole.kubeapi.storage.selectors import NOTHING, LabelSelector, Operator, Requirement
 
 if TYPE_CHECKING:
     from django.db.models import Q
@@ -41,7 +41,7 @@ class Membership:
 
     def condition(self) -> Q:
         """The same for rows of clusters."""
-        return labels.NOTHING if self.problem else labels.selector_condition(self.selector)
+        return selector_sql.NOTHING if self.problem else selector_sql.selector_condition(self.selector)
 
 
 def membership_of(set_: Doc) -> Membership:

@@ -13,9 +13,12 @@ from clustersets import membership
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds import rights, whocan
-from ocmconsole.kubeapi import authz, labels, once
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.access import who_can
+from ocmconsole.core.rbac import rights
+from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.storage import selector_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from django.db.models import Q, QuerySet
 
     from clustersets.membership import Membership
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.models import Resource
 
 
@@ -37,7 +40,7 @@ def sets_for(actor: Actor) -> QuerySet[Any]:
 def memberships_for(actor: Actor) -> list[Membership]:
     """Sets the actor may see; those that are being deleted have no members."""
     visible = SETS.visible(actor)
-    if visible == labels.EVERYTHING:
+    if visible == selector_sql.EVERYTHING:
         return all_memberships()
     rows = ManagedClusterSet.objects.filter(visible, deleted_at=None).order_by("name")
     return [membership.membership_of(row.doc) for row in rows]
@@ -46,7 +49,7 @@ def memberships_for(actor: Actor) -> list[Membership]:
 def all_memberships() -> list[Membership]:
     """Every set that is not being deleted, in the order of their names."""
     rows = ManagedClusterSet.objects.filter(deleted_at=None).order_by("name")
-    return list(once.cached("every set", lambda: [membership.membership_of(row.doc) for row in rows]))
+    return list(request_cache.cached("every set", lambda: [membership.membership_of(row.doc) for row in rows]))
 
 
 def sets_of(present: Mapping[str, str]) -> list[str]:
@@ -62,10 +65,10 @@ def by_set(actor: Actor) -> Q:
     """
     granted = ManagedClusterSet.objects.filter(SETS.holding(actor, "view_managedclusterset"))
     shown = (membership.membership_of(row.doc) for row in granted)
-    return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), labels.NOTHING)
+    return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), selector_sql.NOTHING)
 
 
-@whocan.reaches("see", MANAGED_CLUSTER.resource)
+@who_can.reaches("see", MANAGED_CLUSTER.resource)
 def through_sets(name: str) -> Iterator[tuple[str, Resource, str]]:
     """D16: (permission, set, words) of each set that contains a cluster; who may write its selector is not checked."""
     cluster = ManagedCluster.objects.filter(name=name).first()

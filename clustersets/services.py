@@ -17,7 +17,7 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
 MOVED_MEANWHILE = "it was moved meanwhile and is in set {present} now; nothing was done"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from clustersets.controllers import SELECTORS, stands
 from clustersets.models import ManagedClusterSet
-from ocmconsole.kubeapi import workqueue
+from clustersets.reconcilers import SELECTORS, stands
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from clusters.kinds import spec_of
 from clusters.wire import condition_column
-from ocmconsole.corekinds.wire import AGE
+from ocmconsole.core.wire import AGE
 from ocmconsole.kubeapi.errors import Doc
 
 # Values of spec.clusterSelector.selectorType.

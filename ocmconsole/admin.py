@@ -1,4 +1,4 @@
-"""Django admin of people and groups: Django's own forms, saved through ``accounts``, which has the rules."""
+"""Django admin of people and groups: Django's own forms, saved through ``people``, which has the rules."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 
-from ocmconsole import recordsadmin  # noqa: F401 - registers the hub's own records
-from ocmconsole.kubeapi import accounts, errors
-from ocmconsole.kubeapi.actor import EntryPoint
-from ocmconsole.kubeapi.admin import Audited
-from ocmconsole.kubeapi.session import actor_of
+from ocmconsole import admin_records  # noqa: F401 - registers the hub's own records
+from ocmconsole.accounts import people
+from ocmconsole.djangoadmin.resources import Audited
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 # Credentials belong to their users, or go through services: none of them is edited here.
 admin.site.unregister([User, Group, EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
@@ -41,7 +42,7 @@ class SubjectAdmin(Audited):
         """Groups and rights were saved with the rest."""
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        accounts.delete_account(actor_of(request, EntryPoint.ADMIN), obj)
+        people.delete_account(actor_of(request, EntryPoint.ADMIN), obj)
 
 
 class AdminPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # one model of users
@@ -54,7 +55,7 @@ class AdminPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg] # on
     def save(self, commit: bool = True) -> Any:  # noqa: FBT001, FBT002 - Django's signature
         user = super().save(commit=False)
         if commit:
-            accounts.save_user(self.actor, user)
+            people.save_user(self.actor, user)
         return user
 
 
@@ -80,7 +81,7 @@ class PersonAdmin(SubjectAdmin, UserAdmin):  # type: ignore[type-arg] # as above
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
         given = form.cleaned_data
         actor = actor_of(request, EntryPoint.ADMIN)
-        accounts.save_user(actor, obj, groups=given.get("groups"), rights=given.get("user_permissions"))
+        people.save_user(actor, obj, groups=given.get("groups"), rights=given.get("user_permissions"))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002 - Django's signature
         """As Django's, with a form that knows who asks."""
@@ -102,7 +103,7 @@ class OwnPassword(PasswordChangeView):
         return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        accounts.change_own_password(actor_of(self.request, EntryPoint.ADMIN), form.save(commit=False))
+        people.change_own_password(actor_of(self.request, EntryPoint.ADMIN), form.save(commit=False))
         update_session_auth_hash(self.request, form.user)
         return HttpResponseRedirect(self.get_success_url())
 
@@ -110,4 +111,4 @@ class OwnPassword(PasswordChangeView):
 @admin.register(Group)
 class PeopleAdmin(SubjectAdmin, GroupAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001 - Django's signature
-        accounts.save_group(actor_of(request, EntryPoint.ADMIN), obj, rights=form.cleaned_data.get("permissions"))
+        people.save_group(actor_of(request, EntryPoint.ADMIN), obj, rights=form.cleaned_data.get("permissions"))

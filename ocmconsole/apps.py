@@ -7,7 +7,7 @@ from pathlib import Path
 from django.apps import AppConfig
 from django.conf import settings
 
-from ocmconsole.corekinds import home
+from ocmconsole.environment import home
 
 # What SQLite keeps beside its file, with the mode of the file.
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")
@@ -26,5 +26,5 @@ class ConsoleConfig(AppConfig):
         home.protect(settings.OCMCONSOLE_HOME, *files)
         if settings.OCMCONSOLE_CONTROLLERS == "celery":
             from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
-        from ocmconsole import demofleet  # noqa: F401, PLC0415 - it registers its reconciler
+        from ocmconsole.demo import reconcilers  # noqa: F401, PLC0415 - it registers its reconciler
         from ocmconsole.signin import records  # noqa: F401, PLC0415 - it listens to allauth

@@ -1,6 +1,6 @@
 """The ASGI applications: one for each listener, and ``application`` for servers that know only one.
 
-ocmconsole.serving runs both in one process. Behind a proxy each listener is a process of its own on
+ocmconsole.server.serving runs both in one process. Behind a proxy each listener is a process of its own on
 ``ocmconsole.asgi:api_application`` or ``ocmconsole.asgi:console_application``; what such a server needs besides starts
 with its lifespan events, or with the first probe of the API's health where it sends none.
 """
@@ -21,10 +21,10 @@ django.setup(set_prefix=False)
 from django.conf import settings  # noqa: E402 - Django must be set up before its handler is made
 
 from ocmconsole.embedded import ServerBackground  # noqa: E402
-from ocmconsole.intake import Limits  # noqa: E402
-from ocmconsole.kubeapi import authentication, session  # noqa: E402
-from ocmconsole.lanes import RequestThreads, django_handler  # noqa: E402
-from ocmconsole.listeners import API, CONSOLE  # noqa: E402
+from ocmconsole.kubeapi.access import authentication, session  # noqa: E402
+from ocmconsole.server.intake import Limits  # noqa: E402
+from ocmconsole.server.listeners import API, CONSOLE  # noqa: E402
+from ocmconsole.server.request_threads import RequestThreads, django_handler  # noqa: E402
 
 API_THREADS = 8  # more only wait for each other: Python runs one at a time, SQLite writes one at a time
 CONSOLE_THREADS = 4  # apart, so that slow pages and slow readers of files never hold up an agent

@@ -17,10 +17,13 @@ from django.db import Error as DatabaseFailure
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from clusters import uptime
-from ocmconsole.kubeapi import broker, probes, workqueue
+from clusters.health import uptime
+from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.health import probes
+from ocmconsole.kubeapi.watch import broker
 from ocmconsole.schedule import BEAT, CLOCK, WORK, queue_of
-from registration import ca, foundation
+from registration import hub_setup
+from registration.pki import ca
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +78,7 @@ class Presence:
         """What cannot be used stays as it is, with a line in the log. Raises an error of the database."""
         problem = ""
         try:
-            foundation.keep_serving_certificate()
+            hub_setup.keep_serving_certificate()
         except (ca.AuthorityError, OSError) as error:
             problem = str(error)
         if problem and problem != self._problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 BEAT: dict[str, dict[str, object]] = {
     "drain": {"task": "ocmconsole.kubeapi.tasks.drain", "schedule": 1.0},
-    "expire-events": {"task": "ocmconsole.corekinds.tasks.expire_events", "schedule": 60.0},
+    "expire-events": {"task": "ocmconsole.core.tasks.expire_events", "schedule": 60.0},
     "sweep-leases": {"task": "clusters.tasks.sweep_leases", "schedule": 2.0},
     "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
     "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},

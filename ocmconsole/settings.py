@@ -15,9 +15,7 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from ocmconsole import intake, logs
-from ocmconsole.kubeapi import broker
-from ocmconsole.readers import (
+from ocmconsole.environment.readers import (
     address,
     choice,
     cleanup_rights,
@@ -37,6 +35,8 @@ from ocmconsole.readers import (
     text,
     url,
 )
+from ocmconsole.kubeapi.watch import broker
+from ocmconsole.server import intake, logs
 
 django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written with the types they hold
 
@@ -130,7 +130,7 @@ FORMAT_MODULE_PATH = "ocmconsole.formats"
 INSTALLED_APPS = [
     "ocmconsole.apps.ConsoleConfig",
     "ocmconsole.kubeapi",
-    "ocmconsole.corekinds",
+    "ocmconsole.core",
     "clusters",
     "clustersets",
     "registration",
@@ -151,12 +151,12 @@ if OCMCONSOLE_OIDC_ISSUER:
     INSTALLED_APPS += ["allauth.socialaccount.providers.openid_connect"]
 
 MIDDLEWARE = [
-    "ocmconsole.listeners.ListenerMiddleware",
-    "ocmconsole.requests.RequestMiddleware",
-    "ocmconsole.compression.CompressionMiddleware",
+    "ocmconsole.server.listeners.ListenerMiddleware",
+    "ocmconsole.server.middleware.RequestMiddleware",
+    "ocmconsole.server.compression.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "ocmconsole.requests.while_away",
+    "ocmconsole.server.middleware.while_away",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -180,7 +180,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "ocmconsole.views.shell",
+                "ocmconsole.console.shell.shell",
             ],
             "builtins": ["ocmconsole.templatetags.console"],
         },
@@ -216,7 +216,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 
 CACHES = {
     "default": {
-        "BACKEND": "ocmconsole.caching.SteadyCache",
+        "BACKEND": "ocmconsole.server.cache.SteadyCache",
         "LOCATION": OCMCONSOLE_REDIS_URL,
         "OPTIONS": broker.options(),
     }
@@ -226,8 +226,8 @@ CACHES = {
 
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
-    "ocmconsole.corekinds.backends.ObjectBackend",
-    "ocmconsole.corekinds.backends.RbacBackend",
+    "ocmconsole.core.rbac.backends.ObjectBackend",
+    "ocmconsole.core.rbac.backends.RbacBackend",
 ]
 SILENCED_SYSTEM_CHECKS = ["guardian.W001"]  # misses guardian's backend, which ours extends
 ANONYMOUS_USER_NAME = None  # guardian: no database user stands for nobody
@@ -252,7 +252,7 @@ ACCOUNT_FORMS = {
     "reauthenticate": "ocmconsole.signin.forms.ConfirmForm",
 }
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
-# Counted in the cache, so over all processes only with Redis. Each is a number a minute (errorpages.LIMIT), but one.
+# Counted in the cache, so over all processes only with Redis. Each is a number a minute (error_pages.LIMIT), but one.
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
     "login_failed": "10/m/ip,5/5m/key",
@@ -303,7 +303,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if SESSION_COOKIE_SECURE else 0
-CSRF_FAILURE_VIEW = "ocmconsole.errorpages.csrf_failure"
+CSRF_FAILURE_VIEW = "ocmconsole.components.error_pages.csrf_failure"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

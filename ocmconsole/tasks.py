@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from clusters import uptime
+from clusters.health import uptime
 from ocmconsole.models import DemoFleet
 
 
@@ -14,6 +14,6 @@ def beat_demo() -> None:
     Its agents would not reach a hub that does not serve either, and a heartbeat counts as a sign that it does (D17).
     """
     if DemoFleet.objects.exists() and uptime.is_serving(timezone.now()):
-        from ocmconsole import demo  # noqa: PLC0415 - its imports cost start time, and few hubs have such a fleet
+        from ocmconsole.demo import building  # noqa: PLC0415 - its imports cost start time, and few hubs have such a fleet
 
-        demo.beat()
+        building.beat()

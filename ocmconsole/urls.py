@@ -6,31 +6,32 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
-from ocmconsole import bulkpages, demopages, firststeps, preferences, views
-from ocmconsole.activity import activity
 from ocmconsole.admin import OwnPassword
-from ocmconsole.attention import attention, dismiss
-from ocmconsole.hub import hub_health
-from ocmconsole.live import live
-from ocmconsole.overview import overview
-from ocmconsole.search import search
+from ocmconsole.console import bulk_job_pages, first_steps, preferences, shell
+from ocmconsole.console.activity import activity
+from ocmconsole.console.attention import attention, dismiss
+from ocmconsole.console.hub_health import hub_health
+from ocmconsole.console.live_updates import live
+from ocmconsole.console.overview import overview
+from ocmconsole.console.search import search
+from ocmconsole.demo import demo_pages
 
 admin.site.site_header = admin.site.site_title = "ocmconsole"
 admin.site.index_title = "Django admin"
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign] # allauth's documented way
 
-handler400 = "ocmconsole.errorpages.bad_request"
-handler403 = "ocmconsole.errorpages.forbidden"
-handler404 = "ocmconsole.errorpages.not_found"
-handler429 = "ocmconsole.errorpages.too_many"  # allauth's
-handler500 = "ocmconsole.errorpages.failed"
+handler400 = "ocmconsole.components.error_pages.bad_request"
+handler403 = "ocmconsole.components.error_pages.forbidden"
+handler404 = "ocmconsole.components.error_pages.not_found"
+handler429 = "ocmconsole.components.error_pages.too_many"  # allauth's
+handler500 = "ocmconsole.components.error_pages.failed"
 
 bulk = [
-    path("", bulkpages.jobs, name="list"),
-    path("<uuid:pk>/", bulkpages.job, name="job"),
-    path("<uuid:pk>/stop/", bulkpages.stop, name="stop"),
-    path("<uuid:pk>/undo/", bulkpages.undo, name="undo"),
-    path("<uuid:pk>/results.csv", bulkpages.results, name="results"),
+    path("", bulk_job_pages.jobs, name="list"),
+    path("<uuid:pk>/", bulk_job_pages.job, name="job"),
+    path("<uuid:pk>/stop/", bulk_job_pages.stop, name="stop"),
+    path("<uuid:pk>/undo/", bulk_job_pages.undo, name="undo"),
+    path("<uuid:pk>/results.csv", bulk_job_pages.results, name="results"),
 ]
 
 urlpatterns = [
@@ -40,19 +41,19 @@ urlpatterns = [
     path("live", live, name="live"),
     path("search/", search, name="search"),
     path("activity/", activity, name="activity"),
-    path("first-steps/", firststeps.dismiss, name="first-steps"),
+    path("first-steps/", first_steps.dismiss, name="first-steps"),
     path("attention/", attention, name="attention"),
     path("attention/dismiss/", dismiss, name="dismiss"),
     path("bulk/", include((bulk, "bulk"))),
     path("hub/", hub_health, name="hub"),
-    path("demo/", demopages.page, name="demo"),
-    path("demo/make/", demopages.make, name="demo-make"),
-    path("demo/remove/", demopages.remove, name="demo-remove"),
-    path("help/", views.help_page, name="help"),
+    path("demo/", demo_pages.page, name="demo"),
+    path("demo/make/", demo_pages.make, name="demo-make"),
+    path("demo/remove/", demo_pages.remove, name="demo-remove"),
+    path("help/", shell.help_page, name="help"),
     path("", include("registration.urls")),
     path("", include("clustersets.urls")),
     path("", include("clusters.urls")),
-    path("access/", include("ocmconsole.corekinds.urls")),
+    path("access/", include("ocmconsole.access.urls")),
     path("admin/password_change/", admin.site.admin_view(OwnPassword.as_view())),
     path("admin/", admin.site.urls),
 ]

@@ -23,7 +23,7 @@ from cel_expr_python.ext.ext_strings import ExtStrings
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
-from clusters.quantities import parse_quantity
+from ocmconsole.kubeapi.schema.quantities import parse_quantity
 
 PACKAGE = "kubernetes"
 TYPES = ("URL", "Quantity", "IP", "CIDR", "Semver")

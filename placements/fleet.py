@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from clusters.claims import reported
-from clusters.quantities import parse_quantity
-from clusters.taints import taints_of
+from clusters.taints.taint_rules import taints_of
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.times import parse_time
+from ocmconsole.kubeapi.schema.quantities import parse_quantity
+from ocmconsole.kubeapi.schema.times import parse_time
 
 # A taint or score without a readable time counts as old: its toleration has expired, its score has too.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

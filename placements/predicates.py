@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.selectors import EVERYTHING, LabelSelector, Requirement
+from ocmconsole.kubeapi.storage.selectors import EVERYTHING, LabelSelector, Requirement
 from placements.expressions import Expression, ScoresOf
 from placements.fleet import Cluster
 

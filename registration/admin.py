@@ -16,25 +16,28 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
-from clusters import bulk as clusters_bulk
-from clusters import credentials
 from clusters import queries as cluster_queries
 from clusters.admin import OfClusters
+from clusters.fleet import bulk_acts as clusters_bulk
+from clusters.health import certificate_expiry
+from clusters.health.status_sql import RANKS, WORST_FIRST, with_word
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
-from clusters.words import RANKS, WORST_FIRST, with_word
-from ocmconsole.corekinds import bootstrap, tokens
-from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
-from ocmconsole.kubeapi import bulkjobs, errors, verbs
-from ocmconsole.kubeapi.actor import EntryPoint
-from ocmconsole.kubeapi.admin import ReadOnlyAdmin, ResourceAdmin
-from ocmconsole.kubeapi.adminacts import AdminAct, Described, Way
-from ocmconsole.kubeapi.adminlists import ChoiceFilter, status_label
-from ocmconsole.kubeapi.grantsadmin import GrantsAdmin
-from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.core.tokens import bootstrap_terms, tokens
+from ocmconsole.djangoadmin.acts import AdminAct, Described, Way
+from ocmconsole.djangoadmin.lists import ChoiceFilter, status_label
+from ocmconsole.djangoadmin.object_permissions import GrantsAdmin
+from ocmconsole.djangoadmin.resources import ReadOnlyAdmin, ResourceAdmin
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.kubeapi.control import bulk_jobs
 from ocmconsole.templatetags.console import ago, who
-from registration import evidence, issued, policy_services, services, staleness
-from registration.forms import PresetReasonForm, packed, unpacked
+from registration.approvals import services, stale_decision
+from registration.approvals.forms import PresetReasonForm, packed, unpacked
+from registration.certificates import issued_certificates
+from registration.evidence import assessment
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import (
     AcceptedKey,
@@ -46,6 +49,7 @@ from registration.models import (
     KeyLine,
     UnknownCertificate,
 )
+from registration.policies import policy_services
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,10 +58,10 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.utils.safestring import SafeString
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
-    from registration.facts import Evidence
+    from registration.evidence.evidence_items import Evidence
 
 REASON = 500  # characters, as on the console's pages
 
@@ -88,8 +92,8 @@ def _page_of_act(act: clusters_bulk.ClusterAct) -> Way:
     """The console's page of the act, which says what it would do to each cluster."""
 
     def leads_to(request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
-        names = rows.values_list("name", flat=True)[: bulkjobs.MOST]
-        chosen = bulkjobs.store_selection(actor_of(request), {name: {} for name in names})
+        names = rows.values_list("name", flat=True)[: bulk_jobs.MOST]
+        chosen = bulk_jobs.store_selection(actor_of(request), {name: {} for name in names})
         return redirect(act.page, chosen.pk) if act.page else redirect("clusters:bulk", chosen.pk, act.name)
 
     return Way(act.name, f"{act.title}…", leads_to)
@@ -97,8 +101,8 @@ def _page_of_act(act: clusters_bulk.ClusterAct) -> Way:
 
 def _requests_of(rows: Sequence[Any]) -> list[Described]:
     """What waits for each cluster, and the versions of it that the decision is about."""
-    found = evidence.of_all(row.name for row in rows)
-    return [Described(_waiting(found[row.name]), packed(staleness.seen_of(found[row.name]))) for row in rows]
+    found = assessment.of_all(row.name for row in rows)
+    return [Described(_waiting(found[row.name]), packed(stale_decision.seen_of(found[row.name]))) for row in rows]
 
 
 def _waiting(found: Evidence) -> str:
@@ -183,7 +187,7 @@ class ManagedClusterAdmin(GrantsAdmin):
     @admin.display
     def certificate(self, row: Any) -> SafeString | str:
         facts = (row.seen.row.facts if row.seen else None) or ClusterFacts()
-        lane = credentials.lane_of(facts, timezone.now())
+        lane = certificate_expiry.lane_of(facts, timezone.now())
         return status_label(lane.label, lane.tone)
 
     def view_on_site(self, row: ManagedCluster) -> str:
@@ -246,7 +250,7 @@ class CertificateFilter(ChoiceFilter):
         if value == "ended":
             return standing.filter(not_after__lte=now)
         valid = standing.filter(not_after__gt=now)
-        return valid.filter(not_after__lte=now + credentials.SOON) if value == "month" else valid
+        return valid.filter(not_after__lte=now + certificate_expiry.SOON) if value == "month" else valid
 
 
 def _revoke(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:
@@ -283,7 +287,7 @@ class IssuedCertificateAdmin(OfClusters):
     @admin.display
     def state(self, row: Any) -> SafeString:
         current = row.pk if getattr(row, "is_current", False) else ""
-        return status_label(*issued.state_of_certificate(row, timezone.now(), current))
+        return status_label(*issued_certificates.state_of_certificate(row, timezone.now(), current))
 
     def view_on_site(self, row: IssuedCertificate) -> str | None:
         return reverse("clusters:tab", args=[row.cluster, "identity"]) if row.cluster else None
@@ -399,7 +403,7 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
     def visible(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """As the console: one's own, or all."""
         actor = actor_of(request, EntryPoint.ADMIN)
-        return rows if bootstrap.sees_all(actor) else rows.filter(created_by=actor.user)
+        return rows if bootstrap_terms.sees_all(actor) else rows.filter(created_by=actor.user)
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
         brought = _counted(BootstrapTokenUse, "token", rows)

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
+
+# Imported in this order, which is the order of the rules.
+REGISTERING = (
+    "registration.admission.request_admission",
+    "registration.approvals.bulk_decisions",
+    "registration.reconcilers",
+    "registration.keys.client_certificates",
+    "registration.admission.decisions",
+    "registration.approvals.departures",
+    "registration.kinds",
+    "registration.admission.token_limits",
+    "registration.policies.policy_reconcilers",
+)
 
 
 class RegistrationConfig(AppConfig):
@@ -11,14 +26,5 @@ class RegistrationConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries: kinds, rules, reconcilers, bulk acts, readers of certificates."""
-        from registration import (  # noqa: PLC0415 - registers itself
-            admission,  # noqa: F401 - as the others
-            bulk,  # noqa: F401
-            controllers,  # noqa: F401
-            credentials,  # noqa: F401
-            decisions,  # noqa: F401
-            departures,  # noqa: F401
-            kinds,  # noqa: F401
-            limits,  # noqa: F401
-            standing,  # noqa: F401
-        )
+        for module in REGISTERING:
+            import_module(module)

@@ -8,11 +8,15 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import acts, kinds, schemafiles, times
+from ocmconsole.core import protobuf_fields
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
-from registration import ca, identity, wire
+from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.storage import audit_acts
+from registration import wire
 from registration.models import CertificateSigningRequest
+from registration.pki import agent_names, ca
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -99,8 +103,8 @@ def certificate_pem(doc: Doc) -> bytes:
 def _project(row: CertificateSigningRequest, doc: Doc) -> None:
     labels = doc["metadata"].get("labels") or {}
     row.signer = doc["spec"]["signerName"]
-    row.cluster = labels.get(identity.CLUSTER_LABEL, "")
-    row.addon = labels.get(identity.ADDON_LABEL, "")
+    row.cluster = labels.get(agent_names.CLUSTER_LABEL, "")
+    row.addon = labels.get(agent_names.ADDON_LABEL, "")
     row.username = doc["spec"].get("username", "")[:320]
     row.state = state_of(doc)
     moments = [condition["lastUpdateTime"] for condition in conditions_of(doc) if condition.get("lastUpdateTime")]
@@ -119,13 +123,13 @@ CERTIFICATE_SIGNING_REQUEST = kinds.register(
             Version(
                 group="certificates.k8s.io",
                 version="v1",
-                schema=schemafiles.load(
+                schema=schema_files.load(
                     SCHEMA_FILES / "certificatesigningrequests.v1.yaml",
                     name="io.k8s.api.certificates.v1.CertificateSigningRequest",
                 ),
                 columns=wire.CSR_COLUMNS,
                 fields={"spec.signerName": lambda doc: doc["spec"].get("signerName", "")},
-                protobuf=protos.CERTIFICATE_SIGNING_REQUEST,
+                protobuf=protobuf_fields.CERTIFICATE_SIGNING_REQUEST,
             ),
         ),
         model=CertificateSigningRequest,
@@ -161,4 +165,4 @@ for _act, _done in (
     ("approvalpolicy:delete", "Approval policy deleted"),
     ("approvalpolicy:use", "Approval policy used"),
 ):
-    acts.declare(_act, _done)
+    audit_acts.declare(_act, _done)

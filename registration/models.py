@@ -13,7 +13,7 @@ from ocmconsole.kubeapi.models import NameField, Resource
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from registration.certificates import Certificate
+    from registration.pki.x509_reading import Certificate
 
 
 class CertificateSigningRequest(Resource):

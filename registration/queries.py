@@ -12,18 +12,20 @@ from django.utils import timezone
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
-from ocmconsole.corekinds.models import Namespace
-from ocmconsole.kubeapi import once
+from ocmconsole.core.models import Namespace
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import identity, memory, superseding
+from registration import superseding
+from registration.keys import key_history
 from registration.models import CertificateSigningRequest, Decline
+from registration.pki import agent_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from django.db.models import QuerySet
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.kinds import Key
 
 State = CertificateSigningRequest.State
@@ -40,7 +42,7 @@ def requests_of(cluster: str) -> QuerySet[Any]:
 
 
 def requests_of_all(clusters: Collection[str]) -> QuerySet[Any]:
-    found = CertificateSigningRequest.objects.filter(cluster__in=clusters, addon="", signer=identity.SIGNER)
+    found = CertificateSigningRequest.objects.filter(cluster__in=clusters, addon="", signer=agent_names.SIGNER)
     return found.order_by("-created", "-resource_version")
 
 
@@ -87,7 +89,7 @@ def _may_give_way(rows: Sequence[CertificateSigningRequest]) -> bool:
 
 
 def _giving_way(requests: Mapping[str, Sequence[CertificateSigningRequest]]) -> dict[str, dict[str, str]]:
-    askers = memory.askers_of_requests([row.doc for rows in requests.values() for row in rows])
+    askers = key_history.askers_of_requests([row.doc for rows in requests.values() for row in rows])
     return {
         name: superseding.giving_way([
             superseding.candidate(row.doc, askers[row.name], state=row.state, created=row.created) for row in rows
@@ -104,7 +106,7 @@ def superseded_notes(since: datetime) -> QuerySet[AuditEvent]:
 def is_foreign_namespace(name: str) -> bool:
     """D18: there is a namespace of that name, and it is not this cluster's."""
     namespace = Namespace.objects.filter(name=name).first()
-    return namespace is not None and namespace.labels.get(identity.CLUSTER_LABEL) != name
+    return namespace is not None and namespace.labels.get(agent_names.CLUSTER_LABEL) != name
 
 
 def facts_of(cluster: str) -> ClusterFacts:
@@ -134,11 +136,11 @@ def waiting_names(actor: Actor) -> list[str]:
 
 def waiting(actor: Actor) -> dict[str, Waiting]:
     """The same with their times, in the order of the names; two queries."""
-    return once.cached(("waiting", actor.user, actor.groups), lambda: _waiting(actor))
+    return request_cache.cached(("waiting", actor.user, actor.groups), lambda: _waiting(actor))
 
 
 def _waiting(actor: Actor) -> dict[str, Waiting]:
-    pending = CertificateSigningRequest.objects.filter(state=State.PENDING, addon="", signer=identity.SIGNER)
+    pending = CertificateSigningRequest.objects.filter(state=State.PENDING, addon="", signer=agent_names.SIGNER)
     times = pending.exclude(cluster="").order_by().values_list("cluster").annotate(Max("created"))
     asked: dict[str, datetime] = dict(times)
     declined = ClusterFacts.objects.exclude(decision="").values("cluster")

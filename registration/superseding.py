@@ -2,7 +2,7 @@
 
 A request gives way to a newer one for the same name by the same asker: the same credential from the same address while
 both wait, the same credential from any address once the newer one is approved. Different askers never give way to each
-other, and what is decided stays as it is. ``queries`` and ``evidence`` leave out what gives way, and a reconciler
+other, and what is decided stays as it is. ``queries`` and ``assessment`` leave out what gives way, and a reconciler
 deletes it, so that inbox, request page and the list of superseded requests agree.
 """
 
@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from registration import identity, memory
+from registration.keys import key_history
 from registration.models import CertificateSigningRequest
+from registration.pki import agent_names
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
-    from registration.memory import Asker
+    from registration.keys.key_history import Asker
 
 State = CertificateSigningRequest.State
 APPROVED = frozenset({State.APPROVED, State.ISSUED})
@@ -43,8 +44,8 @@ class Candidate:
 
 def candidate(doc: Doc, asker: Asker, *, state: str, created: datetime) -> Candidate:
     metadata, spec = doc["metadata"], doc["spec"]
-    request, cluster = memory.requested(doc), (metadata.get("labels") or {}).get(identity.CLUSTER_LABEL, "")
-    fits = not identity.identity_problems(
+    request, cluster = key_history.requested(doc), (metadata.get("labels") or {}).get(agent_names.CLUSTER_LABEL, "")
+    fits = not agent_names.identity_problems(
         request, cluster=cluster, signer=spec["signerName"], usages=spec.get("usages") or []
     )
     return Candidate(metadata["name"], state, cluster if fits else request.common_name, asker, created)

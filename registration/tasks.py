@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from registration import controllers
+from registration import reconcilers
 
 
 def collect_requests() -> None:
     """Remove certificate requests that nobody needs any more (W25)."""
-    controllers.collect_requests(timezone.now())
+    reconcilers.collect_requests(timezone.now())

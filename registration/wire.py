@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from ocmconsole.corekinds.wire import AGE
-from ocmconsole.kubeapi import tables
+from ocmconsole.core.wire import AGE
 from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import PrinterColumn
 
 _START = datetime(2000, 1, 1, tzinfo=UTC)

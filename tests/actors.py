@@ -11,9 +11,9 @@ from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_
 from django.contrib.auth.models import User
 from django.test import Client
 
-from ocmconsole.corekinds import kinds
+from ocmconsole.core import kinds
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, MASTERS, Actor
 from ocmconsole.signin import lifetime
 
 RBAC = "rbac.authorization.k8s.io"

@@ -236,8 +236,8 @@ def _forgotten() -> None:
 
     Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
     """
-    from ocmconsole.corekinds import rbac
-    from registration import credentials
+    from ocmconsole.core.rbac import rule_index
+    from registration.keys import client_certificates
 
-    rbac.index.forget()
-    credentials._roots.cache_clear()
+    rule_index.index.forget()
+    client_certificates._roots.cache_clear()

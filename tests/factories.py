@@ -8,14 +8,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ManagedCluster, Serving
 from clusters.tasks import sweep_leases
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
-from ocmconsole.corekinds.kinds import NAMESPACE
-from ocmconsole.kubeapi import verbs, workqueue
-from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
+from ocmconsole.core.kinds import NAMESPACE
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, MASTERS, Actor
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.verbs import Edit

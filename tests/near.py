@@ -13,11 +13,11 @@ from cryptography.x509.oid import NameOID
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from registration import identity
+from registration.pki import agent_names
 from tests import requests
 
 MINE, OTHER = "c1", "c2"
-PREFIX = identity.USER_PREFIX
+PREFIX = agent_names.USER_PREFIX
 KEY = ec.generate_private_key(ec.SECP256R1())
 TYPES = [_ASN1Type.UTF8String, _ASN1Type.PrintableString, _ASN1Type.T61String, _ASN1Type.BMPString]
 
@@ -75,7 +75,7 @@ def _mutations(name: str) -> st.SearchStrategy[str]:
     )
 
 
-GROUP = identity.group_of(MINE)
+GROUP = agent_names.group_of(MINE)
 common_names = st.one_of(
     _mutations(f"{GROUP}:agent"),
     _mutations(f"{PREFIX}{OTHER}:agent"),
@@ -83,9 +83,9 @@ common_names = st.one_of(
 )
 organizations = st.one_of(
     _mutations(GROUP),
-    _mutations(identity.group_of(OTHER)),
+    _mutations(agent_names.group_of(OTHER)),
     st.sampled_from(
-        [identity.MANAGED_CLUSTERS, "open-cluster-management:c2", "open-cluster-management:c1", "system:masters"]
+        [agent_names.MANAGED_CLUSTERS, "open-cluster-management:c2", "open-cluster-management:c1", "system:masters"]
     ),
 )
 part = st.one_of(

@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
-from registration import identity
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import CertificateSigningRequest
+from registration.pki import agent_names
 from tests import factories as make
 
 Doc = dict[str, Any]
@@ -49,18 +49,18 @@ def pem(
 
 
 def agent_pem(cluster: str, agent: str = "agent") -> bytes:
-    group = identity.group_of(cluster)
-    return pem(f"{group}:{agent}", [group, identity.MANAGED_CLUSTERS])
+    group = agent_names.group_of(cluster)
+    return pem(f"{group}:{agent}", [group, agent_names.MANAGED_CLUSTERS])
 
 
 def document(name: str, request: bytes, *, cluster: str, **spec: Any) -> Doc:
     wanted = {
-        "signerName": identity.SIGNER,
+        "signerName": agent_names.SIGNER,
         "usages": USAGES,
         "request": base64.b64encode(request).decode(),
         **spec,
     }
-    return make.document(CSR, name, spec=wanted, labels={identity.CLUSTER_LABEL: cluster})
+    return make.document(CSR, name, spec=wanted, labels={agent_names.CLUSTER_LABEL: cluster})
 
 
 def ask(name: str, request: bytes, *, cluster: str, by: Actor = BOOTSTRAP, **spec: Any) -> Doc:
@@ -78,6 +78,6 @@ def state(name: str) -> str:
 
 def agent(cluster: str, name: str = "agent") -> Actor:
     """The identity that a certificate for the cluster gives."""
-    group = identity.group_of(cluster)
-    groups = (group, identity.MANAGED_CLUSTERS, AUTHENTICATED)
+    group = agent_names.group_of(cluster)
+    groups = (group, agent_names.MANAGED_CLUSTERS, AUTHENTICATED)
     return Actor(user=f"{group}:{name}", groups=groups, credential=f"cert:of-{cluster}")

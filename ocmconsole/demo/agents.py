@@ -19,15 +19,17 @@ from cryptography.x509.oid import NameOID
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, LEASE, LEASE_NAME, MANAGED_CLUSTER, ConditionType, conditions_of
-from ocmconsole.corekinds import tokens
+from ocmconsole.core.tokens import tokens
 from ocmconsole.demo.families import Family
-from ocmconsole.kubeapi import conditions, times, verbs
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.conditions import Condition
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key, Kind
-from registration import credentials, identity
+from ocmconsole.kubeapi.schema import conditions, times
+from ocmconsole.kubeapi.schema.conditions import Condition
+from registration.keys import client_certificates
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.pki import agent_names
 
 KLUSTERLET = "registration/v1.1.0 (linux/amd64)"
 # Label of leases that a demonstration keeps alive: every how many seconds, and by how many the clock is behind.
@@ -85,7 +87,7 @@ class Agent:
         """By the certificate that the hub has issued."""
         pem = verbs.get(self.bootstrap, CSR, Key("", self.request_name))["status"]["certificate"]
         leaf = base64.b64decode(pem).decode().partition("-----END CERTIFICATE-----")
-        actor = credentials.actor_of_certificate(ssl.PEM_cert_to_DER_cert(f"{leaf[0]}{leaf[1]}\n"))
+        actor = client_certificates.actor_of_certificate(ssl.PEM_cert_to_DER_cert(f"{leaf[0]}{leaf[1]}\n"))
         return replace(actor, address=self.address, user_agent=KLUSTERLET)
 
     # ------------------------------------------------------------ asking to join
@@ -103,19 +105,19 @@ class Agent:
         self.requests += 1
         self.request_name = f"{self.name}-{int(self.address.rpartition('.')[2]):03}{self.requests:02}"
         spec = {
-            "signerName": identity.SIGNER,
-            "usages": sorted(identity.AGENT_USAGES),
+            "signerName": agent_names.SIGNER,
+            "usages": sorted(agent_names.AGENT_USAGES),
             "request": base64.b64encode(self._signing_request(speaks_for or self.name)).decode(),
             "expirationSeconds": int(self.lifetime.total_seconds()),
         }
-        metadata = {"name": self.request_name, "labels": {identity.CLUSTER_LABEL: self.name}}
+        metadata = {"name": self.request_name, "labels": {agent_names.CLUSTER_LABEL: self.name}}
         _create(self.bootstrap, CSR, metadata, spec)
 
     def _signing_request(self, cluster: str) -> bytes:
-        group = identity.group_of(cluster)
+        group = agent_names.group_of(cluster)
         parts = [
             (NameOID.ORGANIZATION_NAME, group),
-            (NameOID.ORGANIZATION_NAME, identity.MANAGED_CLUSTERS),
+            (NameOID.ORGANIZATION_NAME, agent_names.MANAGED_CLUSTERS),
             (NameOID.COMMON_NAME, f"{group}:{self.request_name[-5:]}"),
         ]
         subject = x509.Name([x509.NameAttribute(oid, value) for oid, value in parts])

@@ -2,7 +2,7 @@
 
 ``make`` and ``remove`` compare what is there with what the row wants, so that they may be called again and again, also
 after a process has died. Both act as the person who asked, through verbs and services; the clusters' agents act with
-the credentials that agents have. Called by the reconciler of ``ocmconsole.demofleet``.
+the credentials that agents have. Called by the reconciler of ``ocmconsole.demo.reconcilers``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER, OWN_FINALIZERS
 from clusters.models import FleetMinute, HeartbeatDay, ManagedCluster, Transition
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds import bootstrap, identity, tokens
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE
-from ocmconsole.corekinds.models import BootstrapToken, Namespace
+from ocmconsole.accounts import people
+from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE
+from ocmconsole.core.models import BootstrapToken, Namespace
+from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
 from ocmconsole.demo.agents import JOINED, KLUSTERLET, MARK, UNWELL, WELL, Agent
 from ocmconsole.demo.families import BY_PREFIX, SETS, Names
-from ocmconsole.kubeapi import accounts, errors, verbs
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.models import DemoFleet
-from registration import queries, services
+from registration import queries
+from registration.approvals import services
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 
 # How many clusters there are of each state. The silent ones are heard once and then never again.
@@ -70,11 +72,11 @@ class Newcomer(Agent):
 
     @cached_property
     def bootstrap(self) -> Actor:  # of no secret
-        groups = (identity.BOOTSTRAPPERS, tokens.JOINING, AUTHENTICATED)
+        groups = (token_formats.BOOTSTRAPPERS, tokens.JOINING, AUTHENTICATED)
         return Actor(
             user=f"system:bootstrap:{self.token_id}",
             groups=groups,
-            credential=f"{bootstrap.PREFIX}{self.token_id}",
+            credential=f"{bootstrap_terms.PREFIX}{self.token_id}",
             address=self.address,
             user_agent=KLUSTERLET,
             bearers=sum(STATES.values()),
@@ -240,7 +242,7 @@ def _surroundings_removed(fleet: DemoFleet, actor: Actor) -> Iterator[None]:
         tokens.revoke_bootstrap_token(actor, pk)
         yield
     for holder in _holders(made):
-        accounts.delete_account(actor, holder)
+        people.delete_account(actor, holder)
         yield
 
 

@@ -11,8 +11,8 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-from clusters import heartbeats, history, uptime
-from clusters.history import CELL, CELLS, HOURS, KEPT, NO_SKEWS, Level
+from clusters.health import heartbeat_history, heartbeats, uptime
+from clusters.health.heartbeat_history import CELL, CELLS, HOURS, KEPT, NO_SKEWS, Level
 from clusters.kinds import microseconds
 from clusters.models import FleetMinute, HeartbeatDay
 from ocmconsole.demo.agents import Agent
@@ -69,16 +69,16 @@ def _days(agent: Agent, begin: datetime, now: datetime, random: Random) -> Itera
                 levels.pop(start, None)
     by_day: dict[date, list[Level]] = {}
     for start, found in levels.items():
-        day, index = history.cell_of(start)
+        day, index = heartbeat_history.cell_of(start)
         by_day.setdefault(day, [Level.UNKNOWN] * CELLS)[index] = found
     for day, found_levels in by_day.items():
         skews = _skews(agent, day, found_levels, random)
-        yield HeartbeatDay(cluster=agent.name, day=day, cells=history.packed(found_levels), skews=skews)
+        yield HeartbeatDay(cluster=agent.name, day=day, cells=heartbeat_history.packed(found_levels), skews=skews)
 
 
 def _cells(begin: datetime, end: datetime) -> Iterator[datetime]:
     """Starts of the cells that the time touches."""
-    start = history.start_of(*history.cell_of(begin))
+    start = heartbeat_history.start_of(*heartbeat_history.cell_of(begin))
     while start < end:
         yield start
         start += CELL
@@ -90,9 +90,11 @@ def _skews(agent: Agent, day: date, levels: Sequence[Level], random: Random) -> 
         if Level.FULL not in levels[hour * 12 : hour * 12 + 12]:
             continue
         since = agent.skewed_since
-        is_off = since is not None and history.start_of(day, hour * 12) >= since
+        is_off = since is not None and heartbeat_history.start_of(day, hour * 12) >= since
         skew = agent.skew if is_off else timedelta()
-        skews = history.sampled(skews, hour, int((skew.total_seconds() + random.gauss(0.2, 0.15)) * 1_000_000))
+        skews = heartbeat_history.sampled(
+            skews, hour, int((skew.total_seconds() + random.gauss(0.2, 0.15)) * 1_000_000)
+        )
     return skews
 
 

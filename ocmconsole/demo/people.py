@@ -11,14 +11,15 @@ from django.contrib.auth.models import Group, User
 from clusters.kinds import GROUP
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING
+from ocmconsole.accounts import people, permissions
+from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING
+from ocmconsole.core.tokens import tokens
 from ocmconsole.demo.families import SETS, TOKENS
-from ocmconsole.kubeapi import accounts, permissions, verbs
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind
-from ocmconsole.kubeapi.session import actor_for
 
 RBAC = "rbac.authorization.k8s.io"
 LONG = timedelta(days=365)
@@ -67,11 +68,11 @@ def introduce(admin: Actor, password: str) -> None:
     """Everybody, with groups and rights; then sets, of which raj owns one."""
     groups = {name: Group(name=name) for name in GROUPS}
     for name, group in groups.items():
-        accounts.save_group(admin, group)
+        people.save_group(admin, group)
         _allow(admin, group, GROUPS[name])
     for name, member_of in PEOPLE.items():
         user = User(username=name, first_name=name.capitalize(), password=make_password(password))
-        accounts.save_user(admin, user, groups=[groups[each] for each in member_of])
+        people.save_user(admin, user, groups=[groups[each] for each in member_of])
     _bind_role(admin, VIEWING, [READS], ["viewers", "reviewers"])
     _make_sets(admin)
     owned = ManagedClusterSet.objects.get(name=OWNED)

@@ -15,7 +15,8 @@ from ocmconsole.demo.story import Story, look_at
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
-from registration import issued, services
+from registration.approvals import services
+from registration.certificates import issued_certificates
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 GRACE = 5 * MINUTE
@@ -186,7 +187,7 @@ def revoked(fleet: StoryFleet) -> None:
     moment = fleet.story.ago(HOUR, 20 * HOUR)
 
     def revoke() -> None:
-        (found,) = issued.valid_of(agent.name, moment)
+        (found,) = issued_certificates.valid_of(agent.name, moment)
         services.revoke_certificate(actor("ana"), found.pk, reason="The node's disk was stolen.")
 
     fleet.story.at(moment, revoke)

@@ -15,7 +15,7 @@ import time_machine
 from django.utils import timezone
 
 from clusters.models import Serving
-from ocmconsole.kubeapi import workqueue
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 
 Act = Callable[[], object]

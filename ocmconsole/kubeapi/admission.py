@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Model
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Key, Kind
 

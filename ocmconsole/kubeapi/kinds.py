@@ -15,9 +15,9 @@ from ocmconsole.kubeapi.errors import Doc
 if TYPE_CHECKING:
     from django.db.models import Model
 
+    from ocmconsole.kubeapi.formats.protobuf import Message
     from ocmconsole.kubeapi.models import Resource
-    from ocmconsole.kubeapi.protobuf import Message
-    from ocmconsole.kubeapi.schema import Schema
+    from ocmconsole.kubeapi.schema.schema import Schema
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

@@ -228,7 +228,7 @@ class AuditQuerySet(models.QuerySet[Any]):
         raise RuntimeError(APPEND_ONLY)
 
     def cut(self) -> int:
-        """For ``seals.delete_old_entries`` alone."""
+        """For ``audit_chain.delete_old_entries`` alone."""
         return super().delete()[0]
 
 

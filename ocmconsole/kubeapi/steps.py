@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, apply, errors, metadata, schema, times
+from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi.formats import apply
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
+from ocmconsole.kubeapi.schema import metadata, schema, times
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

@@ -24,11 +24,15 @@ from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, changes, controllers, errors, given_up, once, outages, rows, workqueue
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi import abandoned_requests, admission, errors, request_cache
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.control import controllers, workqueue
+from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, Revision, writing
+from ocmconsole.kubeapi.storage import audit, reader
+from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -173,7 +177,7 @@ def _prepared(writes: Sequence[Write], settled: Collection[Work]) -> _Prepared:
 def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]) -> int:
     writes, work, now = prepared
     last, rights = Revision.take(len(writes))
-    given_up.require_client()  # now that nobody else can come in between
+    abandoned_requests.require_client()  # now that nobody else can come in between
     _ask_again(writes, needs, rights)
     with writing():
         for number, write in enumerate(writes, start=last - len(writes) + 1):
@@ -206,7 +210,7 @@ def _grows(write: Write) -> bool:
 
 
 def _announce(writes: Sequence[Write], *, poke: bool) -> None:
-    changes.wake({write.kind.resource for write in writes})
+    change_log.wake({write.kind.resource for write in writes})
     if poke:
         workqueue.poke()
 
@@ -281,7 +285,7 @@ def _ask_again(writes: Sequence[Write], needs: Iterable[Need], rights: int) -> N
         if not need.actor.is_outdated(rights):
             continue
         try:
-            with once.forgetting():
+            with request_cache.forgetting():
                 need.require(need.actor.renewed())
         except (errors.Forbidden, errors.Unauthorized) as error:
             raise _Ended(need, error) from error
@@ -367,7 +371,7 @@ def _write_row(write: Write) -> None:
 
 def _row(write: Write) -> Resource:
     assert write.new is not None
-    return rows.row_of(write.kind, write.key, write.new, write.text, write.revision)
+    return reader.row_of(write.kind, write.key, write.new, write.text, write.revision)
 
 
 def _insert_row(write: Write) -> None:

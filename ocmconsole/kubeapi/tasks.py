@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from ocmconsole.kubeapi import bulkjobs, changes, heldback, seals, workqueue
+from ocmconsole.kubeapi.control import bulk_jobs, workqueue
+from ocmconsole.kubeapi.health import limit_records
+from ocmconsole.kubeapi.storage import audit_chain
+from ocmconsole.kubeapi.watch import change_log
 
 TURN_SECONDS = 1.0
 
@@ -17,17 +20,17 @@ def drain() -> None:
 
 def compact() -> None:
     """Cut the change log (W12: its kept history), results of bulk jobs and records of limits to their retention."""
-    changes.compact_log()
-    bulkjobs.delete_old_jobs()
-    heldback.delete_old_counts(timezone.now())
+    change_log.compact_log()
+    bulk_jobs.delete_old_jobs()
+    limit_records.delete_old_counts(timezone.now())
 
 
 def bound_log() -> None:
     """D23: cut the change log to ``OCMCONSOLE_LIMIT_CHANGE_LOG`` bytes; it may be larger between runs."""
-    changes.bound_log()
+    change_log.bound_log()
 
 
 def seal() -> None:
     """D11: seal new segments of the audit, and cut sealed ones that are older than its retention."""
-    seals.seal_entries()
-    seals.delete_old_entries()
+    audit_chain.seal_entries()
+    audit_chain.delete_old_entries()

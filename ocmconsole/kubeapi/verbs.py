@@ -17,13 +17,17 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, audit, authz, callers, errors, heldback, rows, steps, store, times
+from ocmconsole.kubeapi import admission, errors, steps, store
+from ocmconsole.kubeapi.access import authz, request_limits
+from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
+from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.storage import audit, reader
 from ocmconsole.kubeapi.store import Write
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.actor import Actor
-    from ocmconsole.kubeapi.authz import AccessDecision
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.access.authz import AccessDecision
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
 
@@ -100,12 +104,12 @@ def covered(actor: Actor, kind: Kind, key: Key, decision: AccessDecision) -> Doc
 
 def find(kind: Kind, key: Key) -> Doc | None:
     """One object for the hub's own eyes: no permission asked."""
-    row = rows.read_row(kind, key)
+    row = reader.read_row(kind, key)
     return row.doc if row else None
 
 
 def existing(kind: Kind, key: Key) -> Any:
-    row = rows.read_row(kind, key)
+    row = reader.read_row(kind, key)
     if row is None:
         raise errors.not_found(kind.group, kind.plural, key.name)
     return row
@@ -166,7 +170,7 @@ def update(
 
 def _with_its_state(kind: Kind, key: Key, error: errors.AlreadyExists) -> errors.AlreadyExists:
     """Who waits for an object to go learns that it is going."""
-    row = rows.read_row(kind, key)
+    row = reader.read_row(kind, key)
     if row is not None and row.deleted_at is not None:
         error.message = f"object is being deleted: {error.message}"
     return error
@@ -188,7 +192,7 @@ def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Opt
     """Server-side apply: as patch, and creates what is missing (W141)."""
     decision = options.decision or authz.require(actor, attributes(kind, "patch", key, version=options.version))
     options = replace(options, applies=True)
-    if rows.read_row(kind, key) is None:
+    if reader.read_row(kind, key) is None:
         authz.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
         try:
             new = lambda old: steps.for_missing(kind, key, propose(old))  # noqa: E731 - one use
@@ -398,13 +402,13 @@ def _denial_is_recorded(actor: Actor) -> Iterator[None]:
     except _Denial as denial:
         audit.denied(actor, denial.asked, denial.error.message)
         raise denial.error from None
-    except (callers.OverSizeError, callers.HeldBackError) as error:
-        heldback.record(actor, error.limit)
+    except (request_limits.OverSizeError, request_limits.HeldBackError) as error:
+        limit_records.record(actor, error.limit)
         raise
 
 
 def _stored(kind: Kind, key: Key) -> tuple[Resource | None, None, Doc | None]:
-    row = rows.read_row(kind, key)
+    row = reader.read_row(kind, key)
     return row, None, row.doc if row is not None else None
 
 
@@ -471,7 +475,7 @@ def _check_size(actor: Actor, kind: Kind, key: Key, old: Doc | None, new: Doc) -
         return
     if (size := len(orjson.dumps(status))) > most:
         text = f'{kind.resource} "{key.name}": status is too large: {size} bytes, limit is {most}'
-        raise callers.OverSizeError(callers.STATUS_SIZE, text)
+        raise request_limits.OverSizeError(request_limits.STATUS_SIZE, text)
 
 
 def _finish(write: Write, options: Options, *, created: bool = False, commit: store.Commit = store.commit) -> Result:
@@ -487,7 +491,7 @@ def _finish(write: Write, options: Options, *, created: bool = False, commit: st
         metadata = write.new["metadata"]
         if write.old:
             metadata["resourceVersion"] = write.old["metadata"]["resourceVersion"]
-        elif rows.read_row(write.kind, write.key):
+        elif reader.read_row(write.kind, write.key):
             raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name)
     else:
         commit([write])
@@ -552,7 +556,7 @@ def _add_cascade(new: Doc, propagation: str) -> None:
     """Foreground and Orphan hold the object until the collector has seen to its dependents."""
     finalizer = CASCADES.get(propagation)
     finalizers = new["metadata"].get("finalizers") or []
-    if finalizer and finalizer not in finalizers and rows.has_dependents(new["metadata"]["uid"]):
+    if finalizer and finalizer not in finalizers and reader.has_dependents(new["metadata"]["uid"]):
         new["metadata"]["finalizers"] = [*finalizers, finalizer]
 
 

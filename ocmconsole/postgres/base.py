@@ -14,7 +14,7 @@ import psycopg
 from django.db.backends.postgresql import base, schema
 from psycopg.waiting import READY_NONE
 
-from ocmconsole.kubeapi import outages
+from ocmconsole.kubeapi.health import outages
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen

@@ -2,7 +2,7 @@
 
 Invariants: there is no sign-up. A first single sign-on makes an account without rights, with the name that the
 provider gives and nobody has, RBAC and records included; an account that exists is never taken over, and never
-connected. Accounts and passwords are written by ``accounts``. Called by allauth; each class is named by a setting.
+connected. Accounts and passwords are written by ``people``. Called by allauth; each class is named by a setting.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.shortcuts import render
 
-from ocmconsole.kubeapi import accounts
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.session import actor_of, stranger
+from ocmconsole.accounts import people
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.session import actor_of, stranger
 from ocmconsole.signin import names, records, stepup
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
 
     def set_password(self, user: User, password: str) -> None:
         user.password = make_password(password)
-        accounts.change_own_password(actor_of(context.request), user)
+        people.change_own_password(actor_of(context.request), user)
 
 
 class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc] # as above
@@ -146,6 +146,6 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as abov
         user: User = sociallogin.user
         user.password = make_password(None)
         hub, seen = Actor.controller("single-sign-on"), stranger(request)
-        accounts.save_user(replace(seen, user=hub.user, groups=hub.groups), user)
+        people.save_user(replace(seen, user=hub.user, groups=hub.groups), user)
         sociallogin.save(request)
         return user

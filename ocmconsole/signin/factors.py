@@ -5,10 +5,11 @@ from __future__ import annotations
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 
-from ocmconsole.kubeapi import permissions, verbs
-from ocmconsole.kubeapi.accounts import AccountChange
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.permissions import place_of
+from ocmconsole.accounts import permissions
+from ocmconsole.accounts.people import AccountChange
+from ocmconsole.accounts.permissions import place_of
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import Actor
 
 
 def remove_factors(actor: Actor, user: User) -> list[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db.models import Q
 
-from ocmconsole.corekinds import rbac
-from ocmconsole.corekinds.models import AccessRequest, BootstrapToken
+from ocmconsole.core.models import AccessRequest, BootstrapToken
+from ocmconsole.core.rbac import rule_index
 from registration.models import ApprovalPolicy
 
 
@@ -19,7 +19,7 @@ def is_spoken_for(name: str) -> bool:
 
 
 def _is_given_rights(folded: str) -> bool:
-    bound = (grant.subject.name for grant in rbac.index.granted() if grant.subject.kind == "User")
+    bound = (grant.subject.name for grant in rule_index.index.granted() if grant.subject.kind == "User")
     return any(folded == other.casefold() for other in (*settings.OCMCONSOLE_AUTO_APPROVED_USERS, *bound))
 
 

@@ -15,17 +15,18 @@ from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 
-from ocmconsole.kubeapi import acts, audit, permissions
-from ocmconsole.kubeapi.authz import Attributes
-from ocmconsole.kubeapi.permissions import place_of
-from ocmconsole.kubeapi.session import actor_of, seen, stranger
+from ocmconsole.accounts import permissions
+from ocmconsole.accounts.permissions import place_of
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.session import actor_of, seen, stranger
+from ocmconsole.kubeapi.storage import audit, audit_acts
 from ocmconsole.signin import lifetime, sessions
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-SIGN_IN = acts.declare("session:create", "Signed in", refused="Sign-in refused")
-SIGN_OUT = acts.declare("session:delete", "Signed out")
+SIGN_IN = audit_acts.declare("session:create", "Signed in", refused="Sign-in refused")
+SIGN_OUT = audit_acts.declare("session:delete", "Signed out")
 METHODS = {"password": "password", "socialaccount": "single sign-on", "mfa": "second factor"}
 KINDS = {
     Authenticator.Type.WEBAUTHN: "passkey",

@@ -35,7 +35,10 @@ class SessionStore(db.SessionStore):
 
     @staticmethod
     def expires_at(session: Any) -> float:
-        """Seconds since the epoch, by what is loaded of a session of any engine; ``kubeapi.session`` calls it."""
+        """Seconds since the epoch, by what is loaded of a session of any engine.
+
+        ``kubeapi.access.session`` calls it.
+        """
         return time() + ends(session).soonest
 
     def delete(self, session_key: str | None = None) -> None:

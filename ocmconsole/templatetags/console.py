@@ -23,7 +23,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from ocmconsole.durations import span
+from ocmconsole.environment.durations import span
 
 register = template.Library()
 

@@ -14,12 +14,12 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from ocmconsole.durations import span
+from ocmconsole.environment.durations import span
 from ocmconsole.templatetags import charts
 
 if TYPE_CHECKING:
-    from clusters.history import Cell
-    from clusters.timeline import TimelineChange
+    from clusters.cluster.timeline import TimelineChange
+    from clusters.health.heartbeat_history import Cell
 
 register = template.Library()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import migrations
 
-from registration import memory
+from registration.keys import key_history
 
 APPROVED = ("Approved", "Issued")
 
@@ -18,7 +18,7 @@ def remember(apps: Any, schema_editor: Any) -> None:  # noqa: ARG001 - Django's 
     for row in requests.filter(state__in=APPROVED).order_by("created"):
         doc = json.loads(row.wire)
         try:
-            clusters, request = memory.names_of(doc), memory.requested(doc)
+            clusters, request = key_history.names_of(doc), key_history.requested(doc)
         except ValueError:
             continue  # D12: what cannot be read speaks for nobody
         for cluster in clusters:

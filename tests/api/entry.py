@@ -14,8 +14,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from ocmconsole.kubeapi.actor import MASTERS
-from registration import ca
+from ocmconsole.kubeapi.access.actor import MASTERS
+from registration.pki import ca
 from tests.security.callers import API, holder, known
 
 Doc = dict[str, Any]

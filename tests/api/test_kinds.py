@@ -8,9 +8,11 @@ from copy import deepcopy
 import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import changes, paging, store, verbs
+from ocmconsole.kubeapi import store, verbs
+from ocmconsole.kubeapi.http import paging
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
 from tests.api import entry
 from tests.api.contract import LABELLED, KindContract
@@ -272,7 +274,7 @@ class TestPages:
     @pytest.mark.contract("D21", "W150")
     def test_a_continue_from_beyond_the_head_is_expired_and_brings_a_fresh_one(self) -> None:
         make.cluster("a")
-        lost = paging.continue_token(Key("", "a"), changes.newest_revision() + 1)
+        lost = paging.continue_token(Key("", "a"), change_log.newest_revision() + 1)
         answer = entry.root().get(f"{world.CLUSTERS.path}?limit=1&continue={lost}")
         assert answer.said == (410, "Expired")
         fresh = answer.doc["metadata"]["continue"]

@@ -13,10 +13,13 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.corekinds import kinds, tokens
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import changes, errors, heldback
+from ocmconsole.core import kinds
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.models import Change, Compaction, HeldBack
+from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
 from tests.actors import ROOT
 from tests.security.callers import CLUSTERS, REQUESTS, Answer, Caller, agent_of, bearer, request_for
@@ -27,9 +30,9 @@ MERGE = "application/merge-patch+json"
 
 @pytest.fixture
 def fresh_hub(db: None) -> None:
-    from registration import foundation
+    from registration import hub_setup
 
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     make.settle()
 
 
@@ -169,7 +172,7 @@ def test_an_identity_has_so_many_certificate_requests(settings: Any) -> None:
 
 
 def test_a_token_for_many_clusters_has_the_limits_of_many_agents() -> None:
-    from ocmconsole.kubeapi import authentication
+    from ocmconsole.kubeapi.access import authentication
 
     for uses, bearers in ((1, 1), (20, 20), (None, 1)):
         token = tokens.issue_bootstrap_token(make.ADMIN, ttl=timedelta(hours=1), max_uses=uses)
@@ -192,19 +195,19 @@ def test_the_log_is_cut_by_bytes_where_most_of_them_are() -> None:
         make.label("c1", {"note": f"{'x' * 50}{number}"})
     before = Change.objects.filter(resource="namespaces").count()
     size = sum(Change.objects.values_list("size", flat=True))
-    assert changes.bound_log(size) == 0
+    assert change_log.bound_log(size) == 0
     most = size * 3 // 4
-    assert changes.bound_log(most) > 0
+    assert change_log.bound_log(most) > 0
     assert sum(Change.objects.values_list("size", flat=True)) <= most
     assert Change.objects.filter(resource="namespaces").count() == before
     cut = Compaction.objects.get(resource=MANAGED_CLUSTER.resource).revision
     assert cut < Change.objects.filter(resource=MANAGED_CLUSTER.resource).earliest("revision").revision
-    assert changes.bound_log(most) == 0  # there is room again
+    assert change_log.bound_log(most) == 0  # there is room again
 
 
 def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more() -> None:
     make.namespace("n1")
-    changes.bound_log(1)
+    change_log.bound_log(1)
     assert Change.objects.count() == 0
     make.namespace("n2")
     assert Change.objects.filter(name="n2").exists()
@@ -212,7 +215,7 @@ def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more() -> None:
 
 def test_a_log_without_bound_is_not_cut() -> None:
     make.namespace("n1")
-    assert changes.bound_log(0) == 0
+    assert change_log.bound_log(0) == 0
 
 
 # ---------------------------------------------------------------- hub health
@@ -224,8 +227,10 @@ def test_hub_health_names_who_was_held_back_by_what_how_often_and_since_when(
     client.force_login(django_user_model.objects.create_superuser("root", "", "correct-horse-staple"))
     assert "Nobody in the last seven days." in client.get("/hub/").content.decode()
     for _ in range(2):
-        heldback.write_counts({("system:open-cluster-management:eu-1:a", "10.0.0.7", "OCMCONSOLE_LIMIT_REQUESTS"): 700})
-    heldback.write_counts({("", "10.9.9.9", "OCMCONSOLE_LIMIT_STRANGERS"): 3})
+        limit_records.write_counts(
+            {("system:open-cluster-management:eu-1:a", "10.0.0.7", "OCMCONSOLE_LIMIT_REQUESTS"): 700}
+        )
+    limit_records.write_counts({("", "10.9.9.9", "OCMCONSOLE_LIMIT_STRANGERS"): 3})
     html = client.get("/hub/").content.decode()
     for text in (
         "system:open-cluster-management:eu-1:a", "from 10.0.0.7", "requests a second", "OCMCONSOLE_LIMIT_REQUESTS",
@@ -237,9 +242,9 @@ def test_hub_health_names_who_was_held_back_by_what_how_often_and_since_when(
 
 def test_refusals_of_another_hour_begin_a_new_count() -> None:
     key = ("eve", "10.0.0.7", "OCMCONSOLE_LIMIT_WATCHES")
-    heldback.write_counts({key: 5})
+    limit_records.write_counts({key: 5})
     HeldBack.objects.update(last=timezone.now() - timedelta(hours=2), since=timezone.now() - timedelta(hours=3))
-    heldback.write_counts({key: 2})
+    limit_records.write_counts({key: 2})
     row = HeldBack.objects.get()
     assert row.count == 2
     assert timezone.now() - row.since < timedelta(minutes=5)
@@ -247,10 +252,10 @@ def test_refusals_of_another_hour_begin_a_new_count() -> None:
 
 def test_a_flood_of_addresses_fills_no_disk() -> None:
     counts = {("", f"10.{number >> 8}.{number & 255}.1", "OCMCONSOLE_LIMIT_STRANGERS"): 1 for number in range(1_100)}
-    heldback.write_counts(counts)
+    limit_records.write_counts(counts)
     HeldBack.objects.filter(address="10.0.0.1").update(last=timezone.now() - timedelta(days=8))
-    heldback.delete_old_counts(timezone.now())
-    assert HeldBack.objects.count() == heldback.MOST_ROWS
+    limit_records.delete_old_counts(timezone.now())
+    assert HeldBack.objects.count() == limit_records.MOST_ROWS
 
 
 def test_a_refused_write_raises_for_every_way_in(settings: Any) -> None:

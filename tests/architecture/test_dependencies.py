@@ -1,4 +1,4 @@
-"""Declared dependencies: each is used; and the private parts of uvicorn that `ocmconsole.serving` overrides, for which it is pinned."""
+"""Declared dependencies: each is used; and the private parts of uvicorn that `ocmconsole.server.serving` overrides, for which it is pinned."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.test_repository import ROOT, tracked
 
-WRITERS = {"ocmconsole/kubeapi/permissions.py", "ocmconsole/kubeapi/accounts.py"}
+WRITERS = {"ocmconsole/accounts/permissions.py", "ocmconsole/accounts/people.py"}
 SHORTCUTS = {"assign_perm", "remove_perm", "bulk_assign_perm", "bulk_remove_perm"}
 MAKERS = {"create_user", "create_superuser", "set_password", *SHORTCUTS}
 OF_RIGHTS = {"user_permissions", "permissions", "groups", "user_set"}

@@ -22,10 +22,12 @@ from clusters.kinds import CLUSTERSET_LABEL, LEASE_NAME, MANAGED_CLUSTER, micros
 from clusters.models import ClusterFacts, Lease, ManagedCluster
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
-from ocmconsole.kubeapi import rows, times, verbs
-from ocmconsole.kubeapi.actor import AUTHENTICATED, MASTERS, Actor
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import writing
+from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.storage import reader
 
 Doc = dict[str, Any]
 
@@ -66,7 +68,9 @@ def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:
 
 
 def _insert(made: list[tuple[Doc, Lease, ClusterFacts]]) -> None:
-    stored = [(doc, rows.row_of(MANAGED_CLUSTER, _key(doc), doc, orjson.dumps(doc).decode(), 1)) for doc, _, _ in made]
+    stored = [
+        (doc, reader.row_of(MANAGED_CLUSTER, _key(doc), doc, orjson.dumps(doc).decode(), 1)) for doc, _, _ in made
+    ]
     ManagedCluster.objects.bulk_create(row for _, row in stored)
     for part in MANAGED_CLUSTER.parts:
         part.model._default_manager.bulk_create(

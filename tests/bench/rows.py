@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from ocmconsole.corekinds.protos import LEASE
+from ocmconsole.core.protobuf_fields import LEASE
 from tests import fleet
 from tests.bench import callers, machine, watching
 from tests.bench.callers import Caller, Doc

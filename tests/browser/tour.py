@@ -22,12 +22,12 @@ EVENTS = """
 from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
-from ocmconsole.corekinds import access
-from ocmconsole.corekinds.rights import question
-from ocmconsole.kubeapi.actor import EntryPoint
-from ocmconsole.kubeapi.session import actor_for
-from registration import policy_services
-from registration.policies import PolicyInput
+from ocmconsole.access import services
+from ocmconsole.core.rbac.rights import question
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
+from registration.policies import policy_services
+from registration.policies.policy_matching import PolicyInput
 
 def person(name):
     return actor_for(User.objects.get(username=name), door=EntryPoint.CLI, credential="cli")
@@ -36,7 +36,7 @@ rule = PolicyInput(name="shops", pattern="store-fr-*", reason="New shops of this
 policy_services.create_policy(person("admin"), rule)
 for who in ("mallory", "li"):
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
-    access.request_access(person(who), asked, "I look after the shops this week.")
+    services.request_access(person(who), asked, "I look after the shops this week.")
 User.objects.create_user("wanda", password=PASSWORD)
 """
 # After she has signed in with her password alone; nobody can touch this passkey.
@@ -283,14 +283,15 @@ ONE_OF_EACH = """
 import json
 from django.contrib.auth.models import User
 from django.utils import timezone
-from clusters import bulk, queries
+from clusters.fleet import bulk_acts
+from clusters import queries
 from clusters.models import ManagedCluster
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import bulkjobs
-from ocmconsole.kubeapi.actor import EntryPoint
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.kubeapi.control import bulk_jobs
+from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.models import BulkJob
-from ocmconsole.kubeapi.session import actor_for
-from registration import bulk as requests, inbox
+from ocmconsole.kubeapi.access.session import actor_for
+from registration.approvals import bulk_decisions as requests, inbox
 from registration.models import IssuedCertificate
 
 admin = actor_for(User.objects.get(username="admin"), door=EntryPoint.CLI, credential="cli")
@@ -300,10 +301,10 @@ known |= {str(row.verdict): row.name for row in inbox.inbox_for(admin).rows}
 known["uid"] = str(ManagedCluster.objects.get(name=known["healthy"]).pk)
 known["token"] = BootstrapToken.objects.usable(timezone.now()).first().pk
 known["fingerprint"] = IssuedCertificate.objects.order_by("-not_after").first().fingerprint
-known["chosen"] = str(bulkjobs.store_selection(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
+known["chosen"] = str(bulk_jobs.store_selection(admin, {known[word]: {} for word in ("healthy", "removing", "silent")}).pk)
 known["waiting"] = str(requests.select_requests(admin, [known["check"]], inbox.Filter(), every_safe=True).pk)
 told = {"key": "tour", "value": "1"}
-known["ended"] = str(bulk.start_act(admin, bulk.LABEL, [known["healthy"], known["removing"]], told).pk)
+known["ended"] = str(bulk_acts.start_act(admin, bulk_acts.LABEL, [known["healthy"], known["removing"]], told).pk)
 # Nobody goes on with this one.
 going = BulkJob.objects.create(person=User.objects.get(username="admin"), act="clusters.label", created=timezone.now())
 for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("api-unhealthy", "waiting")):

@@ -21,17 +21,18 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from clusters import queries as clusters
-from clusters import uptime
-from clusters.history import KEPT
+from clusters.health import uptime
+from clusters.health.heartbeat_history import KEPT
+from clusters.health.status import Word
 from clusters.models import HeartbeatDay
-from clusters.status import Word
-from ocmconsole import demo
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.demo import building
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
-from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.management.commands.demo import serving_command
 from ocmconsole.schedule import BEAT
-from registration import evidence, queries
+from registration import queries
+from registration.evidence import assessment
 from tests import factories as make
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -56,7 +57,7 @@ def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
     assert "ana, raj, li, mallory  (password: shown-to-everybody)" in out.getvalue()
     later = [began + timedelta(minutes=minutes) for minutes in range(4)]  # a heartbeat is late for a few minutes only
     assert {word for moment in later for word in words(moment)} == set(Word)
-    assert {evidence.evidence_of(name).verdict for name in queries.waiting_names(HUB)} == set(evidence.Verdict)
+    assert {assessment.evidence_of(name).verdict for name in queries.waiting_names(HUB)} == set(assessment.Verdict)
     assert not WorkItem.objects.filter(attempts__gt=0).exists()
 
     entries = list(AuditEvent.objects.order_by("pk").values_list("time", flat=True))
@@ -78,9 +79,9 @@ def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
         before = words(timezone.now())[Word.HEALTHY]
         beat()  # the clock of whatever serves the hub
         assert words(timezone.now())[Word.HEALTHY] > before
-        assert demo.beat() == 0
+        assert building.beat() == 0
     with time_machine.travel(timezone.now() + timedelta(minutes=6)):
-        assert demo.beat() > 0
+        assert building.beat() > 0
 
 
 def test_the_last_line_serves_the_hub_that_was_filled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

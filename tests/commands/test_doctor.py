@@ -16,9 +16,10 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from ocmconsole.kubeapi import outages
-from registration import ca, foundation, kubeconfigs
+from ocmconsole.kubeapi.health import outages
+from registration import hub_setup
 from registration.models import IssuedCertificate
+from registration.pki import ca, kubeconfigs
 from tests import hub as hubs
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +38,7 @@ def doctor() -> str:
 
 
 def test_a_hub_in_order_passes(home: Path) -> None:
-    ca.ensure_authority(home, foundation.serving_names())
+    ca.ensure_authority(home, hub_setup.serving_names())
     redis = "ok" if settings.OCMCONSOLE_REDIS_URL else "not used"
     assert [line.split(": ")[1] for line in doctor().splitlines()] == ["ok"] * 3 + [redis]
 
@@ -54,7 +55,7 @@ def test_a_serving_certificate_for_another_name_fails(home: Path) -> None:
 
 
 def test_a_redis_that_is_away_fails(home: Path, settings: Any) -> None:
-    ca.ensure_authority(home, foundation.serving_names())
+    ca.ensure_authority(home, hub_setup.serving_names())
     settings.OCMCONSOLE_REDIS_URL = "redis://127.0.0.1:1/0"
     with pytest.raises(CommandError):
         doctor()
@@ -95,16 +96,16 @@ def test_damage_inside_a_database_is_told_with_the_way_back(tmp_path: Path) -> N
 @pytest.mark.parametrize(("days", "kept"), [(0, True), (400, False), (-340, False)])
 def test_a_kubeconfig_of_another_time_is_made_anew_at_the_start(home: Path, days: int, kept: bool) -> None:
     """As a clock leaves it that was ahead by more than a year, and a hub that nobody has started for a year."""
-    authority = ca.ensure_authority(home, foundation.serving_names())
-    foundation._ensure_admin(home)  # a certificate from before its account would not speak for it (D24)
+    authority = ca.ensure_authority(home, hub_setup.serving_names())
+    hub_setup._ensure_admin(home)  # a certificate from before its account would not speak for it (D24)
     then = datetime.now(UTC) + timedelta(days=days)
-    certificate, key = authority.issue_client("admin", ("system:masters",), foundation.ADMIN_LIFETIME, then)
+    certificate, key = authority.issue_client("admin", ("system:masters",), hub_setup.ADMIN_LIFETIME, then)
     IssuedCertificate.of(ca.parse_certificate(certificate)).save()  # a hub knows what it has issued (D26)
     pair = {"client-certificate-data": certificate, "client-key-data": key}
     credential = {name: base64.b64encode(value).decode() for name, value in pair.items()}
     path = home / "admin.kubeconfig"
     path.write_text(kubeconfigs.kubeconfig(settings.OCMCONSOLE_API_URL, user="admin", credential=credential))
     before = path.read_text()
-    foundation._ensure_admin(home)
+    hub_setup._ensure_admin(home)
     assert (path.read_text() == before) == kept
     assert kubeconfigs.is_usable(path.read_text(), (home / "ca.crt").read_bytes())

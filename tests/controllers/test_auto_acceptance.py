@@ -10,13 +10,15 @@ import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
-from ocmconsole.corekinds import defaults
+from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, controllers, foundation, services
-from registration.decisions import AUTO_ACCEPTED
+from registration import hub_setup, reconcilers
+from registration.admission.decisions import AUTO_ACCEPTED
+from registration.approvals import services
 from registration.models import AcceptedKey
+from registration.pki import ca
 from tests import factories as make
 from tests import requests
 from tests.actors import grant, rule
@@ -34,7 +36,7 @@ def gate(tmp_path: Path, settings: Any) -> Any:
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     ca.ensure_authority(tmp_path, ["localhost"])
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     return settings
 
 
@@ -99,7 +101,7 @@ def test_a_cluster_that_is_accepted_already_has_had_its_turn() -> None:
     make.settle()
     first = annotation()
     assert first
-    assert make.writes_of(controllers.reconcile_auto_acceptance, Key("", "c1")) == []
+    assert make.writes_of(reconcilers.reconcile_auto_acceptance, Key("", "c1")) == []
     assert annotation() == first
 
 

@@ -10,14 +10,17 @@ import pytest
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from clusters import uptime
-from ocmconsole.celery import app
-from ocmconsole.corekinds.kinds import EVENT
-from ocmconsole.corekinds.models import Event
+from clusters.health import uptime
+from ocmconsole.celery import MOVED, app
+from ocmconsole.core.kinds import EVENT
+from ocmconsole.core.models import Event
 from ocmconsole.embedded import Workers
-from ocmconsole.kubeapi import changes, tasks, times, workqueue
+from ocmconsole.kubeapi import tasks
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, Compaction, WorkItem, writing
+from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.watch import change_log
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, TIMELY, WORK
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import CertificateSigningRequest
@@ -61,10 +64,10 @@ def test_the_clock_cuts_what_every_watch_had_time_to_see() -> None:
     long_ago = timezone.now() - timedelta(hours=1)
     Change.objects.bulk_create(
         Change(revision=10**9 + number, resource=CSR.resource, verb="MODIFIED", name="r", time=long_ago, wire="{}")
-        for number in range(changes.KEEP_CHANGES + 3)
+        for number in range(change_log.KEEP_CHANGES + 3)
     )
     tick("compact")
-    assert Change.objects.filter(resource=CSR.resource).count() == changes.KEEP_CHANGES
+    assert Change.objects.filter(resource=CSR.resource).count() == change_log.KEEP_CHANGES
     assert Compaction.objects.get(resource=CSR.resource).revision == 10**9 + 2
 
 
@@ -121,4 +124,13 @@ def test_a_worker_with_much_to_do_takes_turns(monkeypatch: pytest.MonkeyPatch) -
 
 def test_celery_has_a_task_for_each_function_of_the_schedule() -> None:
     app.loader.import_default_modules()
-    assert {name for name in app.tasks if not name.startswith("celery.")} == {entry["task"] for entry in BEAT.values()}
+    assert {name for name in app.tasks if not name.startswith("celery.")} == {
+        *MOVED,
+        *(entry["task"] for entry in BEAT.values()),
+    }
+
+
+def test_the_clock_of_an_earlier_version_finds_its_tasks_by_their_names_of_then() -> None:
+    app.loader.import_default_modules()
+    assert {name: app.tasks[name].run for name in MOVED} == {name: import_string(path) for name, path in MOVED.items()}
+    assert set(MOVED.values()) <= {entry["task"] for entry in BEAT.values()}

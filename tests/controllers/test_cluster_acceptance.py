@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters import roles
+from clusters.acceptance import agent_roles
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, Lease
-from ocmconsole.corekinds import kinds
-from ocmconsole.kubeapi import authz, verbs, workqueue
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core import kinds
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from tests import factories as make
@@ -142,8 +144,8 @@ def test_an_agent_may_do_what_it_needs_in_its_own_place_and_nothing_elsewhere(c1
         (kinds.CLUSTER_ROLE_BINDING, "", ROLE),
         (kinds.ROLE_BINDING, "c1", f"{ROLE}:registration"),
         (kinds.ROLE_BINDING, "c1", f"{ROLE}:work"),
-        (kinds.CLUSTER_ROLE, "", roles.REGISTRATION_ROLE),
-        (kinds.CLUSTER_ROLE, "", roles.WORK_ROLE),
+        (kinds.CLUSTER_ROLE, "", agent_roles.REGISTRATION_ROLE),
+        (kinds.CLUSTER_ROLE, "", agent_roles.WORK_ROLE),
     ],
 )
 def test_what_somebody_edits_or_deletes_is_repaired(c1: str, kind: Any, namespace: str, name: str) -> None:
@@ -168,7 +170,7 @@ def test_a_binding_that_points_elsewhere_is_made_anew(c1: str) -> None:
     verbs.delete(make.ADMIN, kinds.CLUSTER_ROLE_BINDING, Key("", ROLE))
     wrong = {
         **make.document(kinds.CLUSTER_ROLE_BINDING, ROLE),
-        "roleRef": {"apiGroup": roles.RBAC, "kind": "ClusterRole", "name": "other"},
+        "roleRef": {"apiGroup": agent_roles.RBAC, "kind": "ClusterRole", "name": "other"},
     }
     make.create(kinds.CLUSTER_ROLE_BINDING, wrong)
     make.settle()
@@ -230,9 +232,9 @@ def test_rights_are_revoked_though_the_condition_never_became_true() -> None:
     make.cluster("c1", accepted=True)
     make.namespace("c1")
     make.create(kinds.CLUSTER_ROLE, make.document(kinds.CLUSTER_ROLE, "x"))
-    role = roles.cluster_role("c1", roles.accepted_rules("c1"), {})
+    role = agent_roles.cluster_role("c1", agent_roles.accepted_rules("c1"), {})
     make.create(kinds.CLUSTER_ROLE, {**make.document(kinds.CLUSTER_ROLE, ROLE), **role})
-    binding = roles.registration_binding("c1", {})
+    binding = agent_roles.registration_binding("c1", {})
     make.create(kinds.ROLE_BINDING, {**make.document(kinds.ROLE_BINDING, "x"), **binding}, namespace="c1")
     make.accept("c1", accepts=False)
     assert make.stored("c1").accepted == ""
@@ -284,14 +286,14 @@ def test_a_lease_from_an_earlier_life_does_not_make_a_new_cluster_silent() -> No
 @pytest.mark.contract("D5", "K10", "S93", "H12")
 def test_taking_the_renew_rule_away_sticks_until_somebody_puts_it_back(c1: str) -> None:
     raj = person("raj")
-    grant(raj, rule("get patch escalate", "clusterroles", groups=roles.RBAC))
+    grant(raj, rule("get patch escalate", "clusterroles", groups=agent_roles.RBAC))
     make.edit(kinds.CLUSTER_ROLE, ROLE, lambda doc: doc["rules"].pop(1), by=raj)
     for accepts in (False, True):
         make.accept(c1, accepts=accepts)
         make.settle()
     assert not may("renew", "managedclusters/clientcertificates", group=REGISTER)
     assert may("update", "managedclusters", name=c1)
-    renew = roles.accepted_rules(c1)[1]
+    renew = agent_roles.accepted_rules(c1)[1]
     make.edit(kinds.CLUSTER_ROLE, ROLE, lambda doc: doc["rules"].append(renew), by=raj)
     make.settle()
     assert may("renew", "managedclusters/clientcertificates", group=REGISTER)
@@ -347,17 +349,17 @@ def test_rights_of_a_cluster_that_vanished_by_force_are_cleaned_up(c1: str) -> N
 
 @pytest.mark.contract("H13")
 def test_shared_roles_come_with_the_first_cluster_and_go_with_the_last() -> None:
-    assert role_of(roles.WORK_ROLE) is None
+    assert role_of(agent_roles.WORK_ROLE) is None
     make.cluster("c1")
     make.settle()
-    assert role_of(roles.WORK_ROLE) is not None
-    assert role_of(roles.REGISTRATION_ROLE)["metadata"]["labels"] == {  # type: ignore[index] # as above
+    assert role_of(agent_roles.WORK_ROLE) is not None
+    assert role_of(agent_roles.REGISTRATION_ROLE)["metadata"]["labels"] == {  # type: ignore[index] # as above
         "open-cluster-management.io/cluster-name": ""
     }
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
     make.settle()
-    assert role_of(roles.WORK_ROLE) is None
-    assert role_of(roles.REGISTRATION_ROLE) is None
+    assert role_of(agent_roles.WORK_ROLE) is None
+    assert role_of(agent_roles.REGISTRATION_ROLE) is None
 
 
 @pytest.mark.contract("D18")
@@ -366,10 +368,10 @@ def test_deleting_a_cluster_called_like_a_shared_role_leaves_the_role(name: str)
     make.cluster("c1", accepted=True)
     make.cluster(name)
     make.settle()
-    before = role_of(roles.role_name(name))
+    before = role_of(agent_roles.role_name(name))
     assert before is not None
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", name))
     make.settle()
-    after = role_of(roles.role_name(name))
+    after = role_of(agent_roles.role_name(name))
     assert after is not None
     assert after["metadata"]["uid"] == before["metadata"]["uid"]

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from clusters import addons
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON
+from clusters.health import addon_health
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.controllers import Reconcile
+from ocmconsole.kubeapi.control.controllers import Reconcile
 from ocmconsole.kubeapi.kinds import Key
 from tests import factories as make
 from tests.factories import Doc
@@ -192,7 +192,7 @@ def test_the_hub_leaves_it_to_addons_to_say_that_they_are_back(c1: str) -> None:
 
 
 @pytest.mark.contract("H40", "H41")
-@pytest.mark.parametrize("reconcile", [addons.reconcile_features, addons.reconcile_addon_health])
+@pytest.mark.parametrize("reconcile", [addon_health.reconcile_features, addon_health.reconcile_addon_health])
 def test_nobody_is_missed_when_cluster_or_addons_are_gone(c1: str, reconcile: Reconcile) -> None:
     reconcile(Key("", "nobody"))
     assert make.writes_of(reconcile, Key("", c1)) == []

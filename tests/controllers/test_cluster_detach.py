@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from clusters import services
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, WORK_GROUP
-from clusters.addon_wire import ADDON_GROUP
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, WORK_GROUP
+from clusters.addons.addon_wire import ADDON_GROUP
 from clusters.kinds import GROUP, MANAGED_CLUSTER
 from clusters.models import ManagedClusterAddOn, ManifestWork
 from ocmconsole.kubeapi import errors, verbs

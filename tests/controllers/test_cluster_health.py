@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters import health, uptime
+from clusters.health import reconcilers, uptime
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
 from clusters.models import Lease, Serving, Silence
 from clusters.tasks import clock_flipped, fallen_silent, sweep_leases
-from ocmconsole.corekinds.kinds import EVENT
-from ocmconsole.kubeapi import verbs, workqueue
+from ocmconsole.core.kinds import EVENT
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
 from tests import factories as make
@@ -269,7 +270,7 @@ def test_the_query_and_the_reconciler_agree_about_every_gap(c1: str) -> None:
         make.renew(c1, ago(dice.randrange(1_000)))
         WorkItem.objects.all().delete()  # as above
         lease = Lease.objects.get(namespace=c1, name=LEASE_NAME)
-        left = health._time_left(make.stored(c1), lease, now)
+        left = reconcilers._time_left(make.stored(c1), lease, now)
         assert fallen_silent(now, uptime.serving_gaps(now)) == ([c1] if left <= timedelta() else []), (gaps, left)
 
 

@@ -9,13 +9,15 @@ import pytest
 
 from clusters.kinds import GROUP, MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from ocmconsole.corekinds import kinds, tokens
-from ocmconsole.kubeapi import authz, verbs
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core import kinds
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi.access.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import foundation
+from registration import hub_setup
 from tests import factories as make
 from tests import requests
 from tests.actors import rule
@@ -29,7 +31,7 @@ ACCOUNT = "system:serviceaccount:open-cluster-management:agent-registration-boot
 @pytest.fixture(autouse=True)
 def hub(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     make.settle()
 
 
@@ -90,7 +92,7 @@ def test_who_bootstraps_may_ask_and_no_more(actor: Actor) -> None:
 
 @pytest.mark.contract("H2", "K4")
 def test_a_bootstrap_token_is_in_the_group_that_the_role_is_bound_to() -> None:
-    token = tokens.issue_bootstrap_token(make.ADMIN, ttl=foundation.ADMIN_LIFETIME)
+    token = tokens.issue_bootstrap_token(make.ADMIN, ttl=hub_setup.ADMIN_LIFETIME)
     actor = tokens.bootstrap_actor(token)
     assert actor is not None
     assert "system:bootstrappers:managedcluster" in actor.groups
@@ -114,7 +116,7 @@ def test_the_two_standing_sets_do_not_wait_for_the_clock() -> None:
 @pytest.mark.contract("H2", "H23")
 def test_a_second_start_writes_nothing() -> None:
     make.settle()
-    assert make.writes_of(foundation.ensure_hub) == []
+    assert make.writes_of(hub_setup.ensure_hub) == []
     assert make.writes_of(make.settle) == []
 
 

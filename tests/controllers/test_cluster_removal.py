@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters import removal
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.acceptance import resource_cleanup
+from clusters.acceptance.resource_cleanup import LOOK_AGAIN, PRIORITY
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedClusterAddOn, ManifestWork
-from clusters.removal import LOOK_AGAIN, PRIORITY
-from ocmconsole.corekinds.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING
+from ocmconsole.core.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING
 from ocmconsole.kubeapi import admission, errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from tests import factories as make
@@ -97,7 +97,7 @@ def test_addons_go_before_works_and_low_priorities_before_high_ones(c1: str) -> 
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", c1))
     seen = []
     for _ in range(5):
-        again = removal.reconcile_resource_cleanup(Key("", c1))
+        again = resource_cleanup.reconcile_resource_cleanup(Key("", c1))
         seen.append((addons(), works(), deleting(), again))
     assert seen == [
         (["late"], ["first", "second"], remaining("managedclusteraddons", 5, 0), LOOK_AGAIN),
@@ -184,7 +184,7 @@ def test_what_cannot_be_deleted_is_said_once_and_stops_nothing_else(c1: str, mon
     delete_cluster()
     assert deleting() == ("False", "DeletingError", "it stays")
     assert addons() == ["stubborn"]
-    assert make.writes_of(removal.reconcile_resource_cleanup, Key("", c1)) == []
+    assert make.writes_of(resource_cleanup.reconcile_resource_cleanup, Key("", c1)) == []
 
 
 @pytest.mark.contract("H28")

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from clusters import roles
-from clusters.addon_kinds import MANIFEST_WORK
+from clusters.acceptance import agent_roles
+from clusters.addons.addon_kinds import MANIFEST_WORK
 from clusters.kinds import CLUSTER_LABEL, GROUP, LEASE, LEASE_NAME, MANAGED_CLUSTER, REGISTER
-from ocmconsole.corekinds import kinds
-from ocmconsole.kubeapi import authz, verbs
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core import kinds
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from tests import factories as make
 
@@ -121,7 +122,7 @@ def test_a_binding_to_another_role_is_made_anew(c1: str, kind: Kind, namespace: 
     if before["metadata"].get("finalizers"):
         make.let_go(kind, name, namespace=namespace)
     verbs.delete(make.ADMIN, kind, Key(namespace, name))
-    elsewhere = {"apiGroup": roles.RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
+    elsewhere = {"apiGroup": agent_roles.RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
     wrong = make.document(kind, name, finalizers=before["metadata"].get("finalizers") or [])
     make.create(kind, {**wrong, "roleRef": elsewhere, "subjects": before["subjects"]}, namespace=namespace)
     make.settle()
@@ -132,17 +133,17 @@ def test_a_binding_to_another_role_is_made_anew(c1: str, kind: Kind, namespace: 
 def test_the_finalizer_of_the_binding_for_works_comes_back(c1: str) -> None:
     make.let_go(kinds.ROLE_BINDING, WORK, namespace=c1)
     make.settle()
-    assert found(kinds.ROLE_BINDING, c1, WORK)["metadata"]["finalizers"] == [roles.WORK_FINALIZER]
+    assert found(kinds.ROLE_BINDING, c1, WORK)["metadata"]["finalizers"] == [agent_roles.WORK_FINALIZER]
 
 
 @pytest.mark.contract("H4")
 def test_a_right_that_somebody_slips_in_is_taken_out(c1: str) -> None:
     more = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     make.edit(kinds.CLUSTER_ROLE, ROLE, lambda doc: doc["rules"].append(more))
-    stranger = {"kind": "User", "apiGroup": roles.RBAC, "name": "mallory"}
+    stranger = {"kind": "User", "apiGroup": agent_roles.RBAC, "name": "mallory"}
     make.edit(kinds.CLUSTER_ROLE_BINDING, ROLE, lambda doc: doc["subjects"].append(stranger))
     make.settle()
-    assert found(kinds.CLUSTER_ROLE, "", ROLE)["rules"] == roles.accepted_rules(c1)
+    assert found(kinds.CLUSTER_ROLE, "", ROLE)["rules"] == agent_roles.accepted_rules(c1)
     assert len(found(kinds.CLUSTER_ROLE_BINDING, "", ROLE)["subjects"]) == 2
 
 
@@ -205,14 +206,14 @@ def test_accepting_again_while_works_linger_restores_all_rights(c1: str) -> None
 def test_rights_that_somebody_gives_back_are_taken_again(c1: str) -> None:
     make.accept(c1, accepts=False)
     make.settle()
-    make.edit(kinds.CLUSTER_ROLE, ROLE, lambda doc: doc.update(rules=roles.accepted_rules(c1)))
-    for binding in (roles.registration_binding(c1, {}), roles.work_binding(c1, {})):
+    make.edit(kinds.CLUSTER_ROLE, ROLE, lambda doc: doc.update(rules=agent_roles.accepted_rules(c1)))
+    for binding in (agent_roles.registration_binding(c1, {}), agent_roles.work_binding(c1, {})):
         make.create(kinds.ROLE_BINDING, {**make.document(kinds.ROLE_BINDING, ""), **binding}, namespace=c1)
     assert may_beat()
     make.settle()
     assert not may_beat()
     assert not may_work()
-    assert found(kinds.CLUSTER_ROLE, "", ROLE)["rules"] == roles.denied_rules(c1)
+    assert found(kinds.CLUSTER_ROLE, "", ROLE)["rules"] == agent_roles.denied_rules(c1)
 
 
 @pytest.mark.contract("H7", "H15")

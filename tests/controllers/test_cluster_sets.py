@@ -11,7 +11,8 @@ from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clustersets import queries
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.tasks import keep_sets
-from ocmconsole.kubeapi import errors, verbs, workqueue
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from tests import factories as make
 from tests.actors import grant, person, rule

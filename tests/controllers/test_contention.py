@@ -11,9 +11,9 @@ from itertools import count
 import pytest
 from django.db import connection
 
-from ocmconsole.corekinds.kinds import CONFIG_MAP
+from ocmconsole.core.kinds import CONFIG_MAP
 from ocmconsole.kubeapi import admission, errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import kinds
-from ocmconsole.kubeapi import changes, controllers, verbs, workqueue
+from ocmconsole.core import kinds
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Owner
+from ocmconsole.kubeapi.watch import change_log
 from tests.actors import ROOT, namespace
 
 pytestmark = pytest.mark.django_db
@@ -39,11 +41,11 @@ def delete(name: str, propagation: str = "Background") -> None:
 
 def settle() -> None:
     workqueue.drain()
-    before = changes.newest_revision()
+    before = change_log.newest_revision()
     for row in Owner.objects.all():
         controllers.find_reconciler("dependents").reconcile(Key("", row.owner_uid))  # type: ignore[union-attr]
         controllers.find_reconciler("waiting_owner").reconcile(Key("", f"configmaps/{row.owner_uid}"))  # type: ignore[union-attr]
-    assert changes.newest_revision() == before
+    assert change_log.newest_revision() == before
 
 
 def find(name: str) -> dict[str, Any] | None:

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import defaults, kinds
-from ocmconsole.corekinds.models import ClusterRole, ConfigMap
-from ocmconsole.kubeapi import authz, changes, controllers, verbs, workqueue
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core import defaults, kinds
+from ocmconsole.core.models import ClusterRole, ConfigMap
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.watch import change_log
 from tests.actors import RBAC, ROOT, namespace, person, rule
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +30,7 @@ def _certificate(settings: Any, tmp_path: Path) -> None:
 def settle() -> None:
     """Work everything off; then a second look at everything must write nothing."""
     workqueue.drain()
-    before = changes.newest_revision()
+    before = change_log.newest_revision()
     for name in controllers.names():
         found = controllers.find_reconciler(name)
         assert found is not None
@@ -37,7 +40,7 @@ def settle() -> None:
         for role in ClusterRole.objects.all():
             if name == "aggregation":
                 found.reconcile(role.key)
-    assert changes.newest_revision() == before
+    assert change_log.newest_revision() == before
 
 
 @pytest.mark.contract("W27")
@@ -125,10 +128,10 @@ def test_the_first_start_makes_namespaces_and_roles_and_the_second_writes_nothin
     actor = Actor.controller("foundation")
     defaults.ensure_defaults(actor)
     settle()
-    before = changes.newest_revision()
+    before = change_log.newest_revision()
     defaults.ensure_defaults(actor)
     settle()
-    assert changes.newest_revision() == before
+    assert change_log.newest_revision() == before
     for name in ("default", "kube-system", "kube-public", "open-cluster-management", "open-cluster-management-hub"):
         assert verbs.find(kinds.CONFIG_MAP, Key(name, "kube-root-ca.crt")) is not None
     rules = rules_of("admin")

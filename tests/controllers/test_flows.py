@@ -19,16 +19,23 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters import roles
+from clusters.acceptance import agent_roles
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
-from ocmconsole.corekinds import access, defaults, kinds, rights, tokens
-from ocmconsole.kubeapi import controllers, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.access import services as access
+from ocmconsole.core import defaults, kinds
+from ocmconsole.core.rbac import rights
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.session import actor_for, actor_of_present
+from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
-from ocmconsole.kubeapi.session import actor_for, actor_of_present
-from registration import ca, foundation, policy_services, queries, services, staleness
-from registration.policies import PolicyInput
+from registration import hub_setup, queries
+from registration.approvals import services, stale_decision
+from registration.pki import ca
+from registration.policies import policy_services
+from registration.policies.policy_matching import PolicyInput
 from tests import factories as make
 from tests import requests
 
@@ -74,7 +81,7 @@ def home(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
     ca.ensure_authority(tmp_path, ["localhost"])
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     make.cluster("first")  # with which the roles come that all share
     make.settle()
 
@@ -97,7 +104,7 @@ def arrive(name: str, *, settle: bool = True) -> None:
 
 
 def accept(actor: Actor, name: str) -> None:
-    seen = staleness.present_versions(make.stored(name), queries.waiting_requests(name))
+    seen = stale_decision.present_versions(make.stored(name), queries.waiting_requests(name))
     services.accept_cluster(actor, name, seen=seen)
 
 
@@ -105,7 +112,7 @@ def accept(actor: Actor, name: str) -> None:
 def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], most: int) -> None:
     ana = person(*permissions)
     arrive("c1")
-    seen = staleness.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
+    seen = stale_decision.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
     with cost() as found:
         services.accept_cluster(ana, "c1", seen=seen)
     assert found.commits == 1
@@ -145,9 +152,9 @@ def test_all_that_follows_is_one_commit_beside_the_signature(cost: Any) -> None:
     ("kind", "key"),
     [
         (kinds.NAMESPACE, Key("", "c1")),
-        (kinds.CLUSTER_ROLE, Key("", roles.role_name("c1"))),
-        (kinds.CLUSTER_ROLE_BINDING, Key("", roles.role_name("c1"))),
-        (kinds.ROLE_BINDING, Key("c1", roles.work_binding_name("c1"))),
+        (kinds.CLUSTER_ROLE, Key("", agent_roles.role_name("c1"))),
+        (kinds.CLUSTER_ROLE_BINDING, Key("", agent_roles.role_name("c1"))),
+        (kinds.ROLE_BINDING, Key("c1", agent_roles.work_binding_name("c1"))),
         (LEASE, Key("c1", LEASE_NAME)),
     ],
 )

@@ -11,8 +11,8 @@ import time_machine
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from clusters import heartbeats, history
-from clusters.history import Level
+from clusters.health import heartbeat_history, heartbeats
+from clusters.health.heartbeat_history import Level
 from clusters.kinds import LEASE_NAME, MAINTENANCE_TAINT, MANAGED_CLUSTER
 from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
 from clusters.tasks import note_heartbeats
@@ -53,7 +53,7 @@ def looks(clock: time_machine.Traveller, minutes: int) -> None:
 def cells(name: str, first: int = 144, count: int = 3) -> list[Level]:
     """From noon on."""
     row = HeartbeatDay.objects.get(cluster=name)
-    return history.unpacked(bytes(row.cells))[first : first + count]
+    return heartbeat_history.unpacked(bytes(row.cells))[first : first + count]
 
 
 @pytest.mark.contract("D17")
@@ -116,7 +116,7 @@ def test_a_heartbeat_counts_when_it_came_and_its_clock_is_sampled_once_an_hour(c
     make.renew("c1", at=timezone.now() - 4 * MINUTE)
     looks(clock, 1)
     assert cells("c1", count=1) == [Level.FULL]
-    assert history.seconds(bytes(HeartbeatDay.objects.get().skews))[11:14] == [None, 240.0, None]
+    assert heartbeat_history.seconds(bytes(HeartbeatDay.objects.get().skews))[11:14] == [None, 240.0, None]
 
 
 @pytest.mark.contract("H15")

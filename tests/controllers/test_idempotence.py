@@ -10,16 +10,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from clusters import bulk
+from clusters.fleet import bulk_acts
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.tasks import keep_sets
-from ocmconsole import demofleet
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, SECRET
-from ocmconsole.kubeapi import bulkjobs, controllers, errors, kinds, verbs
+from ocmconsole.core.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, SECRET
+from ocmconsole.demo import reconcilers
+from ocmconsole.kubeapi import errors, kinds, verbs
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.control import bulk_jobs, controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import BulkJob, Revision
-from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.kubeapi.store import Write
 from registration.models import CertificateSigningRequest
 from tests import factories as make
@@ -49,8 +50,8 @@ def fleet() -> None:
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "leaving"))
     sets()
     owners()
-    bulk.start_act(
-        actor_for(User.objects.create_superuser("li")), bulk.LABEL, ["fine", "ill"], {"key": "a", "value": "c"}
+    bulk_acts.start_act(
+        actor_for(User.objects.create_superuser("li")), bulk_acts.LABEL, ["fine", "ill"], {"key": "a", "value": "c"}
     )
     keep_sets()
     make.sweep()
@@ -99,8 +100,8 @@ def everything_to_look_at() -> dict[str, set[Key]]:
             for name, key in controllers.caused_by([came, went]):
                 found[name].add(key)
     found["request_signing"] = {row.key for row in CertificateSigningRequest.objects.all()}  # none is left unsigned
-    found[bulkjobs.WORKER] = {Key("", str(job.pk)) for job in BulkJob.objects.all()}  # no write asks for it
-    found[demofleet.WORK[0]] = {demofleet.WORK[1]}  # nor for this one
+    found[bulk_jobs.WORKER] = {Key("", str(job.pk)) for job in BulkJob.objects.all()}  # no write asks for it
+    found[reconcilers.WORK[0]] = {reconcilers.WORK[1]}  # nor for this one
     return found
 
 

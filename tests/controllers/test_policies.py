@@ -15,16 +15,20 @@ from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ClusterFacts
-from ocmconsole.corekinds import defaults, tokens
-from ocmconsole.corekinds.models import BootstrapTokenUse
+from ocmconsole.core import defaults
+from ocmconsole.core.models import BootstrapTokenUse
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_for
-from registration import ca, foundation, policy_history, policy_services, services, standing
+from registration import hub_setup
+from registration.approvals import services
 from registration.models import AcceptedKey, ApprovalPolicy
-from registration.policies import PolicyInput
+from registration.pki import ca
+from registration.policies import policy_history, policy_reconcilers, policy_services
+from registration.policies.policy_matching import PolicyInput
 from tests import factories as make
 from tests import requests
 
@@ -38,7 +42,7 @@ def home(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
     ca.ensure_authority(tmp_path, ["localhost"])
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     make.settle()
 
 
@@ -109,7 +113,7 @@ def test_looking_again_writes_nothing() -> None:
     token = minted(ana)
     policy(ana, tokens=[token])
     arrive("eu-1", by=bearer(token))
-    assert make.writes_of(standing.reconcile_policy_acceptance, Key("", "eu-1")) == []
+    assert make.writes_of(policy_reconcilers.reconcile_policy_acceptance, Key("", "eu-1")) == []
 
 
 @pytest.mark.contract("K9")
@@ -323,7 +327,7 @@ def test_what_the_minter_wished_for_is_done_once_as_him() -> None:
     assert (done.user, done.door) == ("ana", "standing")
     make.label("eu-1", env="test")
     make.settle()
-    standing.reconcile_token_wish(Key("", "eu-1"))
+    policy_reconcilers.reconcile_token_wish(Key("", "eu-1"))
     assert make.stored("eu-1").labels["env"] == "test"
 
 
@@ -346,7 +350,7 @@ def test_asking_for_a_certificate_changes_no_cluster_of_somebody_else() -> None:
     make.cluster("eu-1")
     requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1", by=bearer(token))
     make.settle()
-    standing.reconcile_token_wish(Key("", "eu-1"))
+    policy_reconcilers.reconcile_token_wish(Key("", "eu-1"))
     assert "env" not in make.stored("eu-1").labels
 
 

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from ocmconsole.kubeapi import outages, probes, workqueue
+from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.models import Pulse, WorkItem
 
 pytestmark = pytest.mark.django_db

@@ -14,15 +14,16 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from clusters.controllers import reconcile_acceptance
+from clusters.acceptance.reconcilers import reconcile_acceptance
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import controllers, errors, verbs, workqueue
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
-from registration import ca
-from registration.controllers import add_decision, reconcile_request_signing
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate
+from registration.pki import ca
+from registration.reconcilers import add_decision, reconcile_request_signing
 from tests import factories as make
 from tests import requests
 

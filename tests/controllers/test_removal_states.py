@@ -12,13 +12,14 @@ import pytest
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters import roles
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.acceptance import agent_roles
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import GROUP, MANAGED_CLUSTER, REGISTER
 from clusters.models import ManagedClusterUserPermission, ReportedClaim, Silence
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, ROLE_BINDING
-from ocmconsole.kubeapi import authz, kinds, verbs
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, ROLE_BINDING
+from ocmconsole.kubeapi import kinds, verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Owner, WorkItem
 from tests import factories as make
@@ -30,7 +31,7 @@ pytestmark = [
 ]
 
 HOLD = ["example.com/hold"]
-WORKS = roles.work_binding_name("c1")
+WORKS = agent_roles.work_binding_name("c1")
 # What namespaces have, once somebody wanted the namespace.
 NAMESPACE_LEFT = {"namespaces c1", "serviceaccounts c1/default"}
 LEASE_LEFT = {"leases.coordination.k8s.io c1/managed-cluster-lease"}
@@ -168,9 +169,9 @@ def half_created() -> None:
     """As a process leaves it that stops between two steps of H4."""
     make.namespace("c1", labels={"open-cluster-management.io/cluster-name": "c1"})
     make.cluster("c1", accepted=True, finalizers=[f"{GROUP}/resource-cleanup", f"{GROUP}/api-resource-cleanup"])
-    role = roles.cluster_role("c1", roles.accepted_rules("c1"), {})
+    role = agent_roles.cluster_role("c1", agent_roles.accepted_rules("c1"), {})
     make.create(CLUSTER_ROLE, {**make.document(CLUSTER_ROLE, ""), **role})
-    work = roles.work_binding("c1", {})
+    work = agent_roles.work_binding("c1", {})
     make.create(ROLE_BINDING, {**make.document(ROLE_BINDING, ""), **work}, namespace="c1")
     assert accepted() == (True, "")
 
@@ -289,7 +290,7 @@ def test_accepted_with_works_and_addons_that_must_finish(before: set[str], avail
     assert status_of("Deleting") == "False"
     assert not any(agent_may())  # no work is being deleted yet, and nothing else is left to the agent
     held = {f"{kind.resource} c1/{name}" for kind, names in _waiting() for name in names}
-    role_binding = {f"rolebindings.{roles.RBAC} c1/{WORKS}"}
+    role_binding = {f"rolebindings.{agent_roles.RBAC} c1/{WORKS}"}
     cluster = {f"managedclusters.{GROUP} c1"}
     assert everything() - before - left - cluster == held | role_binding
     agents_finish()

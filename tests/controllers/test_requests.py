@@ -15,15 +15,18 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds import defaults
+from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, controllers, evidence, foundation, identity, queries, services
+from registration import hub_setup, queries, reconcilers
+from registration.approvals import services
+from registration.evidence import assessment
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
 from registration.models import AcceptedKey, CertificateSigningRequest
+from registration.pki import agent_names, ca
 from tests import factories as make
 from tests import requests
 
@@ -35,7 +38,7 @@ def home(tmp_path: Path, settings: Any) -> Path:
     settings.OCMCONSOLE_HOME = tmp_path
     ca.ensure_authority(tmp_path, ["localhost"])
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     return tmp_path
 
 
@@ -44,7 +47,7 @@ def approve(name: str, *, by: Actor = make.ADMIN) -> None:
         by,
         CSR,
         Key("", name),
-        lambda doc: controllers.add_decision(doc, "Approved", "Test", ""),
+        lambda doc: reconcilers.add_decision(doc, "Approved", "Test", ""),
         subresource="approval",
     )
     make.settle()
@@ -122,7 +125,7 @@ def test_a_renewal_that_waits_needs_no_word_of_a_person() -> None:
     requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=_may_ask(agent))
     make.settle()
     assert requests.state("c1-b") == "Pending"
-    assert evidence.evidence_of("c1").waiting[0].history is evidence.KeyHistory.RENEWAL
+    assert assessment.evidence_of("c1").waiting[0].history is assessment.KeyHistory.RENEWAL
     approve("c1-b")
     assert requests.state("c1-b") == "Issued"
     assert AcceptedKey.objects.get(request="c1-b").how == AcceptedKey.How.RENEWAL
@@ -154,7 +157,7 @@ def test_two_who_approve_two_keys_at_once_do_not_both_succeed() -> None:
         )
 
     def add(doc: Any) -> None:
-        controllers.add_decision(doc, "Approved", "Test", "")
+        reconcilers.add_decision(doc, "Approved", "Test", "")
 
     batch = verbs.Batch(make.ADMIN)
     for name in ("c1-a", "c1-b"):
@@ -175,7 +178,7 @@ def test_what_is_no_agents_request_is_not_looked_at(what: str) -> None:
     elif what == "label":
         doc["metadata"]["labels"] = {}
     else:
-        doc["metadata"]["labels"][identity.ADDON_LABEL] = "work-manager"
+        doc["metadata"]["labels"][agent_names.ADDON_LABEL] = "work-manager"
     make.create(CSR, doc, by=agent)
     make.settle()
     assert requests.state("c1-x") == "Pending"
@@ -230,24 +233,24 @@ def test_a_renewal_with_other_usages_waits_for_a_person(spec: dict[str, Any]) ->
 @pytest.mark.contract("K12")
 def test_a_renewal_with_alternative_names_waits_for_a_person() -> None:
     agent = joined()
-    group = identity.group_of("c1")
-    request = requests.pem(f"{group}:agent", [group, identity.MANAGED_CLUSTERS], dns=["hub.example.com"])
+    group = agent_names.group_of("c1")
+    request = requests.pem(f"{group}:agent", [group, agent_names.MANAGED_CLUSTERS], dns=["hub.example.com"])
     requests.ask("c1-f", request, cluster="c1", by=agent)
     make.settle()
     assert requests.state("c1-f") == "Pending"
 
 
-GROUP = identity.group_of("c1")
+GROUP = agent_names.group_of("c1")
 NEAR = [
     ("c1", f"{GROUP}:a:b", [GROUP]),
     ("c1", f"{GROUP}:", [GROUP]),
     ("c1", GROUP, [GROUP]),
     ("c1", f"{GROUP} :a", [GROUP]),
     ("c1", f"{GROUP.upper()}:a", [GROUP]),
-    ("c1", f"{identity.USER_PREFIX}c11:a", [GROUP]),
-    ("c1", f"{identity.USER_PREFIX}\u04411:a", [GROUP]),
-    ("c1", f"{GROUP}:a", [identity.group_of("c11")]),
-    ("c1", f"{GROUP}:a", [GROUP, identity.group_of("c2")]),
+    ("c1", f"{agent_names.USER_PREFIX}c11:a", [GROUP]),
+    ("c1", f"{agent_names.USER_PREFIX}\u04411:a", [GROUP]),
+    ("c1", f"{GROUP}:a", [agent_names.group_of("c11")]),
+    ("c1", f"{GROUP}:a", [GROUP, agent_names.group_of("c2")]),
     ("c1", f"{GROUP}:a", [GROUP, GROUP]),
     ("c1", f"{GROUP}:a", [GROUP, "open-cluster-management:c2"]),
     ("c1", f"{GROUP}:a", []),
@@ -261,7 +264,7 @@ def test_a_near_name_is_never_approved_by_the_hub(case: tuple[str, str, list[str
     label, common_name, organizations = case
     joined("c1")
     joined("c2")
-    groups = (GROUP, identity.MANAGED_CLUSTERS, "system:authenticated")
+    groups = (GROUP, agent_names.MANAGED_CLUSTERS, "system:authenticated")
     asker = Actor(user=common_name, groups=groups, credential="cert:of-somebody")
     requests.ask("near", requests.pem(common_name, organizations), cluster=label, by=_may_ask(asker))
     make.settle()
@@ -278,7 +281,7 @@ def _may_ask(asker: Actor) -> Actor:
 @given(cluster=st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True), other=st.text(max_size=12))
 def test_no_request_fits_two_clusters(cluster: str, other: str) -> None:
     fitting = ca.parse_request(requests.agent_pem(cluster))
-    problems = identity.identity_problems(fitting, cluster=other, signer=identity.SIGNER, usages=requests.USAGES)
+    problems = agent_names.identity_problems(fitting, cluster=other, signer=agent_names.SIGNER, usages=requests.USAGES)
     assert (problems == []) is (other == cluster)
 
 
@@ -304,7 +307,7 @@ def test_the_certificate_copies_the_subject_and_is_back_dated() -> None:
     approve("c1-i")
     made, now = certificate("c1-i"), datetime.now(UTC)
     assert made.common_name == f"{GROUP}:agent"
-    assert made.organizations == (GROUP, identity.MANAGED_CLUSTERS)
+    assert made.organizations == (GROUP, agent_names.MANAGED_CLUSTERS)
     assert timedelta(minutes=4) < now - made.not_before < timedelta(minutes=6)
     assert timedelta(hours=23) < made.not_after - now <= timedelta(hours=24)
 
@@ -382,10 +385,10 @@ def test_a_second_look_at_every_request_writes_nothing() -> None:
     make.settle()
     for name in ("c1-m", "c1-n"):
         for look in (
-            controllers.reconcile_request_refusal,
-            controllers.reconcile_request_approval,
-            controllers.reconcile_request_signing,
-            controllers.reconcile_superseded_requests,
+            reconcilers.reconcile_request_refusal,
+            reconcilers.reconcile_request_approval,
+            reconcilers.reconcile_request_signing,
+            reconcilers.reconcile_superseded_requests,
         ):
             assert make.writes_of(look, Key("", name)) == []
 
@@ -399,8 +402,8 @@ def test_a_decision_can_be_read_for_an_hour_even_when_its_certificate_ends_soone
     requests.ask("short", requests.agent_pem("c1"), cluster="c1")
     approve("short")
     now = timezone.now()
-    assert controllers.collect_requests(now + timedelta(minutes=45)) == 0
-    assert controllers.collect_requests(now + timedelta(minutes=61)) == 1
+    assert reconcilers.collect_requests(now + timedelta(minutes=45)) == 0
+    assert reconcilers.collect_requests(now + timedelta(minutes=61)) == 1
 
 
 FIRST = replace(requests.BOOTSTRAP, credential="bootstrap:abcdef", address="203.0.113.7")
@@ -416,7 +419,7 @@ def test_of_what_one_asker_wants_for_one_name_the_newest_waits() -> None:
     created = AuditEvent.objects.filter(act="certificatesigningrequest:create", name__startswith="c1-")
     assert created.count() == 12  # their evidence stays
     assert CertificateSigningRequest.objects.filter(cluster="c1").count() == 1
-    assert "The newest of 12 keys counts" in [fact.title for fact in evidence.evidence_of("c1").checked]
+    assert "The newest of 12 keys counts" in [fact.title for fact in assessment.evidence_of("c1").checked]
 
 
 @pytest.mark.contract("K11", "K7", "D13")
@@ -444,7 +447,7 @@ def test_what_is_decided_gives_way_to_nothing_and_a_restarted_agent_may_have_ano
     requests.ask("c1-c", requests.agent_pem("c1"), cluster="c1", by=FIRST)
     make.settle()
     assert set(CertificateSigningRequest.objects.values_list("name", flat=True)) == {"c1-a", "c1-c"}
-    assert make.writes_of(controllers.reconcile_superseded_requests, Key("", "c1-c")) == []
+    assert make.writes_of(reconcilers.reconcile_superseded_requests, Key("", "c1-c")) == []
 
 
 @pytest.mark.contract("K11", "K7", "D13")
@@ -469,7 +472,7 @@ def test_approving_one_closes_the_older_requests_of_the_same_credential_and_no_o
     assert set(CertificateSigningRequest.objects.values_list("name", flat=True)) == {"c1-other", "c1-right"}
     note = AuditEvent.objects.get(act="certificatesigningrequest:supersede", name="c1")
     assert "c1-old with the key" in note.reason
-    assert [asked.name for asked in evidence.evidence_of("c1").waiting] == ["c1-other"]
+    assert [asked.name for asked in assessment.evidence_of("c1").waiting] == ["c1-other"]
 
 
 @pytest.mark.contract("K11", "D9")
@@ -478,7 +481,7 @@ def test_inbox_page_and_list_agree_on_what_gave_way_before_a_reconciler_has_look
         requests.ask(f"c1-{number}", requests.agent_pem("c1", agent_name), cluster="c1", by=FIRST)
 
     def seen() -> tuple[list[str], int, str]:
-        found = evidence.evidence_of("c1")
+        found = assessment.evidence_of("c1")
         return [asked.name for asked in found.waiting], found.superseded, found.why
 
     before = seen()
@@ -493,7 +496,7 @@ def test_inbox_page_and_list_agree_on_what_gave_way_before_a_reconciler_has_look
 def test_the_evidence_says_when_an_agent_can_ask_no_more() -> None:
     for number in range(10):
         requests.ask(f"c1-{number}", requests.agent_pem("c1", f"a{number}"), cluster="c1", by=FIRST)
-    assert "There are 10 requests for this name" in [fact.title for fact in evidence.evidence_of("c1").checked]
+    assert "There are 10 requests for this name" in [fact.title for fact in assessment.evidence_of("c1").checked]
 
 
 @pytest.mark.contract("W25")
@@ -502,7 +505,7 @@ def test_requests_are_forgotten_when_nobody_needs_them() -> None:
     for name in ("waits", "decided", "fresh"):
         requests.ask(name, requests.agent_pem(name), cluster=name)
     approve("decided")
-    assert controllers.collect_requests(now) == 0
-    assert controllers.collect_requests(now + timedelta(hours=1, minutes=1)) == 1
+    assert reconcilers.collect_requests(now) == 0
+    assert reconcilers.collect_requests(now + timedelta(hours=1, minutes=1)) == 1
     assert not CertificateSigningRequest.objects.filter(name="decided").exists()
-    assert controllers.collect_requests(now + timedelta(hours=24, minutes=1)) == 2
+    assert reconcilers.collect_requests(now + timedelta(hours=24, minutes=1)) == 2

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
     django.setup()
-    from ocmconsole.kubeapi import controllers
+    from ocmconsole.kubeapi.control import controllers
     from ocmconsole.kubeapi.models import Change, Revision
 
     before = Revision.objects.get().value
@@ -38,7 +38,7 @@ def main() -> None:
 
 def _log() -> Iterator[Write]:
     """Each change as if the object had just come, and as if it had just gone: whoever cares for it must look again."""
-    from ocmconsole.corekinds.garbage import collector
+    from ocmconsole.core.garbage_collection import collector
     from ocmconsole.kubeapi import kinds
     from ocmconsole.kubeapi.kinds import Key
     from ocmconsole.kubeapi.models import Change

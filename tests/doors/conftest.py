@@ -12,7 +12,7 @@ def _authority() -> None:
     """Certificates of people and agents are signed in the test's own process."""
     from django.conf import settings
 
-    from registration import ca
+    from registration.pki import ca
 
     ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
 

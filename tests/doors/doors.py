@@ -21,8 +21,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from clusters.models import ManagedCluster
-from ocmconsole.kubeapi.actor import MASTERS
-from registration import kubeconfigs
+from ocmconsole.kubeapi.access.actor import MASTERS
+from registration.pki import kubeconfigs
 from tests.actors import ROOT
 from tests.doors.scene import Waiting
 

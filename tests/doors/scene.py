@@ -20,10 +20,10 @@ from cryptography.x509.oid import NameOID
 from django.core.management import call_command
 
 from clusters.models import ManagedCluster
-from ocmconsole.kubeapi.actor import Actor
-from registration import identity
+from ocmconsole.kubeapi.access.actor import Actor
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import CertificateSigningRequest
+from registration.pki import agent_names
 from tests import factories as make
 from tests.factories import ADMIN
 
@@ -65,11 +65,11 @@ def ask(name: str) -> Waiting:
 def ask_again(waiting: Waiting, *, speaks_for: str = "", by: Actor = ADMIN) -> Waiting:
     """One more request, with a new key; ``speaks_for`` is what its subject claims, else the cluster."""
     spec = {
-        "signerName": identity.SIGNER,
-        "usages": sorted(identity.AGENT_USAGES),
+        "signerName": agent_names.SIGNER,
+        "usages": sorted(agent_names.AGENT_USAGES),
         "request": base64.b64encode(_signing_request(speaks_for or waiting.name)).decode(),
     }
-    labels = {identity.CLUSTER_LABEL: waiting.name}
+    labels = {agent_names.CLUSTER_LABEL: waiting.name}
     make.create(CSR, make.document(CSR, waiting.request, spec=spec, labels=labels), by=by)
     make.settle()
     return waiting

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clusters.kinds import GROUP
-from ocmconsole.kubeapi import changes
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
 from tests.doors.admission import scene
 from tests.doors.admission.doors import DOORS, Door, Said
@@ -43,7 +43,7 @@ def test_admission(row: Row, name: str, settings: Any) -> None:
     for setting, value in row.settings.items():
         present = getattr(settings, setting)
         setattr(settings, setting, {**present, **value} if isinstance(value, dict) else value)
-    before, there, head = scene.everything(), scene.stored(row), changes.newest_revision()
+    before, there, head = scene.everything(), scene.stored(row), change_log.newest_revision()
     said = door.act(row, by)
     allowed, denied = audited(head), denials(by)
     if isinstance(row.outcome, Allowed):

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from clusters.bulk import BulkPlan, BulkStep
+from clusters.fleet.bulk_acts import BulkPlan, BulkStep
 from clusters.models import ClusterFacts
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem
-from ocmconsole.kubeapi.session import actor_for
-from registration import bulk, evidence, staleness
-from registration.forms import packed_requests
+from registration.approvals import bulk_decisions, stale_decision
+from registration.approvals.forms import packed_requests
+from registration.evidence import assessment
 from tests import factories as make
 from tests.actors import grant, person, rule
 from tests.doors import rights, scene
@@ -71,7 +72,7 @@ def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_
     for door in (Page(), Command()):
         with pytest.raises(Refused, match=r"door-one-00002 does not speak for door-one alone.*right to update"):
             door.decline(ana, waiting, REASON)
-    seen = staleness.seen_of(evidence.evidence_of("door-one"))
+    seen = stale_decision.seen_of(assessment.evidence_of("door-one"))
     form = {"preset": "", "reason": REASON, "scope": "asker", "cluster_rv": seen.cluster,
             "csr_rvs": packed_requests(seen)}  # fmt: skip
     client = Client()
@@ -80,10 +81,10 @@ def test_what_the_person_may_not_deny_is_refused_with_the_reason_and_nothing_is_
     with pytest.raises(Refused, match="is forbidden"):
         Api().decide(ana, "door-one-00002", "Denied")
     assert scene.everything_but_audit() == before
-    actor, act, items = actor_for(ana), bulk.ACTS["decline"], {"door-one": asdict(seen)}
-    assert "blocked" in bulk.plan_requests(actor, act, items).steps[0].obstacle
+    actor, act, items = actor_for(ana), bulk_decisions.ACTS["decline"], {"door-one": asdict(seen)}
+    assert "blocked" in bulk_decisions.plan_requests(actor, act, items).steps[0].obstacle
     before_it = BulkPlan([BulkStep("door-one")])  # of a moment at which it was permitted
-    (item,) = bulk.start_requests(actor, act, before_it, items, {"reason": REASON}).items.all()
+    (item,) = bulk_decisions.start_requests(actor, act, before_it, items, {"reason": REASON}).items.all()
     assert (item.state, "Nothing was declined" in item.text) == (BulkItem.State.FAILED, True)
     assert scene.state_of(waiting) == "Pending"
     denied = AuditEvent.objects.filter(outcome=AuditEvent.Outcome.DENIED, verb="approve", user="ana")

@@ -9,10 +9,12 @@ import pytest
 
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import controllers, evidence, queries, services
+from registration import queries, reconcilers
+from registration.approvals import services
+from registration.evidence import assessment
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import conditions_of
 from registration.models import Decline
@@ -34,11 +36,11 @@ OTHER = replace(
 @pytest.fixture(autouse=True)
 def _roles() -> None:
     """Bearers of bootstrap tokens may ask."""
-    from ocmconsole.corekinds import defaults
-    from registration import foundation
+    from ocmconsole.core import defaults
+    from registration import hub_setup
 
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
 
 
 def ask(request: str, *, by: Actor = TOKEN, pem: bytes = b"") -> Waiting:
@@ -168,7 +170,7 @@ def test_nobody_approves_before_the_lift_and_the_refusal_says_so(ana: Any, decli
             Actor.controller("test"),
             CSR,
             Key("", "second"),
-            lambda doc: controllers.add_decision(doc, "Approved", "Test", ""),
+            lambda doc: reconcilers.add_decision(doc, "Approved", "Test", ""),
             subresource="approval",
         )
     for act in (Command().accept, Page().accept):
@@ -181,7 +183,7 @@ def test_nobody_approves_before_the_lift_and_the_refusal_says_so(ana: Any, decli
 def test_a_declined_name_without_a_request_is_not_accepted_either(ana: Any, declined: Waiting) -> None:
     with pytest.raises(Refused, match=r"door-one was declined by ana: Wrong token.*Lift that first"):
         Command().accept(ana, declined)
-    assert evidence.evidence_of("door-one").verdict is evidence.Verdict.BLOCKED
+    assert assessment.evidence_of("door-one").verdict is assessment.Verdict.BLOCKED
 
 
 @pytest.mark.contract("D10", "D11")
@@ -241,4 +243,4 @@ def test_the_page_shows_who_declined_and_why(ana: Any, declined: Waiting) -> Non
     requests.ask("second", requests.agent_pem("door-one"), cluster="door-one", by=TOKEN)
     shown = Browser(ana).open("/approvals/door-one/").text
     assert "This credential was declined by ana" in shown
-    assert evidence.evidence_of("door-one").fitting == []
+    assert assessment.evidence_of("door-one").fitting == []

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, Permission, User
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi import permissions
+from ocmconsole.accounts import permissions
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule

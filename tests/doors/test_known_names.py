@@ -9,12 +9,12 @@ import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import evidence
+from registration.evidence import assessment
+from registration.keys.key_history import ACCEPT_KEY
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.memory import ACCEPT_KEY
 from registration.models import AcceptedKey, CertificateSigningRequest
 from tests import factories as make
 from tests.doors import rights, scene
@@ -102,7 +102,7 @@ def test_the_page_blocks_it_and_says_why(ana: Any, waiting: Waiting) -> None:
     shown = Browser(ana).open(f"/approvals/{waiting.name}/").text
     assert BLOCKED in shown
     assert "“door-one” is known, and not under this key" in shown
-    assert evidence.KeyHistory.UNKNOWN in shown
+    assert assessment.KeyHistory.UNKNOWN in shown
     with pytest.raises(Refused):
         Page().accept(ana, waiting)
 
@@ -229,7 +229,7 @@ def test_the_word_needs_the_permission(ana: Any) -> None:
 @pytest.mark.contract("D9")
 def test_a_setting_restores_what_upstream_does(ana: Any, waiting: Waiting, settings: Any) -> None:
     settings.OCMCONSOLE_ALLOW_REKEY = True
-    assert evidence.evidence_of("door-one").verdict is evidence.Verdict.CHECK
+    assert assessment.evidence_of("door-one").verdict is assessment.Verdict.CHECK
     Page().accept(ana, waiting)
     make.settle()
     assert scene.state_of(waiting) == "Issued"
@@ -281,7 +281,7 @@ def test_one_credential_from_two_addresses_is_two_askers(ana: Any) -> None:
     waiting = scene.ask("door-one")
     rights.by_guardian(ana, waiting)
     scene.ask_again(Waiting("door-one", "door-one-00002"), by=replace(make.ADMIN, address="203.0.113.9"))
-    assert evidence.evidence_of("door-one").verdict is evidence.Verdict.BLOCKED
+    assert assessment.evidence_of("door-one").verdict is assessment.Verdict.BLOCKED
     before = scene.everything_but_audit()
     for door in COMPLETE_DOORS.values():
         with pytest.raises(Refused):

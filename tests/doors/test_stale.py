@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ocmconsole.kubeapi.actor import MASTERS, Actor
+from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from registration.models import CertificateSigningRequest
 from tests import factories as make
 from tests.doors import rights, scene

@@ -15,10 +15,10 @@ import orjson
 from django.db import connection
 from django.db.models import Model
 
-from ocmconsole import intake, lanes
 from ocmconsole.kubeapi import kinds
-from ocmconsole.kubeapi.handoff import HandOff
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Revision, WorkItem
+from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.server import intake, request_threads
 from tests.fuzz.cases import Case
 from tests.fuzz.world import Credential
 
@@ -63,7 +63,7 @@ class Door:
     credentials: dict[str, Credential]
     cases: int = 0
     valid: int = 0
-    handle: lanes.Handle = field(default_factory=lanes.django_handler)
+    handle: request_threads.Handle = field(default_factory=request_threads.django_handler)
     state: State = field(default_factory=state)
 
     def judge(self, case: Case) -> list[str]:
@@ -81,15 +81,17 @@ class Door:
         headers = [*case.headers]
         if credential.token:
             headers.append(("Authorization", f"Bearer {credential.token}"))
-        environ = lanes._environ(_scope(case, headers, credential), "api")
+        environ = request_threads._environ(_scope(case, headers, credential), "api")
         if len(case.body) > intake.LARGEST_BODY:
-            environ[lanes.BODY_TOO_LARGE] = intake.LARGEST_BODY
+            environ[request_threads.BODY_TOO_LARGE] = intake.LARGEST_BODY
         else:
-            lanes._put_body(environ, case.body)
+            request_threads._put_body(environ, case.body)
         response = self.handle(environ)
         try:
             content = b"" if isinstance(response, HandOff) else b"".join(cast("Any", response))
-            sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in lanes._headers(response)}
+            sent = {
+                name.decode("latin-1"): value.decode("latin-1") for name, value in request_threads._headers(response)
+            }
             return Answer(response.status_code, sent, content)
         finally:
             response.close()

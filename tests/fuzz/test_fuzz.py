@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from ocmconsole.kubeapi import rows
+from ocmconsole.kubeapi.storage import reader
 from tests.fuzz import bodies, headers, patches, paths, protobufs, queries, world
 from tests.fuzz.cases import Case
 from tests.fuzz.door import Door
@@ -43,7 +43,7 @@ def test_what_is_valid_succeeds_and_what_is_not_is_refused_without_a_trace(theme
     _judged(door.judge, THEMES[theme][0], part)
     assert door.cases >= CASES
     assert door.valid >= door.cases / 4
-    assert rows.check_wire()[1] == []
+    assert reader.check_wire()[1] == []
     assert world.work_off() == []
 
 

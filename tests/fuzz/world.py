@@ -14,12 +14,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from django.conf import settings
 
-from ocmconsole.corekinds import tokens
-from ocmconsole.kubeapi import kinds, workqueue
-from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.access.actor import MASTERS
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.models import WorkItem
-from registration import ca, foundation
-from registration.identity import MANAGED_CLUSTERS, group_of
+from registration import hub_setup
+from registration.pki import ca
+from registration.pki.agent_names import MANAGED_CLUSTERS, group_of
 from tests import factories
 from tests.actors import grant, person, rule
 from tests.fuzz.cases import Doc
@@ -223,7 +225,7 @@ SITES = [
 
 def build() -> dict[str, Credential]:
     """A hub with an accepted cluster and one object of every kind; returns how its actors show themselves."""
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     factories.namespace(NAMESPACE)
     factories.cluster(CLUSTER, accepted=True, labels={"a": "b"})
     factories.settle()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.intake import Limits
+from ocmconsole.server.intake import Limits
 from tests.lanes.listening import Site, listening
 from tests.lanes.site import Feed, feeds
 
@@ -22,7 +22,7 @@ def serve() -> Iterator[Serve]:
     """``serve(listener="console", threads=1, loop="asyncio")``; a small site of Django's, without middleware."""
     from django.test import override_settings
 
-    from ocmconsole.lanes import RequestThreads, django_handler
+    from ocmconsole.server.request_threads import RequestThreads, django_handler
 
     def is_known(environ: dict[str, Any]) -> bool:
         return environ.get("HTTP_AUTHORIZATION") == KNOWN

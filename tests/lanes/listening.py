@@ -1,4 +1,4 @@
-"""A listener of ocmconsole.serving in a thread of the test, on a free loopback port; and a client that sees the bytes."""
+"""A listener of ocmconsole.server.serving in a thread of the test, on a free loopback port; and a client that sees the bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import uvloop
 
-from ocmconsole import serving
+from ocmconsole.server import serving
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 

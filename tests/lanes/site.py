@@ -13,9 +13,9 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.urls import path
 
-from ocmconsole.kubeapi import callers
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.handoff import HandOff
+from ocmconsole.kubeapi.access import request_limits
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.watch.handoff import HandOff
 
 CHUNK = b"x" * 65536
 
@@ -89,12 +89,12 @@ def known(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=401)
     groups = ("system:masters",) if token == "root" else ()
     actor = Actor(token, groups, address=request.META["REMOTE_ADDR"]) if token else Actor.anonymous()
-    request.META[callers.AUTHENTICATED_AS] = actor
+    request.META[request_limits.AUTHENTICATED_AS] = actor
     if name := request.GET.get("hold"):
         return held(request, name)
     if name := request.GET.get("stream"):
         return stream(request, name)
-    callers.charge(float(request.GET.get("spent", "0")))
+    request_limits.charge(float(request.GET.get("spent", "0")))
     return HttpResponse(str(len(request.body)))
 
 

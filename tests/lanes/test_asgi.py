@@ -15,7 +15,7 @@ from django.db import connections
 from django.utils import timezone
 
 from clusters.models import Serving
-from ocmconsole.kubeapi import probes
+from ocmconsole.kubeapi.health import probes
 from tests.lanes.test_lanes import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:No directory at")  # static files are collected by `make`, not by tests

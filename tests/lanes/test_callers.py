@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole import intake
-from ocmconsole.kubeapi import callers
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access import request_limits
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.server import intake
 from tests.lanes.conftest import Serve
 from tests.lanes.listening import Site, read_all, read_until
 from tests.lanes.site import Feed, feeds
@@ -67,7 +67,7 @@ def test_a_flood_gets_429_and_the_others_go_on(serve: Serve, client: httpx.Clien
     status = refused.json()
     assert (status["kind"], status["reason"], status["code"]) == ("Status", "TooManyRequests", 429)
     assert status["details"]["retryAfterSeconds"] == 1
-    cause = {"reason": callers.REQUESTS, "message": "eve sent more than 1 requests a second"}
+    cause = {"reason": request_limits.REQUESTS, "message": "eve sent more than 1 requests a second"}
     assert status["details"]["causes"] == [cause]
     assert [ask(user).status_code for user in ("ana", "root", "")] == [200, 200, 200]
 
@@ -111,7 +111,7 @@ def test_one_identity_has_so_many_requests_in_flight(serve: Serve, limit: Any) -
         waiting = [pool.submit(ask, "eve", "hold=held") for _ in range(3)]
         lane = site.listener.app
         assert _eventually(lambda: _in_flight(lane) == 3)
-        assert ask("eve").json()["details"]["causes"][0]["reason"] == callers.IN_FLIGHT
+        assert ask("eve").json()["details"]["causes"][0]["reason"] == request_limits.IN_FLIGHT
         assert ask("ana").status_code == 200
         feeds["held"].closed.set()
         assert [each.result().status_code for each in waiting] == [200] * 3
@@ -146,7 +146,7 @@ def test_one_identity_has_so_many_open_watches(serve: Serve, client: httpx.Clien
                 assert (one.status_code, two.status_code) == (200, 200)
                 refused = ask("eve", "stream=feed")
                 assert refused.status_code == 429
-                assert refused.json()["details"]["causes"][0]["reason"] == callers.WATCHES
+                assert refused.json()["details"]["causes"][0]["reason"] == request_limits.WATCHES
                 assert ask("eve").status_code == 200  # anything else goes on
             assert _eventually(lambda: _opens(other, url, headers))
 
@@ -160,7 +160,7 @@ def test_an_address_may_be_wrong_only_so_often(serve: Serve, client: httpx.Clien
         pass
     refused = flooded(ask, "")
     assert refused.status_code == 429
-    assert refused.json()["details"]["causes"][0]["reason"] == callers.STRANGERS
+    assert refused.json()["details"]["causes"][0]["reason"] == request_limits.STRANGERS
     assert ask("ana").status_code == 200
 
 
@@ -212,9 +212,11 @@ def _eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
 # ---------------------------------------------------------------- the table
 
 
-def visited(table: callers.Callers, token: str, actor: Actor | None, address: str = "10.0.0.1") -> callers.Visit:
+def visited(
+    table: request_limits.Callers, token: str, actor: Actor | None, address: str = "10.0.0.1"
+) -> request_limits.Visit:
     environ = {"REMOTE_ADDR": address, "ocmconsole.peer_certificate": None, "HTTP_AUTHORIZATION": f"Bearer {token}"}
-    visit = callers.Visit.of(table, environ)
+    visit = request_limits.Visit.of(table, environ)
     visit.enter(has_certificate=False)
     visit.settle(actor, 0.001, is_refused=actor is None)
     visit.leave()
@@ -222,13 +224,13 @@ def visited(table: callers.Callers, token: str, actor: Actor | None, address: st
 
 
 def test_two_certificates_of_one_user_are_one_identity() -> None:
-    table = callers.Callers(2)
+    table = request_limits.Callers(2)
     actor = Actor("eve", credential="cert:1")
     assert visited(table, "one", actor).payer is visited(table, "two", actor).payer
 
 
 def test_the_bearers_of_a_shared_token_count_for_each_address() -> None:
-    table = callers.Callers(2)
+    table = request_limits.Callers(2)
     places = ("10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "::ffff:10.0.0.1")
     accounts = [
         visited(table, "t", Actor("system:bootstrap:t", credential="bootstrap:t", address=place), place).payer
@@ -240,17 +242,17 @@ def test_the_bearers_of_a_shared_token_count_for_each_address() -> None:
 
 
 def test_a_token_for_many_clusters_has_ten_times_the_limits_and_no_more() -> None:
-    table = callers.Callers(2)
-    for bearers, times in ((1, 1), (5, 5), (1_000, callers.CROWD)):
+    table = request_limits.Callers(2)
+    for bearers, times in ((1, 1), (5, 5), (1_000, request_limits.CROWD)):
         actor = Actor(f"system:bootstrap:{bearers}", credential=f"bootstrap:{bearers}", bearers=bearers)
         assert visited(table, str(bearers), actor).payer.times == times
 
 
 def test_the_tables_are_bounded(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.OCMCONSOLE_LIMIT_STRANGERS = 0
-    monkeypatch.setattr(callers, "MOST_CREDENTIALS", 50)
-    monkeypatch.setattr(callers, "MOST_ADDRESSES", 40)
-    table = callers.Callers(2)
+    monkeypatch.setattr(request_limits, "MOST_CREDENTIALS", 50)
+    monkeypatch.setattr(request_limits, "MOST_ADDRESSES", 40)
+    table = request_limits.Callers(2)
     for number in range(200):
         visited(table, f"good{number}", Actor(f"user{number % 120}", credential="cert:x"), f"10.0.0.{number}")
         visited(table, f"bad{number}", None, f"10.0.1.{number}")
@@ -259,9 +261,9 @@ def test_the_tables_are_bounded(monkeypatch: pytest.MonkeyPatch, settings: Any) 
 
 
 def test_first_requests_at_the_same_time_are_learned_once() -> None:
-    table = callers.Callers(2)
+    table = request_limits.Callers(2)
     environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": b"cert"}
-    visits = [callers.Visit.of(table, environ) for _ in range(3)]
+    visits = [request_limits.Visit.of(table, environ) for _ in range(3)]
     for visit in visits:
         visit.settle(Actor("eve", credential="cert:1"), 0.0, is_refused=False)
     assert len({id(visit.payer) for visit in visits}) == 1
@@ -272,14 +274,14 @@ def test_first_requests_at_the_same_time_are_learned_once() -> None:
 
 
 def sent(
-    table: callers.Callers, actor: Actor | None, *, authorization: str = "", certificate: bytes | None = None
+    table: request_limits.Callers, actor: Actor | None, *, authorization: str = "", certificate: bytes | None = None
 ) -> str:
     """One request from one address; the limit that holds it back, or "" ."""
     environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": certificate}
-    visit = callers.Visit.of(table, environ | {"HTTP_AUTHORIZATION": authorization})
+    visit = request_limits.Visit.of(table, environ | {"HTTP_AUTHORIZATION": authorization})
     try:
         visit.enter(has_certificate=certificate is not None)
-    except callers.HeldBackError as error:
+    except request_limits.HeldBackError as error:
         return error.limit
     visit.settle(actor, 0.001, is_refused=actor is None)
     visit.leave()
@@ -288,45 +290,49 @@ def sent(
 
 @pytest.mark.parametrize("spelling", ["bearer t", "BEARER t", "Bearer   t", "Bearer t ", "bEARER \tt\t"])
 def test_a_token_is_one_credential_however_its_header_is_written(spelling: str) -> None:
-    assert callers.digest_of(None, spelling, "10.0.0.1") == callers.digest_of(None, "Bearer t", "10.0.0.1")
-    assert callers.digest_of(None, "Bearer T", "10.0.0.1") != callers.digest_of(None, "Bearer t", "10.0.0.1")
+    assert request_limits.digest_of(None, spelling, "10.0.0.1") == request_limits.digest_of(
+        None, "Bearer t", "10.0.0.1"
+    )
+    assert request_limits.digest_of(None, "Bearer T", "10.0.0.1") != request_limits.digest_of(
+        None, "Bearer t", "10.0.0.1"
+    )
 
 
 def test_a_body_counts_for_the_token_however_its_header_is_written() -> None:
-    reader, table = intake.Intake(intake.Limits()), callers.Callers(2)
+    reader, table = intake.Intake(intake.Limits()), request_limits.Callers(2)
     holders = set()
     for written in ("Bearer t", "bearer   t"):
         environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": None, "HTTP_AUTHORIZATION": written}
-        digest = callers.Visit.of(table, environ).digest
+        digest = request_limits.Visit.of(table, environ).digest
         holders.add(reader._holding(environ, digest, known=True).caller)
     assert len(holders) == 1
 
 
 def test_many_credentials_of_one_identity_gain_nothing(limit: Any) -> None:
-    table, actor = callers.Callers(2), Actor("eve", credential="jwt:eve", address="10.0.0.1")
+    table, actor = request_limits.Callers(2), Actor("eve", credential="jwt:eve", address="10.0.0.1")
     answers = [sent(table, actor, authorization=f"Bearer {number}") for number in range(100)]
     assert answers.count("") <= 20 + 20 + 5  # what the identity and the address may send at once, and a slow machine
-    assert set(answers) == {"", callers.STRANGERS}
+    assert set(answers) == {"", request_limits.STRANGERS}
 
 
 @pytest.mark.parametrize("groups", [(), ("system:masters",)])
 def test_a_revoked_credential_is_its_addresss_and_the_new_one_of_that_user_goes_on(
     limit: Any, groups: tuple[str, ...]
 ) -> None:
-    table, actor = callers.Callers(2), Actor("agent", groups, credential="cert:1")
+    table, actor = request_limits.Callers(2), Actor("agent", groups, credential="cert:1")
     assert sent(table, actor, certificate=b"old") == sent(table, actor, certificate=b"new") == ""
     answers = [sent(table, None, certificate=b"old") for _ in range(100)]
-    assert set(answers) == {"", callers.STRANGERS}
+    assert set(answers) == {"", request_limits.STRANGERS}
     assert answers.count("") <= 20 + 5
     assert sent(table, actor, certificate=b"new") == ""
     assert list(table._holders.values()) == [1]
 
 
 def test_what_two_requests_find_revoked_at_the_same_time_is_forgotten_once() -> None:
-    table, actor = callers.Callers(2), Actor("agent", credential="cert:1")
+    table, actor = request_limits.Callers(2), Actor("agent", credential="cert:1")
     sent(table, actor, certificate=b"old")
     environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": b"old"}
-    for visit in [callers.Visit.of(table, environ) for _ in range(2)]:
+    for visit in [request_limits.Visit.of(table, environ) for _ in range(2)]:
         visit.settle(None, 0.0, is_refused=True)
         assert visit.payer.name == ""
     assert [len(each) for each in (table._known, table._named, table._holders)] == [0, 0, 0]
@@ -334,20 +340,20 @@ def test_what_two_requests_find_revoked_at_the_same_time_is_forgotten_once() -> 
 
 def test_an_address_has_so_many_requests_in_flight_whatever_certificates_it_shows(limit: Any) -> None:
     limit.OCMCONSOLE_LIMIT_IN_FLIGHT = 2
-    table = callers.Callers(2)
-    for number in range(2 * callers.CROWD + 1):
+    table = request_limits.Callers(2)
+    for number in range(2 * request_limits.CROWD + 1):
         environ = {"REMOTE_ADDR": "10.0.0.1", "ocmconsole.peer_certificate": b"%d" % number}
-        visit = callers.Visit.of(table, environ)
-        if number < 2 * callers.CROWD:
+        visit = request_limits.Visit.of(table, environ)
+        if number < 2 * request_limits.CROWD:
             visit.enter(has_certificate=True)
-    with pytest.raises(callers.HeldBackError) as refused:
+    with pytest.raises(request_limits.HeldBackError) as refused:
         visit.enter(has_certificate=True)
-    assert refused.value.limit == callers.IN_FLIGHT
+    assert refused.value.limit == request_limits.IN_FLIGHT
 
 
 @given(st.lists(st.floats(0, 5), max_size=60))
 def test_in_any_time_no_more_passes_than_the_burst_and_what_was_refilled(pauses: list[float]) -> None:
-    account = callers.Callers(2)._account("eve", "", 1, 10.0, 0.0)
+    account = request_limits.Callers(2)._account("eve", "", 1, 10.0, 0.0)
     now, passed = 0.0, 0
     for pause in pauses:
         now += pause

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from ocmconsole import serving
+from ocmconsole.server import serving
 from tests.lanes.conftest import Serve
 from tests.lanes.listening import LOOPS, Site, read_all, read_until
 from tests.lanes.site import CHUNK, Feed

@@ -11,13 +11,14 @@ from threading import Barrier
 import pytest
 from django.db import connections, transaction
 
-from ocmconsole.corekinds import identity, tokens
-from ocmconsole.corekinds.kinds import CONFIG_MAP
-from ocmconsole.corekinds.models import ServiceAccount
-from ocmconsole.kubeapi import rows, verbs
+from ocmconsole.core.kinds import CONFIG_MAP
+from ocmconsole.core.models import ServiceAccount
+from ocmconsole.core.tokens import token_formats, tokens
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Revision
-from ocmconsole.lanes import RequestThreads
+from ocmconsole.kubeapi.storage import reader
+from ocmconsole.server.request_threads import RequestThreads
 from tests.actors import ROOT, grant, person, rule
 from tests.lanes.listening import Site, listening, read_until
 from tests.lanes.test_lanes import HEAD_END, eventually, get
@@ -32,10 +33,10 @@ PATH = "/api/v1/namespaces/default/configmaps/settings"
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """The API on two threads."""
     from ocmconsole import asgi
-    from registration import foundation
+    from registration import hub_setup
 
-    foundation.ensure_hub()
-    grant(person(f"{identity.SERVICE_ACCOUNT_PREFIX}default:default"), rule("get update", "configmaps"))
+    hub_setup.ensure_hub()
+    grant(person(f"{token_formats.SERVICE_ACCOUNT_PREFIX}default:default"), rule("get update", "configmaps"))
     document = {"metadata": {"name": MAP.name}, "data": {"by": "nobody"}}
     verbs.create(ROOT, CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **document}, namespace=MAP.namespace)
     lane = asgi.api_application
@@ -67,7 +68,7 @@ def put(by: str, token: str) -> bytes:
 
 
 def stored() -> str:
-    row = rows.read_row(CONFIG_MAP, MAP)
+    row = reader.read_row(CONFIG_MAP, MAP)
     assert row is not None
     return str(json.loads(row.wire)["data"]["by"])
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole import intake
-from ocmconsole.intake import HAS_WHOLE_BODY, KIB, Budget, BusyError, Holding, Intake, Limits
-from ocmconsole.kubeapi import callers
-from ocmconsole.lanes import RequestThreads
+from ocmconsole.kubeapi.access import request_limits
+from ocmconsole.server import intake
+from ocmconsole.server.intake import HAS_WHOLE_BODY, KIB, Budget, BusyError, Holding, Intake, Limits
+from ocmconsole.server.request_threads import RequestThreads
 from tests.lanes.conftest import KNOWN, Serve
 from tests.lanes.listening import Site, read_all, read_until
 from tests.lanes.site import Feed
@@ -172,7 +172,7 @@ class TestWhoIsCounted:
             return name
 
         async def main() -> list[bool]:
-            reader = Intake(LIMITS, callers.site_of)
+            reader = Intake(LIMITS, request_limits.site_of)
             scope: Any = {"headers": [(b"content-length", str(size).encode())]}
             scope["extensions"] = {HAS_WHOLE_BODY: lambda: is_here}
             tasks = []
@@ -197,7 +197,7 @@ class TestWhoIsCounted:
 
     def test_addresses_of_one_ipv6_network_wait_for_their_judgement_together(self) -> None:
         async def main() -> list[bool]:
-            reader, gate = Intake(LIMITS, callers.site_of), asyncio.Event()
+            reader, gate = Intake(LIMITS, request_limits.site_of), asyncio.Event()
 
             async def judge(_: Any) -> bool:
                 return await gate.wait()

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ocmconsole import intake, serving
+from ocmconsole.server import intake, serving
 from tests.lanes.conftest import KNOWN, Serve
 from tests.lanes.listening import LOOPS, read_all, read_until
 from tests.lanes.site import CHUNK, Feed, feeds

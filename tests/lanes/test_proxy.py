@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole import proxy, serving
-from ocmconsole.proxy import BAD_CERTIFICATE, Client, Proxies
+from ocmconsole.server import proxy, serving
+from ocmconsole.server.proxy import BAD_CERTIFICATE, Client, Proxies
 from tests.lanes.conftest import Serve
 
 pytestmark = pytest.mark.contract("W30")

@@ -28,8 +28,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole import serving, tls
-from registration import ca
+from ocmconsole.server import serving, tls
+from registration.pki import ca
 from tests.lanes.listening import LOOPS, Site, listening, read_all, read_until
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class TestHandshake:
     def test_plain_http_on_the_tls_port_gets_silence_and_a_line_in_the_log(
         self, home: Path, loop: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.INFO, "ocmconsole.tls")
+        caplog.set_level(logging.INFO, "ocmconsole.server.tls")
         with api(home, loop=loop) as site, site.connect() as connection:
             connection.sendall(GET)
             with suppress(ConnectionResetError):
@@ -257,7 +257,7 @@ def test_nobody_shows_a_certificate_without_its_key(
     home: Path, tmp_path: Path, agent: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The signature that proves it is changed on its way. In TLS 1.2 it travels in the clear."""
-    caplog.set_level(logging.INFO, "ocmconsole.tls")
+    caplog.set_level(logging.INFO, "ocmconsole.server.tls")
     context = client_context(home, tmp_path, agent)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     to_client, to_server = (ssl.MemoryBIO(), ssl.MemoryBIO()), (ssl.MemoryBIO(), ssl.MemoryBIO())

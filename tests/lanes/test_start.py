@@ -11,8 +11,8 @@ from tests.hub import running
 
 # For the first request of a listener, for a command, or never.
 PAGES = {"ocmconsole.urls", "clusters.urls", "allauth.account.views", "fido2", "requests"}
-API = {"ocmconsole.kubeapi.views", "rest_framework.compat", "rest_framework.views"}
-LATER = PAGES | API | {"ocmconsole.demo", "django.core.management.commands.migrate"}
+API = {"ocmconsole.kubeapi.http.views", "rest_framework.compat", "rest_framework.views"}
+LATER = PAGES | API | {"ocmconsole.demo.building", "django.core.management.commands.migrate"}
 REDIS = {"celery", "kombu", "redis"}
 POSTGRES = {"psycopg", "django.contrib.postgres"}
 

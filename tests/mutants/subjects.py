@@ -44,7 +44,8 @@ def _rules() -> Iterator[Subject]:
 
 def _places() -> Iterator[tuple[list[Any], Function]]:
     """Every list of rules, and what stands for a rule of that list which has nothing to say."""
-    from ocmconsole.kubeapi import admission, authz
+    from ocmconsole.kubeapi import admission
+    from ocmconsole.kubeapi.access import authz
 
     lists: tuple[dict[Any, list[Any]], ...] = (
         admission._defaults,
@@ -65,14 +66,14 @@ def _silence_rule(function: Function, silent: Function) -> None:
 
 
 def _reconcilers() -> Iterator[Subject]:
-    from ocmconsole.kubeapi import controllers
+    from ocmconsole.kubeapi.control import controllers
 
     for found in controllers._reconcilers.values():
         yield _subject(found.reconcile, partial(_silence_reconciler, found.name, found.reconcile))
 
 
 def _silence_reconciler(name: str, reconcile: Function) -> None:
-    from ocmconsole.kubeapi import controllers
+    from ocmconsole.kubeapi.control import controllers
 
     controllers._reconcilers[name] = controllers.Reconciler(name, _nothing)
     _silence_name(reconcile, _nothing)

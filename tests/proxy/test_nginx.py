@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from registration import ca
+from registration.pki import ca
 from tests.conformance.commands import eventually
 from tests.proxy.conftest import Site
 

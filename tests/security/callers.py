@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 from django.conf import settings
 from django.test import Client
 
-from registration import ca, identity
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate
+from registration.pki import agent_names, ca
 from tests import factories as make
 from tests.factories import Doc
 
@@ -90,7 +90,9 @@ def bearer(token: str) -> Caller:
 
 
 def agent_of(cluster: str) -> Caller:
-    return holder(f"{identity.group_of(cluster)}:agent1", identity.group_of(cluster), identity.MANAGED_CLUSTERS)
+    return holder(
+        f"{agent_names.group_of(cluster)}:agent1", agent_names.group_of(cluster), agent_names.MANAGED_CLUSTERS
+    )
 
 
 def signing_request(common_name: str, organizations: Iterable[str]) -> str:
@@ -104,10 +106,10 @@ def signing_request(common_name: str, organizations: Iterable[str]) -> str:
 
 def request_for(cluster: str, name: str, *, speaks_for: str = "") -> Doc:
     """What an agent of ``speaks_for`` posts under the label of a cluster."""
-    group = identity.group_of(speaks_for or cluster)
+    group = agent_names.group_of(speaks_for or cluster)
     spec = {
-        "signerName": identity.SIGNER,
-        "usages": sorted(identity.AGENT_USAGES),
-        "request": signing_request(f"{group}:agent1", [group, identity.MANAGED_CLUSTERS]),
+        "signerName": agent_names.SIGNER,
+        "usages": sorted(agent_names.AGENT_USAGES),
+        "request": signing_request(f"{group}:agent1", [group, agent_names.MANAGED_CLUSTERS]),
     }
-    return make.document(CSR, name, spec=spec, labels={identity.CLUSTER_LABEL: cluster})
+    return make.document(CSR, name, spec=spec, labels={agent_names.CLUSTER_LABEL: cluster})

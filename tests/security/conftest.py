@@ -7,8 +7,8 @@ import pytest
 
 @pytest.fixture
 def fresh_hub(db: None) -> None:
-    from registration import foundation
+    from registration import hub_setup
     from tests import factories
 
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     factories.settle()

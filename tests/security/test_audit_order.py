@@ -8,10 +8,10 @@ from threading import Event
 import pytest
 from django.db import connection, transaction
 
-from ocmconsole import live
-from ocmconsole.kubeapi import audit
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.console import live_updates
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.storage import audit
 from tests import factories as make
 
 LIST = Attributes("list", "cluster.open-cluster-management.io", "managedclusters")
@@ -23,7 +23,7 @@ SLOW, QUICK = (Actor(user=name, door=EntryPoint.API) for name in ("slow", "quick
 @pytest.mark.parametrize("what", ["denial", "write"])
 def test_no_entry_becomes_visible_before_one_with_a_lower_number(what: str) -> None:
     make.cluster("web-1")
-    before = live.newest_entry()
+    before = live_updates.newest_entry()
     begun, released = Event(), Event()
 
     def deny_slowly() -> None:
@@ -49,11 +49,11 @@ def test_no_entry_becomes_visible_before_one_with_a_lower_number(what: str) -> N
         assert begun.wait(60)
         second = threads.submit(come_second)
         wait([second], timeout=1)  # it waits for the first one, or is done
-        seen = live.entries_after(before)
+        seen = live_updates.entries_after(before)
         newest = seen[-1].number if seen else before
         released.set()
         for each in (first, second):
             each.result()
-    later = live.entries_after(newest)
-    assert [each.number for each in seen + later] == [each.number for each in live.entries_after(before)]
+    later = live_updates.entries_after(newest)
+    assert [each.number for each in seen + later] == [each.number for each in live_updates.entries_after(before)]
     assert len(seen + later) == 2

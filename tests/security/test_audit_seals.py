@@ -13,9 +13,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from ocmconsole.kubeapi import audit, seals, tasks
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.kubeapi import tasks
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
+from ocmconsole.kubeapi.storage import audit, audit_chain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D11")]
 
@@ -48,27 +49,27 @@ def execute(sql: str, *values: str | int) -> None:
 @pytest.fixture
 def sealed(monkeypatch: pytest.MonkeyPatch) -> list[AuditEvent]:
     """Nine entries in three seals."""
-    monkeypatch.setattr(seals, "SEGMENT", 3)
+    monkeypatch.setattr(audit_chain, "SEGMENT", 3)
     entries = note(9)
-    assert seals.seal_entries() == 3
+    assert audit_chain.seal_entries() == 3
     return entries
 
 
 def test_what_was_sealed_verifies(sealed: list[AuditEvent]) -> None:
-    report = seals.verify_chain()
+    report = audit_chain.verify_chain()
     assert (report.entries, report.seals, report.unsealed, report.flaws) == (9, 3, 0, ())
     assert report.head == AuditSeal.objects.get(number=3).digest
 
 
 def test_sealing_again_seals_nothing(sealed: list[AuditEvent]) -> None:
-    assert seals.seal_entries() == 0
+    assert audit_chain.seal_entries() == 0
 
 
 def test_what_may_still_be_counted_is_not_sealed() -> None:
     note(2)
     note(2, ago=timedelta(seconds=30))
-    assert seals.seal_entries() == 1
-    assert seals.verify_chain().unsealed == 2
+    assert audit_chain.seal_entries() == 1
+    assert audit_chain.verify_chain().unsealed == 2
 
 
 def changed(column: str, value: str | int) -> Callable[[list[AuditEvent]], None]:
@@ -126,7 +127,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_no_change_of_what_was_sealed_goes_unnoticed(change: Callable[[Any], None], sealed: list[AuditEvent]) -> None:
     change(sealed)
-    assert seals.verify_chain().flaws
+    assert audit_chain.verify_chain().flaws
 
 
 def test_a_chain_made_anew_without_the_key_does_not_fit(sealed: list[AuditEvent], settings: Any) -> None:
@@ -134,26 +135,26 @@ def test_a_chain_made_anew_without_the_key_does_not_fit(sealed: list[AuditEvent]
     changed("reason", "because")(sealed)
     right, settings.AUDIT_KEY = settings.AUDIT_KEY, "guessed"
     AuditSeal.objects.all().delete()
-    assert seals.seal_entries() == 3
+    assert audit_chain.seal_entries() == 3
     settings.AUDIT_KEY = right
-    assert len(seals.verify_chain().flaws) == 3
+    assert len(audit_chain.verify_chain().flaws) == 3
 
 
 def test_a_chain_that_was_cut_off_at_the_end_lacks_the_head_that_was_noted(sealed: list[AuditEvent]) -> None:
-    head = seals.verify_chain().head
+    head = audit_chain.verify_chain().head
     execute(f"DELETE FROM {TABLE} WHERE id > %s", sealed[5].pk)  # noqa: S608 - our own table
     AuditSeal.objects.filter(number=3).delete()
-    assert not seals.verify_chain().flaws
-    assert seals.verify_chain(expected=head).flaws
+    assert not audit_chain.verify_chain().flaws
+    assert audit_chain.verify_chain(expected=head).flaws
 
 
 def test_retention_removes_sealed_entries_and_leaves_their_seals(sealed: list[AuditEvent], settings: Any) -> None:
     settings.OCMCONSOLE_AUDIT_RETENTION = timedelta(days=40)
-    assert seals.delete_old_entries(timezone.now() + timedelta(days=39)) == 0
+    assert audit_chain.delete_old_entries(timezone.now() + timedelta(days=39)) == 0
     young = note(1)
-    assert seals.delete_old_entries(timezone.now() + timedelta(days=41)) == 9
+    assert audit_chain.delete_old_entries(timezone.now() + timedelta(days=41)) == 9
     assert list(AuditEvent.objects.all()) == young
-    assert not seals.verify_chain().flaws
+    assert not audit_chain.verify_chain().flaws
 
 
 def test_the_clock_seals_what_is_settled_and_cuts_what_is_too_old(settings: Any) -> None:
@@ -163,27 +164,27 @@ def test_the_clock_seals_what_is_settled_and_cuts_what_is_too_old(settings: Any)
     kept = note(2)
     tasks.seal()
     assert list(AuditEvent.objects.order_by("pk")) == kept
-    report = seals.verify_chain()
+    report = audit_chain.verify_chain()
     assert (report.seals, report.unsealed, report.flaws) == (2, 0, ())
 
 
 def test_a_cut_that_the_hub_did_not_make_is_a_flaw(sealed: list[AuditEvent]) -> None:
     changed("reason", "because")(sealed)
     AuditSeal.objects.filter(number=2).update(cut_at=timezone.now())
-    assert [flaw.seal for flaw in seals.verify_chain().flaws] == [2]
+    assert [flaw.seal for flaw in audit_chain.verify_chain().flaws] == [2]
 
 
 def test_entries_put_back_into_a_cut_segment_are_a_flaw(sealed: list[AuditEvent], settings: Any) -> None:
     settings.OCMCONSOLE_AUDIT_RETENTION = timedelta(days=40)
     entry = sealed[4]
-    seals.delete_old_entries(timezone.now() + timedelta(days=41))
+    audit_chain.delete_old_entries(timezone.now() + timedelta(days=41))
     entry._state.adding = True
     entry.save(force_insert=True)
-    assert [flaw.seal for flaw in seals.verify_chain().flaws] == [2]
+    assert [flaw.seal for flaw in audit_chain.verify_chain().flaws] == [2]
 
 
 def test_everything_is_kept_unless_a_retention_is_set(sealed: list[AuditEvent]) -> None:
-    assert seals.delete_old_entries(timezone.now() + timedelta(days=4000)) == 0
+    assert audit_chain.delete_old_entries(timezone.now() + timedelta(days=4000)) == 0
 
 
 @pytest.mark.parametrize("act", [lambda entry: entry.delete(), lambda entry: entry.save(), lambda _: AuditEvent.objects.all().delete(),

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.addon_kinds import MANIFEST_WORK
+from clusters.addons.addon_kinds import MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from ocmconsole.corekinds import kinds
-from ocmconsole.kubeapi import audit, verbs
+from ocmconsole.core import kinds
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import audit
 from tests import factories as make
 from tests.actors import ROOT
 

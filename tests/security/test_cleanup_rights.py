@@ -10,14 +10,14 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from clusters import cleanup
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
-from clusters.controllers import reconcile_acceptance
+from clusters.acceptance import cleanup_rights
+from clusters.acceptance.agent_roles import work_binding_name
+from clusters.acceptance.reconcilers import reconcile_acceptance
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.roles import work_binding_name
-from ocmconsole.corekinds import rbac
-from ocmconsole.corekinds.kinds import ROLE_BINDING
-from ocmconsole.corekinds.models import RoleBinding
+from ocmconsole.core.kinds import ROLE_BINDING
+from ocmconsole.core.models import RoleBinding
+from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import writing
@@ -189,16 +189,16 @@ def test_unlimited_restores_what_upstream_does(agent: Caller, settings: Any) -> 
     send_away()
     make.work("edge", "new")
     assert sorted(names(agent)) == ["alive", "ending", "new"]
-    assert cleanup.left_at("edge", timezone.now()) is None
+    assert cleanup_rights.left_at("edge", timezone.now()) is None
     _turn_back(timedelta(days=400))
     reconcile_acceptance(Key("", "edge"))
     assert sorted(names(agent)) == ["alive", "ending", "new"]
 
 
 def test_nobody_is_shown_a_binding_that_grants_nothing(agent: Caller) -> None:
-    assert any(each.binding.place == ("edge", work_binding_name("edge")) for each in rbac.index.granted())
+    assert any(each.binding.place == ("edge", work_binding_name("edge")) for each in rule_index.index.granted())
     send_away()
-    assert not any(each.binding.place == ("edge", work_binding_name("edge")) for each in rbac.index.granted())
+    assert not any(each.binding.place == ("edge", work_binding_name("edge")) for each in rule_index.index.granted())
 
 
 def test_the_refusal_says_what_is_permitted(agent: Caller) -> None:

@@ -23,8 +23,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from django.conf import settings
 from django.db import connections
 
-from ocmconsole import serving
-from registration import credentials, foundation
+from ocmconsole.server import serving
+from registration import hub_setup
+from registration.keys import client_certificates
 from tests.lanes.listening import Site, listening
 
 pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.django_db(transaction=True)]
@@ -98,7 +99,7 @@ def house(tmp_path: Path, settings: Any) -> House:
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from ocmconsole import asgi
 
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     lane = asgi.api_application
     monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(1))
     with listening(lane, secure=serving.ssl_context(settings.OCMCONSOLE_HOME), loop="uvloop") as site:
@@ -138,7 +139,7 @@ def test_one_for_servers_only_is_401(site: Site, house: House, tmp_path: Path) -
 def test_the_log_says_why_and_whose_it_was(
     site: Site, house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "registration.credentials")
+    caplog.set_level(logging.INFO, "registration.keys.client_certificates")
     pair = house.client("cluster-7", ends=-timedelta(hours=1))
     for _ in range(2):
         unauthorized(ask(site, pair, tmp_path))
@@ -162,7 +163,7 @@ def test_what_a_ca_forbids_itself_is_kept(site: Site, tmp_path: Path, settings: 
 def trust(house: House, directory: Path, settings: Any) -> None:
     settings.OCMCONSOLE_CLIENT_CA_FILE = str(directory / "house.crt")
     (directory / "house.crt").write_bytes(house.pem)
-    credentials._roots.cache_clear()
+    client_certificates._roots.cache_clear()
 
 
 def unauthorized(answer: httpx.Response) -> None:

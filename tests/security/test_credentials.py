@@ -10,8 +10,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import RequestFactory
 
-from ocmconsole.corekinds import tokens
-from ocmconsole.kubeapi import handoff, views, watch
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi.http import views
+from ocmconsole.kubeapi.watch import handoff, streams
 from tests.actors import ROOT, grant, person, rule
 from tests.security.callers import API, CLUSTERS, Caller, bearer, holder
 
@@ -29,7 +30,7 @@ def question(caller: Caller, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         asked.append(may_go_on)
         return nothing()
 
-    monkeypatch.setattr(watch, "events", events)
+    monkeypatch.setattr(streams, "events", events)
     request = RequestFactory(**API, **caller.environ).get(f"{path}{'&' if '?' in path else '?'}watch=true")
     assert isinstance(views.entry(request), handoff.HandOff)
     return asked[0]

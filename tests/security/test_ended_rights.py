@@ -25,14 +25,21 @@ from django.test import Client, RequestFactory
 from clusters import services as cluster_services
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from ocmconsole.corekinds import kinds, rbac, tokens
-from ocmconsole.corekinds.models import BootstrapToken, ConfigMap, ServiceAccount
-from ocmconsole.kubeapi import accounts, bulkjobs, changes, errors, handoff, permissions, session, verbs, views
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.accounts import people, permissions
+from ocmconsole.core import kinds
+from ocmconsole.core.models import BootstrapToken, ConfigMap, ServiceAccount
+from ocmconsole.core.rbac import rule_index
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access import session
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.control import bulk_jobs
+from ocmconsole.kubeapi.http import views
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.watch import change_log, handoff
 from ocmconsole.signin import sessions
-from registration import departures, services
+from registration.approvals import departures, services
 from registration.models import Decline, IssuedCertificate
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
@@ -131,7 +138,7 @@ def test_a_right_limited_to_some_fields_goes_on_when_others_rights_change_meanwh
     User.objects.create_user("ana")
     permissions.grant_permission(ROOT, "clusters.accept_managedcluster", to=User.objects.get(username="ana"))
     other = grant(person("somebody"), rule("get", "configmaps"))
-    ana = session.actor_for(User.objects.get(username="ana"), as_of=changes.rights())
+    ana = session.actor_for(User.objects.get(username="ana"), as_of=change_log.rights())
     with once_read("clusters_managedcluster", unbound(other)):
         services.accept_cluster(ana, "c1")
     doc = ManagedCluster.objects.get(name="c1").doc
@@ -158,7 +165,7 @@ def ana() -> User:
 def deactivate(user: User) -> None:
     user = User.objects.get(pk=user.pk)
     user.is_active = False
-    accounts.save_user(ROOT, user)
+    people.save_user(ROOT, user)
 
 
 def test_a_deactivated_person_writes_nothing_more(ana: User) -> None:
@@ -198,9 +205,9 @@ def test_a_page_that_was_sent_before_the_end_of_a_right_stores_nothing(ana: User
     client = Client()
     client.force_login(User.objects.get(pk=ana.pk))
     ends: dict[str, Callable[[], object]] = {
-        "group": lambda: accounts.save_user(ROOT, User.objects.get(pk=ana.pk), groups=[]),
+        "group": lambda: people.save_user(ROOT, User.objects.get(pk=ana.pk), groups=[]),
         "deactivated": lambda: deactivate(ana),
-        "deleted": lambda: accounts.delete_account(ROOT, User.objects.get(pk=ana.pk)),
+        "deleted": lambda: people.delete_account(ROOT, User.objects.get(pk=ana.pk)),
         "session": lambda: sessions.end_others(ana, "another key"),
         "signed out": lambda: sign_out(client),
         "expired": lambda: clock.move_to(datetime.now(UTC) + timedelta(days=1)),
@@ -230,7 +237,7 @@ def change_password(user: User) -> None:
     """By the person, in another browser."""
     user = User.objects.get(pk=user.pk)
     user.set_password("seven new words here")
-    accounts.change_own_password(session.actor_for(user), user)
+    people.change_own_password(session.actor_for(user), user)
 
 
 # ---------------------------------------------------------------- acts that write records only
@@ -335,22 +342,22 @@ def test_nothing_of_an_account_that_has_ended_opens_anything(ana: User, how: str
     client = Client()
     client.force_login(ana)
     assert (holder.get(MAP).code, client.get("/account/").status_code) == (200, 200)
-    act = bulkjobs.find_act("clusters.label")
+    act = bulk_jobs.find_act("clusters.label")
     assert act is not None
-    job = bulkjobs._job(services_actor(ana), act, {"c1": {}}, {"key": "late", "value": "yes"})  # before its first item
+    job = bulk_jobs._job(services_actor(ana), act, {"c1": {}}, {"key": "late", "value": "yes"})  # before its first item
     user = User.objects.get(pk=ana.pk)
     match how:
         case "deactivated":
             deactivate(user)
         case "deleted":
-            accounts.delete_account(ROOT, user)
+            people.delete_account(ROOT, user)
         case _:
             user.username = "anna"
-            accounts.save_user(ROOT, user)
+            people.save_user(ROOT, user)
     assert holder.get(MAP).said == (401, "Unauthorized")
     if how != "renamed":  # who is the same person
         assert client.get("/account/").status_code == 302
-        bulkjobs.advance_job(job)
+        bulk_jobs.advance_job(job)
         assert "late" not in ManagedCluster.objects.get(name="c1").doc["metadata"].get("labels", {})
 
 
@@ -417,7 +424,7 @@ def test_a_revoked_certificate_writes_nothing_more() -> None:
 @pytest.mark.contract("W13")
 def test_a_process_that_hears_nothing_knows_at_once_what_was_committed() -> None:
     ana, asked = person("ana"), Attributes("get", resource="secrets")
-    other = rbac.RuleIndex()
+    other = rule_index.RuleIndex()
     for _ in range(3):
         name = grant(ana, rule("get", "secrets"))
         assert other.decide(ana, asked) is not None
@@ -429,9 +436,9 @@ def test_the_check_of_a_request_costs_one_read_of_one_row() -> None:
     grant(person("ana"), rule("get", "configmaps"))
     ana = entry.person("ana")
     assert ana.get(MAP).code == 200
-    before = changes.rights()
+    before = change_log.rights()
     make.label("c1", any="write")
-    assert changes.rights() == before  # the log has grown, nobody's rights have changed
+    assert change_log.rights() == before  # the log has grown, nobody's rights have changed
     assert entry.queries(ana, "GET", MAP) <= 4  # rights, person, certificate, the object
 
 
@@ -441,9 +448,9 @@ def test_the_check_of_a_request_costs_one_read_of_one_row() -> None:
 @pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The log is replayed entry by entry, on one thread, so that its connection to the database can be closed."""
-    monkeypatch.setattr(changes, "BATCH", 1)
+    monkeypatch.setattr(change_log, "BATCH", 1)
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(changes, "_threads", pool)
+        monkeypatch.setattr(change_log, "_threads", pool)
         yield
         pool.submit(connections.close_all).result()
 
@@ -452,7 +459,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("one_at_a_time")
 def test_a_slow_client_is_sent_no_more_of_the_log_after_its_right_has_ended() -> None:
     name = grant(person("ana"), rule("list watch", "configmaps"))
-    before = changes.newest_revision()
+    before = change_log.newest_revision()
     for text in ("second", "third", "fourth"):
         verbs.edit(ROOT, kinds.CONFIG_MAP, Key("team", "settings"), partial(changed_to, text))
     path = f"{MAP.removesuffix('/settings')}?watch=true&resourceVersion={before}&timeoutSeconds=60"

@@ -16,15 +16,23 @@ from django.contrib.auth.models import User
 from django.core.serializers import serialize
 from django.test import Client
 
-from ocmconsole.corekinds import access, kinds, rights, tokens
-from ocmconsole.corekinds.models import AccessRequest, BootstrapToken, ServiceAccount
-from ocmconsole.kubeapi import accounts, errors, session, verbs
+from ocmconsole.access import services
+from ocmconsole.accounts import people
+from ocmconsole.core import kinds
+from ocmconsole.core.models import AccessRequest, BootstrapToken, ServiceAccount
+from ocmconsole.core.rbac import rights
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet
 from ocmconsole.signin import factors
-from registration import ca, foundation, later, policy_services, queries, staleness
+from registration import hub_setup, queries
+from registration.approvals import snooze, stale_decision
 from registration.models import ApprovalPolicy, HubAddress, Snooze
-from registration.policies import PolicyInput
+from registration.pki import ca
+from registration.policies import policy_services
+from registration.policies.policy_matching import PolicyInput
 from tests import factories as make
 from tests.actors import ROOT
 from tests.security.test_ended_rights import once_read
@@ -42,7 +50,7 @@ def boss() -> User:
 
 @pytest.fixture
 def rows(boss: User, settings: Any) -> None:
-    ca.ensure_authority(settings.OCMCONSOLE_HOME, foundation.serving_names())
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, hub_setup.serving_names())
     make.namespace("team")
     make.cluster("c1")
     verbs.create(ROOT, kinds.SERVICE_ACCOUNT, {"metadata": {"name": "bot"}}, namespace="team")
@@ -50,21 +58,21 @@ def rows(boss: User, settings: Any) -> None:
     policy_services.create_policy(ROOT, rule("stopped"))
     policy_services.disable_policy(ROOT, "stopped")
     tokens.issue_bootstrap_token(ROOT, ttl=timedelta(hours=1), name="kept")
-    foundation.add_address(ROOT, ADDED)
+    hub_setup.add_address(ROOT, ADDED)
     li = User.objects.create_user("li")
-    access.request_access(
+    services.request_access(
         session.actor_for(li), rights.question("get", "secrets", name="", namespace="team"), "for a look"
     )
     Authenticator.objects.create(user=li, type=Authenticator.Type.TOTP, data={})
-    later.put_off(session.actor_for(User.objects.get(username="boss")), "c1", seen(), None)
+    snooze.put_off(session.actor_for(User.objects.get(username="boss")), "c1", seen(), None)
 
 
 def rule(name: str) -> PolicyInput:
     return PolicyInput(name=name, expires=datetime.now(UTC) + timedelta(days=9), reason="r", pattern=f"{name}-*")
 
 
-def seen() -> staleness.SeenVersions:
-    return staleness.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
+def seen() -> stale_decision.SeenVersions:
+    return stale_decision.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
 
 
 ACTS: dict[str, Callable[[Any], object]] = {
@@ -78,24 +86,24 @@ ACTS: dict[str, Callable[[Any], object]] = {
     "token of an account": lambda actor: tokens.issue_account_token(
         actor, ServiceAccount.objects.get(name="bot"), timedelta(hours=1)
     ),
-    "add address": lambda actor: foundation.add_address(actor, "https://other.corp:6443"),
-    "remove address": lambda actor: foundation.remove_address(actor, ADDED),
-    "dismiss": lambda actor: access.dismiss_request(actor, AccessRequest.objects.get(), "no"),
+    "add address": lambda actor: hub_setup.add_address(actor, "https://other.corp:6443"),
+    "remove address": lambda actor: hub_setup.remove_address(actor, ADDED),
+    "dismiss": lambda actor: services.dismiss_request(actor, AccessRequest.objects.get(), "no"),
     "forget factors": lambda actor: factors.remove_factors(actor, User.objects.get(username="li")),
-    "put off": lambda actor: later.put_off(actor, "c1", seen(), datetime.now(UTC) + timedelta(hours=1)),
+    "put off": lambda actor: snooze.put_off(actor, "c1", seen(), datetime.now(UTC) + timedelta(hours=1)),
 }
 
 
 def demoted(user: User) -> None:
     user = User.objects.get(pk=user.pk)
     user.is_superuser = False
-    accounts.save_user(ROOT, user)
+    people.save_user(ROOT, user)
 
 
 def deactivated(user: User) -> None:
     user = User.objects.get(pk=user.pk)
     user.is_active = False
-    accounts.save_user(ROOT, user)
+    people.save_user(ROOT, user)
 
 
 def stored() -> list[str]:
@@ -137,7 +145,7 @@ def test_what_was_put_off_is_brought_back_by_nobody_whose_account_has_ended(boss
     actor = session.actor_for(boss)
     deactivated(boss)
     with pytest.raises(errors.Unauthorized):
-        later.bring_back(actor, "c1")
+        snooze.bring_back(actor, "c1")
     assert Snooze.objects.exists()
 
 

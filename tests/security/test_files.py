@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ocmconsole.corekinds import home as files
+from ocmconsole.environment import home as files
 
 if TYPE_CHECKING:
     from tests.hub import Hub

@@ -9,25 +9,26 @@ import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
-from ocmconsole.corekinds import tokens
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import admission, identity
+from registration.admission import request_admission
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.pki import agent_names
 from tests import factories as make
 from tests.actors import ROOT
 from tests.security.callers import CLUSTERS, REQUESTS, agent_of, bearer, request_for, signing_request
 
 pytestmark = pytest.mark.usefixtures("fresh_hub")
 GROUP = "system:open-cluster-management:c1"
-FLEET = identity.MANAGED_CLUSTERS
+FLEET = agent_names.MANAGED_CLUSTERS
 
 
 def asks(name: str, common_name: str, organizations: list[str], cluster: str = "c1") -> str:
     """The cluster that a request with this subject speaks for."""
     doc = request_for(cluster, name)
     doc["spec"]["request"] = signing_request(common_name, organizations)
-    return admission.cluster_of(doc)
+    return request_admission.cluster_of(doc)
 
 
 @pytest.mark.contract("H35")

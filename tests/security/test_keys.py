@@ -9,12 +9,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE
+from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import evidence, identity, memory, services
+from registration.approvals import services
+from registration.evidence import assessment
+from registration.keys import key_history
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, IssuedCertificate
+from registration.pki import agent_names
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT
@@ -36,7 +39,7 @@ def known(name: str) -> IssuedCertificate:
 
 
 def agent_pem(name: str) -> bytes:
-    group = identity.group_of(name)
+    group = agent_names.group_of(name)
     return requests.pem(f"{group}:agent", [group], key=KEY)
 
 
@@ -44,11 +47,11 @@ def approve(doc: Doc) -> None:
     doc.setdefault("status", {})["conditions"] = [{"type": "Approved", "status": "True", "reason": "ok", "message": ""}]
 
 
-@pytest.mark.parametrize("prefix", [identity.USER_PREFIX, identity.PLAIN_PREFIX])
+@pytest.mark.parametrize("prefix", [agent_names.USER_PREFIX, agent_names.PLAIN_PREFIX])
 def test_the_certificate_of_one_cluster_vouches_for_no_key_of_another(prefix: str) -> None:
     known("a")
     known("b")
-    group = identity.group_of("a")
+    group = agent_names.group_of("a")
     both = requests.pem(f"{group}:agent", [group, f"{prefix}b"])
     requests.ask("both", both, cluster="a", by=requests.agent("a"))
     make.settle()
@@ -60,7 +63,7 @@ def test_the_certificate_of_one_cluster_vouches_for_no_key_of_another(prefix: st
 def test_the_certificate_of_a_person_vouches_for_no_key_of_a_cluster() -> None:
     known("a")
     zoe = replace(requests.BOOTSTRAP, user="zoe", credential="cert:of-zoe")
-    requests.ask("mine", requests.pem("zoe", [identity.group_of("a")]), cluster="a", by=zoe)
+    requests.ask("mine", requests.pem("zoe", [agent_names.group_of("a")]), cluster="a", by=zoe)
     with pytest.raises(errors.Forbidden, match="is known under other keys"):
         make.edit(CSR, "mine", approve, subresource="approval")
 
@@ -80,7 +83,7 @@ def test_what_a_revoked_certificate_has_asked_for_is_no_renewal() -> None:
     make.edit(CLUSTER_ROLE, role, lambda doc: doc.update(rules=rules))
     make.settle()
     assert requests.state("next") == "Pending"
-    assert evidence.evidence_of("a").verdict is evidence.Verdict.BLOCKED
+    assert assessment.evidence_of("a").verdict is assessment.Verdict.BLOCKED
     with pytest.raises(errors.Forbidden, match="is known under other keys"):
         services.accept_cluster(ROOT, "a")
 
@@ -90,14 +93,14 @@ def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: 
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")
-    word = {memory.ACCEPT_KEY: issued.key_fingerprint}
+    word = {key_history.ACCEPT_KEY: issued.key_fingerprint}
     make.edit(MANAGED_CLUSTER, "a", lambda doc: doc["metadata"].setdefault("annotations", {}).update(word))
     services.revoke_certificate(ROOT, issued.fingerprint, reason="stolen")
-    assert memory.ACCEPT_KEY not in (make.stored("a").doc["metadata"].get("annotations") or {})
+    assert key_history.ACCEPT_KEY not in (make.stored("a").doc["metadata"].get("annotations") or {})
     requests.ask("again", agent_pem("a"), cluster="a")
     make.settle()
     assert requests.state("again") == "Pending"
-    assert evidence.evidence_of("a").verdict is evidence.Verdict.BLOCKED
+    assert assessment.evidence_of("a").verdict is assessment.Verdict.BLOCKED
     with pytest.raises(errors.Forbidden, match="is known under other keys"):
         services.accept_cluster(ROOT, "a")
 
@@ -108,7 +111,7 @@ def test_a_policy_gives_a_revoked_key_nothing_whoever_speaks_for_it(settings: An
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")
     services.revoke_certificate(ROOT, issued.fingerprint, reason="stolen")
-    word = {memory.ACCEPT_KEY: issued.key_fingerprint}
+    word = {key_history.ACCEPT_KEY: issued.key_fingerprint}
     make.edit(MANAGED_CLUSTER, "a", lambda doc: doc["metadata"].setdefault("annotations", {}).update(word))
     requests.ask("again", agent_pem("a"), cluster="a")
     make.settle()

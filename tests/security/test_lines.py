@@ -21,9 +21,12 @@ from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, departures, evidence, identity, lines, memory, services
+from registration.approvals import departures, services
+from registration.evidence import assessment
+from registration.keys import key_history, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, IssuedCertificate, KeyLine
+from registration.pki import agent_names, ca
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT
@@ -124,10 +127,10 @@ def test_a_key_that_is_accepted_outside_the_line_revokes_every_certificate_of_it
     assert all(is_shut_out(agent) for agent in old)
     assert new.may_read() == 200
     assert renewed(new, "third").may_read() == 200
-    assert {agent.issued.revocation_reason for agent in old} == {lines.REPLACED}
+    assert {agent.issued.revocation_reason for agent in old} == {key_lines.REPLACED}
     told = AuditEvent.objects.filter(act="certificate:revoke", name="edge", user=ROOT.user)
     assert {each.reason for each in told} == {
-        f"{agent.issued.common_name} {agent.issued.pk}: {lines.REPLACED}" for agent in old
+        f"{agent.issued.common_name} {agent.issued.pk}: {key_lines.REPLACED}" for agent in old
     }
 
 
@@ -165,7 +168,7 @@ def test_so_does_every_way_to_accept_another_key(way: str, settings: Any) -> Non
         settings.OCMCONSOLE_ALLOW_REKEY = True
         services.accept_cluster(ROOT, "edge")
     else:
-        Api().patch(root, waiting, {"metadata": {"annotations": {memory.ACCEPT_KEY: key}}})
+        Api().patch(root, waiting, {"metadata": {"annotations": {key_history.ACCEPT_KEY: key}}})
         assert old.may_read() == 200  # a word alone changes nothing yet
         Api().decide(root, "second", "Approved")
     make.settle()
@@ -213,24 +216,24 @@ def test_the_hubs_own_signer_does_not_sign_it_and_says_why() -> None:
     make.settle()
     assert (requests.state("first"), requests.state("second")) == ("Failed", "Issued")
     condition = requests.row("first").doc["status"]["conditions"][-1]
-    assert condition["message"].endswith(f"were revoked: {lines.REPLACED}")
+    assert condition["message"].endswith(f"were revoked: {key_lines.REPLACED}")
 
 
 def test_what_the_old_agent_asked_for_goes_with_its_line() -> None:
     """Certificates of its add-ons, and those whose subject names the cluster's group in another way."""
     old = join()
     addon = "system:open-cluster-management:cluster:edge:addon:a"
-    label = {identity.ADDON_LABEL: "a"}
+    label = {agent_names.ADDON_LABEL: "a"}
     old.asks("addon", requests.pem(f"{addon}:agent:a", [addon]), **label)
     old.asks("again", requests.pem(f"{addon}:agent:a", [addon]), **label)
-    requests.ask("sideways", requests.pem("somebody", [identity.group_of("edge")], key=None), cluster="")
-    word = memory.Vouched("edge", requests.row("sideways").key_fingerprint, WHY)
+    requests.ask("sideways", requests.pem("somebody", [agent_names.group_of("edge")], key=None), cluster="")
+    word = key_history.Vouched("edge", requests.row("sideways").key_fingerprint, WHY)
     _approve("addon")
     make.settle()
-    assert {each.pk for each in lines.certificates_of("edge", timezone.now())} == {
+    assert {each.pk for each in key_lines.certificates_of("edge", timezone.now())} == {
         old.issued.pk, held("addon").issued.pk
     }  # fmt: skip
-    with memory.vouching(word):
+    with key_history.vouching(word):
         _approve("sideways")
     make.settle()
     _approve("again")
@@ -254,7 +257,7 @@ def test_another_cluster_with_the_same_key_keeps_its_certificates() -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     for name in ("edge", "twin"):
         make.cluster(name)
-        group = identity.group_of(name)
+        group = agent_names.group_of(name)
         requests.ask(name, requests.pem(f"{group}:agent", [group], key=key), cluster=name)
         services.accept_cluster(ROOT, name)
     make.settle()
@@ -266,7 +269,7 @@ def test_another_cluster_with_the_same_key_keeps_its_certificates() -> None:
 def test_a_key_of_an_ended_line_comes_back_only_with_an_override_which_begins_a_new_line() -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    key, group = ec.generate_private_key(ec.SECP256R1()), identity.group_of("edge")
+    key, group = ec.generate_private_key(ec.SECP256R1()), agent_names.group_of("edge")
     pem = requests.pem(f"{group}:agent", [group], key=key)
     make.cluster("edge")
     requests.ask("first", pem, cluster="edge")
@@ -275,7 +278,7 @@ def test_a_key_of_an_ended_line_comes_back_only_with_an_override_which_begins_a_
     IssuedCertificate.objects.all().delete()  # it has expired and was forgotten, only its line tells
     new = override()
     requests.ask("back", pem, cluster="edge")
-    assert evidence.evidence_of("edge").verdict is evidence.Verdict.BLOCKED
+    assert assessment.evidence_of("edge").verdict is assessment.Verdict.BLOCKED
     with pytest.raises(errors.Forbidden, match="known under other keys"):
         services.accept_cluster(ROOT, "edge")
     services.accept_cluster(ROOT, "edge", override=services.Override(requests.row("back").key_fingerprint, WHY))
@@ -392,9 +395,9 @@ def test_disconnect_and_revoke_ends_the_line() -> None:
     agent = join()
     assert len(departures.send_away(ROOT, "edge", revoke=True)) == 1
     assert is_shut_out(agent)
-    assert lines.open_line("edge") is None
+    assert key_lines.open_line("edge") is None
     ask("again")
-    assert memory.is_stranger("edge", requests.row("again").key_fingerprint)
+    assert key_history.is_stranger("edge", requests.row("again").key_fingerprint)
 
 
 # ---------------------------------------------------------------- an existing database
@@ -444,7 +447,7 @@ def test_an_upgrade_opens_no_line_whose_certificates_are_all_revoked() -> None:
     _as_before_lines()
     IssuedCertificate.objects.filter(pk__in=pks).update(revoked_at=timezone.now(), revocation_reason="stolen")
     _upgrade()
-    assert lines.open_line("edge") is None
+    assert key_lines.open_line("edge") is None
     assert set(KeyLine.objects.values_list("end_reason", flat=True)) == {
         "All its certificates were revoked; found by the upgrade."
     }

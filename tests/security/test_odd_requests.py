@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from ocmconsole.corekinds import kinds
+from ocmconsole.core import kinds
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem

@@ -16,10 +16,12 @@ from clusters import queries
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster, ManagedClusterUserPermission
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds.kinds import CONFIG_MAP
-from ocmconsole.corekinds.models import ConfigMap
-from ocmconsole.kubeapi import accounts, authz, errors, permissions, session, verbs
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.accounts import people, permissions
+from ocmconsole.core.kinds import CONFIG_MAP
+from ocmconsole.core.models import ConfigMap
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access import authz, session
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
@@ -36,7 +38,7 @@ GROUP = "cluster.open-cluster-management.io"
 
 @pytest.fixture(scope="module")
 def _authority() -> None:
-    from registration import ca
+    from registration.pki import ca
 
     configured.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
     ca.ensure_authority(configured.OCMCONSOLE_HOME, ["localhost"])
@@ -242,14 +244,14 @@ def may_impersonate(who: Actor, resources: str, names: str) -> None:
 def test_an_account_is_made_changed_and_deleted_with_an_entry_each() -> None:
     made = User(username="li")
     made.set_password("a long password")
-    accounts.save_user(ROOT, made)
+    people.save_user(ROOT, made)
     made.is_active = False
-    accounts.save_user(ROOT, made)
+    people.save_user(ROOT, made)
     made.set_password("another long one")
-    accounts.save_user(ROOT, made)
-    accounts.save_user(ROOT, made)
+    people.save_user(ROOT, made)
+    people.save_user(ROOT, made)
     key = str(made.pk)
-    accounts.delete_account(ROOT, made)
+    people.delete_account(ROOT, made)
     found = AuditEvent.objects.filter(resource="users").order_by("pk")
     assert [each.act for each in found] == ["user:create", "user:update", "user:update", "user:delete"]
     assert {each.uid for each in found} == {key}
@@ -265,11 +267,11 @@ def test_only_a_superuser_changes_a_superuser(field: str) -> None:
     boss = User.objects.create_superuser("boss")
     setattr(boss, field, "boss@example.com" if isinstance(getattr(boss, field), str) else False)
     with pytest.raises(errors.Forbidden, match="only a superuser changes superusers"):
-        accounts.save_user(raj, boss)
+        people.save_user(raj, boss)
     with pytest.raises(errors.Forbidden, match="only a superuser changes superusers"):
-        accounts.delete_account(raj, boss)
+        people.delete_account(raj, boss)
     assert len(told(outcome="denied")) == 2
-    accounts.save_user(ROOT, boss)
+    people.save_user(ROOT, boss)
 
 
 def test_nobody_makes_himself_a_superuser(ana: User) -> None:
@@ -279,7 +281,7 @@ def test_nobody_makes_himself_a_superuser(ana: User) -> None:
     for victim in (own, ana, User(username="new")):
         victim.is_superuser = True
         with pytest.raises(errors.Forbidden, match="only a superuser"):
-            accounts.save_user(raj, victim)
+            people.save_user(raj, victim)
     assert not User.objects.filter(is_superuser=True).exists()
 
 
@@ -290,27 +292,27 @@ def test_who_could_sign_in_as_a_person_needs_the_right_to_impersonate_him(ana: U
     raj = staff()
     setattr(ana, field, value)
     with pytest.raises(errors.Forbidden, match=r'may not impersonate users "an+a"'):
-        accounts.save_user(raj, ana)
+        people.save_user(raj, ana)
     may_impersonate(raj, "users", "ana anna")
-    accounts.save_user(raj, ana)
+    people.save_user(raj, ana)
     assert getattr(User.objects.get(pk=ana.pk), field) == value
 
 
 def test_names_and_addresses_are_changed_by_who_keeps_accounts(ana: User) -> None:
     ana.email = "ana@example.com"
-    accounts.save_user(staff(), ana)
+    people.save_user(staff(), ana)
     [entry] = AuditEvent.objects.filter(act="user:update")
     assert (entry.user, entry.diff) == ("raj", [{"path": "email", "old": "", "new": "ana@example.com"}])
     with pytest.raises(errors.Forbidden, match=r"lacks the permission auth\.change_user"):
-        accounts.save_user(actor(ana), User(pk=ana.pk, username="ana", email="x@example.com", password=ana.password))
+        people.save_user(actor(ana), User(pk=ana.pk, username="ana", email="x@example.com", password=ana.password))
 
 
 def test_a_new_account_may_have_rights_by_its_name() -> None:
     raj = staff()
     with pytest.raises(errors.Forbidden, match="may not impersonate"):
-        accounts.save_user(raj, User(username="new"))
+        people.save_user(raj, User(username="new"))
     may_impersonate(raj, "users", "new")
-    accounts.save_user(raj, User(username="new"))
+    people.save_user(raj, User(username="new"))
 
 
 def test_who_is_in_a_group_brings_others_in_and_out(ana: User) -> None:
@@ -318,12 +320,12 @@ def test_who_is_in_a_group_brings_others_in_and_out(ana: User) -> None:
     User.objects.get_or_create(username="raj")[0].groups.add(group)
     raj = staff()
     assert "approvers" in raj.groups
-    accounts.save_user(raj, ana, groups=[group])
+    people.save_user(raj, ana, groups=[group])
     with pytest.raises(errors.Forbidden, match='may not impersonate groups "admins"'):
-        accounts.save_user(raj, ana, groups=[group, other])
-    accounts.save_user(raj, ana, groups=[])
+        people.save_user(raj, ana, groups=[group, other])
+    people.save_user(raj, ana, groups=[])
     may_impersonate(raj, "groups", "admins")
-    accounts.save_user(raj, ana, groups=[other])
+    people.save_user(raj, ana, groups=[other])
     found = AuditEvent.objects.filter(act="user:update", outcome="allowed").order_by("pk")
     assert [each.diff for each in found] == [
         [{"path": "groups", "new": "approvers"}],
@@ -338,21 +340,21 @@ def test_a_membership_that_somebody_only_claims_counts_for_nothing(ana: User) ->
     claiming = Actor(user="raj", groups=("approvers",))
     for who in (raj, claiming):
         with pytest.raises(errors.Forbidden):
-            accounts.save_user(who, ana, groups=[group])
+            people.save_user(who, ana, groups=[group])
 
 
 def test_rights_of_people_and_groups_go_by_the_rule_of_rights(ana: User) -> None:
     raj = staff(VIEW)
     view, accept = (Permission.objects.get(codename=f"{each}_managedcluster") for each in ("view", "accept"))
     group = Group.objects.create(name="approvers")
-    accounts.save_user(raj, ana, rights=[view])
-    accounts.save_group(raj, group, rights=[view])
+    people.save_user(raj, ana, rights=[view])
+    people.save_group(raj, group, rights=[view])
     with pytest.raises(errors.Forbidden, match="does not hold it"):
-        accounts.save_user(raj, ana, rights=[view, accept])
+        people.save_user(raj, ana, rights=[view, accept])
     with pytest.raises(errors.Forbidden, match="does not hold it"):
-        accounts.save_group(raj, group, rights=[accept])
+        people.save_group(raj, group, rights=[accept])
     assert list(ana.user_permissions.all()) == list(group.permissions.all()) == [view]
-    accounts.save_group(raj, group, rights=[])
+    people.save_group(raj, group, rights=[])
     assert not group.permissions.exists()
     assert [each.act for each in AuditEvent.objects.filter(outcome="allowed").order_by("pk")] == [
         "permission:grant", "permission:grant", "permission:revoke",
@@ -365,9 +367,9 @@ def test_a_group_is_renamed_by_who_may_be_both() -> None:
     group.name = "admins"
     may_impersonate(raj, "groups", "approvers")
     with pytest.raises(errors.Forbidden, match='may not impersonate groups "admins"'):
-        accounts.save_group(raj, group)
+        people.save_group(raj, group)
     may_impersonate(raj, "groups", "admins")
-    accounts.save_group(raj, group)
+    people.save_group(raj, group)
     assert AuditEvent.objects.get(act="group:update", outcome="allowed").diff == [
         {"path": "name", "old": "approvers", "new": "admins"}
     ]
@@ -378,17 +380,17 @@ def test_rights_of_a_deleted_person_or_group_are_gone(ana: User, c1: ManagedClus
     group = Group.objects.create(name="approvers")
     for to in (ana, group):
         permissions.grant_permission(ROOT, ACCEPT, to=to, obj=c1)
-        accounts.delete_account(ROOT, to)
+        people.delete_account(ROOT, to)
     again = User.objects.create_user("ana")
     again.groups.add(Group.objects.create(name="approvers"))
     assert not authz.permitted(actor(again), ACCEPT, obj=c1).allowed
 
 
 def test_the_first_superuser_is_in_the_audit_too() -> None:
-    from registration import foundation
+    from registration import hub_setup
 
-    foundation.ensure_hub()
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
+    hub_setup.ensure_hub()
     [entry] = AuditEvent.objects.filter(act__startswith="user:")
     assert (entry.user, entry.act, entry.name) == ("system:ocmconsole:foundation", "user:create", "admin")
     password = (configured.OCMCONSOLE_HOME / "admin-password").read_text().strip()

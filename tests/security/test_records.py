@@ -13,11 +13,13 @@ from django.test import Client
 from clusters import services as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
-from ocmconsole.corekinds import kinds
-from ocmconsole.corekinds.kinds import CLUSTER_ROLE
-from ocmconsole.kubeapi import accounts, errors, rows, store, verbs
+from ocmconsole.accounts import people
+from ocmconsole.core import kinds
+from ocmconsole.core.kinds import CLUSTER_ROLE
+from ocmconsole.kubeapi import errors, store, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import reader
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
 from tests.security.callers import Caller
@@ -77,7 +79,7 @@ def test_two_facts_about_one_cluster_do_not_overwrite_each_other(monkeypatch: py
 
 def test_a_batch_refuses_what_moved_between_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = make.cluster("c1")["metadata"]["resourceVersion"]
-    read = rows.read_row
+    read = reader.read_row
     reads: list[Key] = []
 
     def read_late(kind: Any, key: Key) -> Any:
@@ -88,7 +90,7 @@ def test_a_batch_refuses_what_moved_between_two_reads(monkeypatch: pytest.Monkey
             make.label("c1", moved="yes")
         return found
 
-    monkeypatch.setattr(rows, "read_row", read_late)
+    monkeypatch.setattr(reader, "read_row", read_late)
     with pytest.raises(errors.Conflict), verbs.batch(ROOT) as batch:
         batch.edit(MANAGED_CLUSTER, Key("", "c1"), lambda doc: doc["spec"].update(hubAcceptsClient=True), expect=seen)
     assert not make.stored("c1").hub_accepts_client
@@ -116,10 +118,10 @@ def test_nobody_changes_more_than_his_own_password_in_that_way() -> None:
     sam = get_user_model().objects.create_user("sam", password="the old words")
     sam.set_password("seven new words")
     with pytest.raises(errors.Forbidden, match="own password"):
-        accounts.change_own_password(person("mallory"), sam)
+        people.change_own_password(person("mallory"), sam)
     sam.is_superuser = True
     with pytest.raises(errors.Forbidden, match="own password"):
-        accounts.change_own_password(person("sam"), sam)
+        people.change_own_password(person("sam"), sam)
     sam.refresh_from_db()
     assert sam.check_password("the old words")
 

@@ -20,13 +20,18 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.models import ClusterFacts
-from ocmconsole import attention, checkup
-from ocmconsole.kubeapi import accounts, changes, verbs
+from ocmconsole.accounts import people
+from ocmconsole.console import attention, checkup
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca, foundation, identity, kubeconfigs, lines, register, services
+from ocmconsole.kubeapi.watch import change_log
+from registration import hub_setup
+from registration.approvals import services
+from registration.keys import certificate_register, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, KeyLine, UnknownCertificate
+from registration.pki import agent_names, ca, kubeconfigs
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT, grant, person, rule
@@ -38,7 +43,7 @@ LIST = rule("list", "managedclusters", groups="cluster.open-cluster-management.i
 
 @pytest.fixture(autouse=True)
 def _nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "_reported", {})
+    monkeypatch.setattr(certificate_register, "_reported", {})
 
 
 def shows(der: bytes, address: str = "203.0.113.9") -> Caller:
@@ -46,7 +51,7 @@ def shows(der: bytes, address: str = "203.0.113.9") -> Caller:
 
 
 def agent_der(cluster: str) -> bytes:
-    group = identity.group_of(cluster)
+    group = agent_names.group_of(cluster)
     return forged(f"{group}:agent", group)
 
 
@@ -117,13 +122,13 @@ def test_an_incident_is_shown_to_admins_on_the_overview_the_page_of_the_ca_and_b
 
 @pytest.mark.contract("D26")
 def test_incidents_are_bounded_and_counted_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "MOST_INCIDENTS", 3)
+    monkeypatch.setattr(certificate_register, "MOST_INCIDENTS", 3)
     for number in range(5):
         assert shows(forged(f"user-{number}")).get(CLUSTERS).code == 401
     assert UnknownCertificate.objects.count() == 3
     der = forged("user-0")
     UnknownCertificate.objects.all().delete()
-    monkeypatch.setattr(register, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(certificate_register, "QUIET_SECONDS", 0.0)
     for _ in range(4):
         assert shows(der).get(CLUSTERS).code == 401
     assert UnknownCertificate.objects.get().times == 4
@@ -156,12 +161,12 @@ def test_accept_does_not_bring_a_line_back_that_has_ended(settings: Any) -> None
     make.settle()
     services.revoke_all(ROOT, "edge", reason="stolen")
     assert shows(agent_der("edge")).get(f"{CLUSTERS}/edge").code == 401
-    assert lines.open_line("edge") is None
+    assert key_lines.open_line("edge") is None
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """The act happens once, after a first use was decided and before it is recorded."""
-    takes, acts = lines.takes, [act]
+    takes, acts = key_lines.takes, [act]
 
     def asked(cluster: str, certificate: Any) -> bool:
         answer = takes(cluster, certificate)
@@ -170,7 +175,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
             acts.pop()()
         return answer
 
-    monkeypatch.setattr(lines, "takes", asked)
+    monkeypatch.setattr(key_lines, "takes", asked)
 
 
 @pytest.mark.contract("D26", "D19")
@@ -229,7 +234,7 @@ def test_two_requests_that_are_a_certificates_first_use_both_succeed_and_record_
 
 
 @pytest.mark.contract("D26")
-@pytest.mark.parametrize("signer", ["example.com/house", identity.SIGNER])
+@pytest.mark.parametrize("signer", ["example.com/house", agent_names.SIGNER])
 def test_a_forged_certificate_is_not_made_known_by_a_requests_status(signer: str) -> None:
     robot = person("robot")
     certificates = "certificates.k8s.io"
@@ -266,10 +271,10 @@ def test_what_the_hub_issues_is_known_at_once() -> None:
 def test_an_admins_kubeconfig_that_the_register_does_not_know_is_made_anew_at_the_next_start(settings: Any) -> None:
     path = settings.OCMCONSOLE_HOME / "admin.kubeconfig"
     before = path.read_text()
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     assert path.read_text() == before
     IssuedCertificate.objects.all().delete()
-    foundation.ensure_hub()
+    hub_setup.ensure_hub()
     assert path.read_text() != before
 
 
@@ -289,7 +294,7 @@ def test_a_certificate_for_a_name_of_the_hub_opens_nothing_whoever_signed_it() -
 
 def make_account(name: str) -> User:
     user = User(username=name)
-    accounts.save_user(ROOT, user)
+    people.save_user(ROOT, user)
     return user
 
 
@@ -303,13 +308,13 @@ def test_a_certificate_from_before_an_account_does_not_speak_for_it(way: str) ->
     else:
         user = make_account("zoe")
         user.username = "ana"
-        accounts.save_user(ROOT, user)
+        people.save_user(ROOT, user)
     grant(person("ana"), LIST)
     assert earlier.get(CLUSTERS).code == 401
     assert other.get("/version").code == 200
     row = IssuedCertificate.objects.get(common_name="ana")
-    assert row.revocation_reason == register.NAMED
-    assert AuditEvent.objects.get(act="certificate:revoke").reason == f"ana {row.pk}: {register.NAMED}"
+    assert row.revocation_reason == certificate_register.NAMED
+    assert AuditEvent.objects.get(act="certificate:revoke").reason == f"ana {row.pk}: {certificate_register.NAMED}"
     assert holder("ana").get(CLUSTERS).code == 200
 
 
@@ -317,12 +322,12 @@ def test_a_certificate_from_before_an_account_does_not_speak_for_it(way: str) ->
 def test_a_superuser_made_at_the_command_line_ends_earlier_certificates_of_the_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    earlier, before = holder("rita"), changes.rights()
+    earlier, before = holder("rita"), change_log.rights()
     assert earlier.get("/version").code == 200
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "long enough for this")
     call_command("createsuperuser", interactive=False, username="rita", email="rita@example.com", verbosity=0)
     assert earlier.get("/version").code == 401
-    assert changes.rights() > before
+    assert change_log.rights() > before
     assert AuditEvent.objects.get(act="certificate:revoke").door == "cli"
 
 
@@ -331,7 +336,7 @@ def test_other_changes_of_an_account_end_no_certificate() -> None:
     user = make_account("ana")
     mine = holder("ana")
     user.email = "ana@example.com"
-    accounts.save_user(ROOT, user)
+    people.save_user(ROOT, user)
     assert mine.get("/version").code == 200
 
 
@@ -339,13 +344,15 @@ def test_other_changes_of_an_account_end_no_certificate() -> None:
 def test_what_is_signed_while_the_account_is_made_is_revoked_from_its_beginning() -> None:
     requests.ask("ana-1", requests.pem("ana", []), cluster="", by=make.ADMIN)
     User.objects.create(username="ana")
-    from registration.admission import certificate_is_remembered
+    from registration.admission.request_admission import certificate_is_remembered
 
     row = requests.row("ana-1")
     pem = x509.load_der_x509_certificate(forged("ana")).public_bytes(serialization.Encoding.PEM)
     signed = {**row.doc, "status": {"certificate": base64.b64encode(pem).decode()}}
-    found = certificate_is_remembered(register.CONTROLLER, row.doc, signed)
-    assert [each.revocation_reason for each in found if isinstance(each, IssuedCertificate)] == [register.NAMED]
+    found = certificate_is_remembered(certificate_register.CONTROLLER, row.doc, signed)
+    assert [each.revocation_reason for each in found if isinstance(each, IssuedCertificate)] == [
+        certificate_register.NAMED
+    ]
 
 
 # ---------------------------------------------------------------- an existing database
@@ -391,11 +398,11 @@ def test_an_upgrade_opens_no_line_that_has_ended_for_a_certificate_of_the_facts(
     KeyLine.objects.create(cluster="edge", begun_at=now, ended_at=now, ended_by="li", end_reason="stolen")
     importlib.import_module("registration.migrations.0008_unknown_certificates").complete(apps, None)
     assert shows(der).get(f"{CLUSTERS}/edge").code == 401
-    assert lines.open_line("edge") is None
+    assert key_lines.open_line("edge") is None
     facts = ClusterFacts.objects.get(cluster="edge")
     assert (facts.certificate_revoked_at, facts.certificate_revocation_reason) == (now, "stolen")
 
 
 def test_the_text_of_the_incident_names_what_is_needed_to_find_it() -> None:
-    shown = register._shown(ca.parse_certificate(forged("ana", "devs")))
+    shown = certificate_register._shown(ca.parse_certificate(forged("ana", "devs")))
     assert re.fullmatch(r"'ana', groups devs, serial [0-9a-f]+, SHA-256 [0-9a-f]{64}, valid .* to .* UTC", shown)

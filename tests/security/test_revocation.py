@@ -13,8 +13,10 @@ from django.core.management.base import CommandError
 
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import kubeconfigs, memory, services
+from registration.approvals import services
+from registration.keys import key_history
 from registration.models import IssuedCertificate
+from registration.pki import kubeconfigs
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT, grant, person, rule
@@ -101,6 +103,6 @@ def test_at_the_command_line(agent: Caller, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.contract("D9")
 def test_the_key_of_a_revoked_certificate_is_a_strangers(agent: Caller) -> None:
     fingerprint = issued().key_fingerprint
-    assert not memory.is_stranger("edge", fingerprint)
+    assert not key_history.is_stranger("edge", fingerprint)
     services.revoke_certificate(ROOT, issued().fingerprint, reason="stolen")
-    assert memory.is_stranger("edge", fingerprint)
+    assert key_history.is_stranger("edge", fingerprint)

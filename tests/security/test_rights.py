@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.kubeapi import session
+from ocmconsole.kubeapi.access import session
 from tests import factories as make
 from tests.actors import grant, person, rule
 from tests.security.callers import CLUSTERS, RBAC, holder

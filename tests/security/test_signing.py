@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 from django.conf import settings
 
-from registration import ca, certificates, foundation, identity
+from registration import hub_setup
+from registration.pki import agent_names, ca, x509_reading
 from tests import requests
 from tests.security.callers import REQUESTS, holder
 
@@ -35,7 +36,7 @@ def public_key(bits: int) -> rsa.RSAPublicKey:
 def request_with(key: rsa.RSAPublicKey) -> bytes:
     """PKCS#10 for an agent of edge with a signature of nobody."""
     spki = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    group = identity.group_of("edge")
+    group = agent_names.group_of("edge")
     parts = [(NameOID.ORGANIZATION_NAME, group), (NameOID.COMMON_NAME, f"{group}:agent")]
     subject = x509.Name([x509.NameAttribute(oid, value) for oid, value in parts]).public_bytes()
     info = _tlv(0x30, b"\x02\x01\x00" + subject + spki + b"\xa0\x00")
@@ -67,8 +68,8 @@ def test_a_request_with_an_rsa_key_of_another_size_is_refused_with_the_reason_an
 
 @pytest.mark.parametrize(("bits", "is_refused"), [(2047, True), (2048, False), (8192, False), (8193, True)])
 def test_the_limits_themselves_are_allowed(bits: int, is_refused: bool) -> None:
-    assert bool(certificates.size_flaw(public_key(bits))) is is_refused
-    assert certificates.is_strong(public_key(bits)) is not is_refused
+    assert bool(x509_reading.size_flaw(public_key(bits))) is is_refused
+    assert x509_reading.is_strong(public_key(bits)) is not is_refused
 
 
 def authority(key: Any) -> bytes:
@@ -104,7 +105,7 @@ def test_serve_says_so_in_one_sentence_and_does_not_start(tmp_path: Path, settin
     with pytest.raises(
         ca.AuthorityError, match=f"OCMCONSOLE_CLIENT_CA_FILE={bundle}: .* is neither signed nor trusted"
     ):
-        foundation.ensure_hub()
+        hub_setup.ensure_hub()
 
 
 # ---------------------------------------------------------------- names of the hub itself

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from ocmconsole.corekinds import rbac
-from ocmconsole.corekinds.models import AccessRequest, BootstrapToken
+from ocmconsole.core.models import AccessRequest, BootstrapToken
+from ocmconsole.core.rbac import rule_index
 from ocmconsole.signin import names
 from registration.models import ApprovalPolicy
 from tests import factories as make
@@ -54,11 +54,11 @@ def bound(site: Hub) -> None:
     """Somebody whom only RBAC knows."""
     binding = {
         "metadata": {"name": "of-a-certificate"},
-        "roleRef": {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": rbac.GROUP, "kind": "User", "name": "bound"}],
+        "roleRef": {"apiGroup": rule_index.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": rule_index.GROUP, "kind": "User", "name": "bound"}],
     }
     with site.admin() as admin:
-        admin.post(f"/apis/{rbac.GROUP}/v1/clusterrolebindings", json=binding).raise_for_status()
+        admin.post(f"/apis/{rule_index.GROUP}/v1/clusterrolebindings", json=binding).raise_for_status()
 
 
 def leave(browser: httpx.Client, query: str = "") -> dict[str, str]:
@@ -257,11 +257,11 @@ def test_a_form_that_was_sent_is_kept_until_the_provider_has_asked(
     arrive(browser, leave(browser), "minter")
     binding = {
         "metadata": {"name": "minter"},
-        "roleRef": {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": rbac.GROUP, "kind": "User", "name": "minter"}],
+        "roleRef": {"apiGroup": rule_index.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": rule_index.GROUP, "kind": "User", "name": "minter"}],
     }
     with site.admin() as admin:
-        admin.post(f"/apis/{rbac.GROUP}/v1/clusterrolebindings", json=binding).raise_for_status()
+        admin.post(f"/apis/{rule_index.GROUP}/v1/clusterrolebindings", json=binding).raise_for_status()
     browser.get("/tokens/mint/")
     sent = send(browser, "/tokens/mint/", lifetime="1h", uses="", cluster="", name="for all")
     provider.people["minter"]["auth_time"] = time.time()

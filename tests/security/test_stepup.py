@@ -26,14 +26,14 @@ from django.utils import timezone
 
 from clusters.models import ManagedCluster
 from ocmconsole import urls as console
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.models import AccessRequest, BootstrapToken, ClusterRole
+from ocmconsole.core.models import AccessRequest, BootstrapToken, ClusterRole
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.models import DemoFleet, Session
 from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
-from registration import foundation
+from registration import hub_setup
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests import requests
@@ -235,7 +235,7 @@ SAMPLES = {
     ),
     "registration:remove-address": Sample(
         "/clusters/add/address/remove/", lambda: not HubAddress.objects.exists(), {"url": "https://hub.corp:6443"},
-        lambda _: foundation.add_address(actor_for(User.objects.get(username="boss")), "https://hub.corp:6443"),
+        lambda _: hub_setup.add_address(actor_for(User.objects.get(username="boss")), "https://hub.corp:6443"),
     ),
     "demo-remove": Sample(
         "/demo/remove/", lambda: AuditEvent.objects.filter(act="demofleet:delete").exists(), prepare=_demo

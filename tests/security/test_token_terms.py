@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import requests
 from tests.actors import ROOT

@@ -23,12 +23,12 @@ from guardian.shortcuts import assign_perm
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import HeartbeatDay, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import changes
+from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
-from registration import ca
+from ocmconsole.kubeapi.watch import change_log
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, ApprovalPolicy
+from registration.pki import ca
 from tests import factories as make
 from tests.security.callers import request_for
 
@@ -270,7 +270,7 @@ def test_no_page_shows_what_one_may_not_see(name: str, hub: None) -> None:
 
 def test_no_post_of_who_may_only_look_changes_anything(hub: None) -> None:
     client = li()
-    before = changes.newest_revision()
+    before = change_log.newest_revision()
     for address in addresses():
         if "?" in address:
             continue
@@ -279,7 +279,7 @@ def test_no_post_of_who_may_only_look_changes_anything(hub: None) -> None:
             {"name": "web-zq1", "reason": "r", "typed": "web-zq1", "clusterset": "webset", "key": "k", "value": "v"},
         )
         assert answer.status_code in ANSWERS, (address, answer.status_code)
-    assert changes.newest_revision() == before
+    assert change_log.newest_revision() == before
     assert ManagedCluster.objects.get(name="web-zq1").hub_accepts_client
     assert (
         not AuditEvent.objects.filter(user="li", outcome="allowed")

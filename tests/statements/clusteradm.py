@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi.protobuf import Message
+from ocmconsole.core import protobuf_fields
+from ocmconsole.kubeapi.formats.protobuf import Message
 from tests.hub import Hub
 from tests.unit.kubeapi.protobuf_encoder import encode
 
@@ -84,7 +84,7 @@ class Clusteradm:
 
     def _get_token(self) -> Iterator[str]:
         asked = {"spec": {"audiences": None, "expirationSeconds": 3600}, "status": {}}
-        body = encode(asked, protos.TOKEN_REQUEST, "authentication.k8s.io/v1", "TokenRequest")
+        body = encode(asked, protobuf_fields.TOKEN_REQUEST, "authentication.k8s.io/v1", "TokenRequest")
         token = self._send("POST", TOKENS, body)["status"]["token"]
         yield f"token={token}"
         yield "please log on spoke and run:"
@@ -143,7 +143,7 @@ class Clusteradm:
             "lastUpdateTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         wanted = request | {"status": {**(request.get("status") or {}), "conditions": [approved]}}
-        self._send("PUT", f"{REQUESTS}/{name}/approval", _typed(wanted, protos.CERTIFICATE_SIGNING_REQUEST))
+        self._send("PUT", f"{REQUESTS}/{name}/approval", _typed(wanted, protobuf_fields.CERTIFICATE_SIGNING_REQUEST))
         yield f"CSR {name} approved"
 
     # ------------------------------------------------------------------------------------------- sets (C12, C20 to C24)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from clusters import history
-from clusters.history import CELL, CELLS, HOURS, NO_CELLS, NO_SKEWS, Cell, Level
+from clusters.health import heartbeat_history
+from clusters.health.heartbeat_history import CELL, CELLS, HOURS, NO_CELLS, NO_SKEWS, Cell, Level
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 levels = some.sampled_from(Level)
@@ -25,13 +25,13 @@ def cells_of(found: Sequence[Level]) -> list[Cell]:
 
 @given(days)
 def test_a_day_comes_back_as_it_was_packed(found: list[Level]) -> None:
-    assert history.unpacked(history.packed(found)) == found
-    assert len(history.packed(found)) == 72
+    assert heartbeat_history.unpacked(heartbeat_history.packed(found)) == found
+    assert len(heartbeat_history.packed(found)) == 72
 
 
 @given(days, some.integers(0, CELLS - 1), levels)
 def test_a_cell_only_gets_worse_and_others_stay(found: list[Level], index: int, seen: Level) -> None:
-    after = history.unpacked(history.worsened(history.packed(found), index, seen))
+    after = heartbeat_history.unpacked(heartbeat_history.worsened(heartbeat_history.packed(found), index, seen))
     assert after[index] == max(found[index], seen)
     assert after[:index] + after[index + 1 :] == found[:index] + found[index + 1 :]
 
@@ -40,18 +40,18 @@ def test_a_cell_only_gets_worse_and_others_stay(found: list[Level], index: int, 
 def test_the_first_sample_of_an_hour_stays(samples: dict[int, int]) -> None:
     skews = NO_SKEWS
     for hour, sample in samples.items():
-        skews = history.sampled(skews, hour, sample)
-        assert history.sampled(skews, hour, 0) is skews
-    for hour, found in enumerate(history.seconds(skews)):
+        skews = heartbeat_history.sampled(skews, hour, sample)
+        assert heartbeat_history.sampled(skews, hour, 0) is skews
+    for hour, found in enumerate(heartbeat_history.seconds(skews)):
         wanted = samples.get(hour)
-        limit = history.FURTHEST / 10
+        limit = heartbeat_history.FURTHEST / 10
         assert found == (None if wanted is None else max(-limit, min(limit, round(wanted / 100_000) / 10)))
 
 
 @given(runs)
 def test_gaps_are_exactly_what_was_not_heard_in_full(found: list[Level]) -> None:
     cells = cells_of(found)
-    gaps = history.heartbeat_gaps(cells)
+    gaps = heartbeat_history.heartbeat_gaps(cells)
     inside = {cell.start for cell in cells for gap in gaps if gap.start <= cell.start < gap.end}
     assert inside == {cell.start for cell in cells if cell.level is not Level.FULL}
     assert all(before.end <= after.start for before, after in pairwise(gaps))
@@ -60,7 +60,7 @@ def test_gaps_are_exactly_what_was_not_heard_in_full(found: list[Level]) -> None
 @given(runs)
 def test_a_gap_is_unknown_or_the_clusters_own_and_never_both(found: list[Level]) -> None:
     cells = cells_of(found)
-    for gap in history.heartbeat_gaps(cells):
+    for gap in heartbeat_history.heartbeat_gaps(cells):
         inside = [cell.level for cell in cells if gap.start <= cell.start < gap.end]
         assert max(inside) is gap.worst
         if gap.worst is Level.UNKNOWN:
@@ -74,29 +74,29 @@ def test_a_gap_is_unknown_or_the_clusters_own_and_never_both(found: list[Level])
 @given(runs)
 def test_what_is_unknown_counts_neither_for_nor_against(found: list[Level]) -> None:
     known = [level for level in found if level is not Level.UNKNOWN]
-    share = history.availability(cells_of(found))
-    assert share == history.availability(cells_of(known))
+    share = heartbeat_history.availability(cells_of(found))
+    assert share == heartbeat_history.availability(cells_of(known))
     assert share == (pytest.approx(1 - known.count(Level.MISSED) / len(known)) if known else None)
 
 
 def test_flaps_count_how_often_it_fell_silent() -> None:
     full, late, missed, unknown = Level.FULL, Level.LATE, Level.MISSED, Level.UNKNOWN
-    assert history.flaps(cells_of([full, missed, missed, late, full, missed, unknown])) == 2
-    assert history.flaps([]) == 0
+    assert heartbeat_history.flaps(cells_of([full, missed, missed, late, full, missed, unknown])) == 2
+    assert heartbeat_history.flaps([]) == 0
 
 
 @pytest.mark.contract("D17")
 def test_a_silence_that_a_hub_restart_interrupts_is_one_silence() -> None:
     unknown, full, late, missed = Level
     cells = cells_of([full, late, missed, unknown, unknown, missed, full, late, unknown, full, unknown])
-    found = [(gap.start, gap.length, gap.worst, gap.unseen) for gap in history.heartbeat_gaps(cells)]
+    found = [(gap.start, gap.length, gap.worst, gap.unseen) for gap in heartbeat_history.heartbeat_gaps(cells)]
     assert found == [
         (NOON + CELL, 5 * CELL, missed, 2 * CELL),
         (NOON + 7 * CELL, CELL, late, timedelta()),
         (NOON + 8 * CELL, CELL, unknown, timedelta()),
         (NOON + 10 * CELL, CELL, unknown, timedelta()),
     ]
-    assert history.flaps(cells) == 1
+    assert heartbeat_history.flaps(cells) == 1
 
 
 @pytest.mark.contract("H16", "D17")
@@ -121,26 +121,26 @@ def test_a_look_judges_only_by_the_time_in_which_the_hub_served(
 ) -> None:
     now = 100_000
     heard = None if heard_ago is None else now - heard_ago
-    assert history.level(heard, now - served_for, now, 60) is found
+    assert heartbeat_history.level(heard, now - served_for, now, 60) is found
 
 
 def test_a_stretch_crosses_midnight_and_days_without_a_row_are_unknown() -> None:
-    full_day = history.packed([Level.FULL] * CELLS)
+    full_day = heartbeat_history.packed([Level.FULL] * CELLS)
     begin = datetime(2026, 11, 20, 23, 52, tzinfo=UTC)
-    found = history.stretch({date(2026, 11, 20): full_day}, begin, begin + timedelta(minutes=14))
+    found = heartbeat_history.stretch({date(2026, 11, 20): full_day}, begin, begin + timedelta(minutes=14))
     assert [(f"{cell.start:%H:%M}", cell.level) for cell in found] == [
         ("23:50", Level.FULL),
         ("23:55", Level.FULL),
         ("00:00", Level.UNKNOWN),
         ("00:05", Level.UNKNOWN),
     ]
-    assert history.stretch({}, begin, begin)[0].level is history.unpacked(NO_CELLS)[0]
+    assert heartbeat_history.stretch({}, begin, begin)[0].level is heartbeat_history.unpacked(NO_CELLS)[0]
 
 
 def test_what_lasts_may_have_begun_before_and_may_go_on() -> None:
     begin, end = NOON, NOON + timedelta(hours=9)
     one, two, three = (NOON + timedelta(hours=hours) for hours in (1, 2, 3))
-    assert history.lasting([(one, False), (two, True)], begin, end, now_on=True) == [(begin, one), (two, end)]
-    assert history.lasting([(one, True), (three, False)], begin, end, now_on=False) == [(one, three)]
-    assert history.lasting([], begin, end, now_on=True) == [(begin, end)]
-    assert history.lasting([], begin, end, now_on=False) == []
+    assert heartbeat_history.lasting([(one, False), (two, True)], begin, end, now_on=True) == [(begin, one), (two, end)]
+    assert heartbeat_history.lasting([(one, True), (three, False)], begin, end, now_on=False) == [(one, three)]
+    assert heartbeat_history.lasting([], begin, end, now_on=True) == [(begin, end)]
+    assert heartbeat_history.lasting([], begin, end, now_on=False) == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.quantities import parse_quantity, readable_quantity
+from ocmconsole.kubeapi.schema.quantities import parse_quantity, readable_quantity
 
 
 @pytest.mark.parametrize(

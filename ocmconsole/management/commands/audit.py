@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.dateparse import parse_date, parse_datetime
 
-from ocmconsole.kubeapi import seals
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import audit_chain
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -33,11 +33,11 @@ class Command(BaseCommand):
             self._verify(options["head"])
         else:
             for entry in _between(options["since"], options["until"]).iterator():
-                self.stdout.write(seals.line(entry).decode())
+                self.stdout.write(audit_chain.line(entry).decode())
 
     def _verify(self, head: str) -> None:
-        seals.seal_entries()
-        report = seals.verify_chain(expected=head)
+        audit_chain.seal_entries()
+        report = audit_chain.verify_chain(expected=head)
         for flaw in report.flaws:
             self.stderr.write(f"seal {flaw.seal}: {flaw.text}")
         if report.flaws:

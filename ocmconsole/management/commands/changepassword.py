@@ -8,9 +8,9 @@ from typing import Any
 from django.contrib.auth.management.commands import changepassword
 from django.contrib.auth.models import User
 
-from ocmconsole.kubeapi import permissions
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
-from ocmconsole.kubeapi.permissions import place_of
+from ocmconsole.accounts import permissions
+from ocmconsole.accounts.permissions import place_of
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 
 
 class Command(changepassword.Command):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ocmconsole.kubeapi import rows
+from ocmconsole.kubeapi.storage import reader
 
 
 class Command(BaseCommand):
@@ -14,7 +14,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        checked, wrong = rows.check_wire()
+        checked, wrong = reader.check_wire()
         for text in wrong:
             self.stderr.write(text)
         if wrong:

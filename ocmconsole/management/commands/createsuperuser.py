@@ -9,9 +9,10 @@ from django.contrib.auth.management.commands import createsuperuser
 from django.contrib.auth.models import User
 from django.db.models.signals import post_save, pre_save
 
-from ocmconsole.kubeapi import accounts, permissions, verbs
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
-from ocmconsole.kubeapi.permissions import place_of
+from ocmconsole.accounts import people, permissions
+from ocmconsole.accounts.permissions import place_of
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 
 
 class Command(createsuperuser.Command):
@@ -26,7 +27,7 @@ class Command(createsuperuser.Command):
 
             def end(instance: User, **_: Any) -> None:
                 actor = Actor.controller("command-line").through(EntryPoint.CLI)
-                accounts.save_named(actor, instance.username)
+                people.save_named(actor, instance.username)
                 diff = [{"path": "is_superuser", "new": instance.is_superuser}]
                 permissions.audit_entry(actor, "user:create", place_of(instance), diff=diff).save()
                 saving.close()

@@ -17,9 +17,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters.models import ManagedCluster
-from ocmconsole import demo
+from ocmconsole.demo import building
 from ocmconsole.demo.people import PEOPLE
-from registration import foundation
+from registration import hub_setup
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -52,10 +52,10 @@ class Command(BaseCommand):
                 bar.length = count
                 bar.update(done - bar.pos)
 
-            acts = demo.build(clusters, seed=seed, password=password, on_progress=show)
+            acts = building.build(clusters, seed=seed, password=password, on_progress=show)
         self.stdout.write(f"{clusters} clusters, {acts} acts in {time.monotonic() - started:.0f} s")
         self.stdout.write(f"people      {', '.join(PEOPLE)}  (password: {password})")
-        self.stdout.write(f"admin       admin  (password: {foundation.shown_home()}/admin-password)")
+        self.stdout.write(f"admin       admin  (password: {hub_setup.shown_home()}/admin-password)")
         self.stdout.write("serve it, which also keeps its heartbeats going:")
         self.stdout.write(serving_command(os.environ))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ocmconsole import checkup
+from ocmconsole.console import checkup
 
 
 class Command(BaseCommand):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
+from ocmconsole.accounts.acting_command import ActingCommand
 from ocmconsole.signin import factors
-from registration.people import ActingCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 
 class Command(ActingCommand):

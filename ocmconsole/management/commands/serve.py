@@ -12,9 +12,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
-from ocmconsole import embedded, lanes, serving
-from ocmconsole.kubeapi import outages, probes
-from registration import ca, foundation
+from ocmconsole import embedded
+from ocmconsole.kubeapi.health import outages, probes
+from ocmconsole.server import request_threads, serving
+from registration import hub_setup
+from registration.pki import ca
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +31,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            foundation.migrate()
-            self._show_once(foundation.ensure_hub())
+            hub_setup.migrate()
+            self._show_once(hub_setup.ensure_hub())
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
@@ -60,7 +62,7 @@ class Command(BaseCommand):
         A service's stdout goes into the journal, a container's into its log, a redirected one into a file.
         """
         if password and self.stdout.isatty():
-            path = f"{foundation.shown_home()}/admin-password"
+            path = f"{hub_setup.shown_home()}/admin-password"
             self.stdout.write(f"password    {password}  (of admin; shown this once, kept in {path})")
 
     async def _serve(self, on_stop: Callable[[], None]) -> None:
@@ -78,7 +80,7 @@ class Command(BaseCommand):
 
     def _announce(self) -> None:
         self._presence.start()
-        home = foundation.shown_home()
+        home = hub_setup.shown_home()
         self.stdout.write(f"console     {settings.OCMCONSOLE_CONSOLE_URL}/")
         self.stdout.write(f"api         {settings.OCMCONSOLE_API_URL}")
         self.stdout.write(f"admin       admin  (password: {home}/admin-password)")
@@ -94,6 +96,6 @@ def _leave() -> None:
     """
     gc.disable()
     gc.freeze()
-    if not lanes.end_threads(STOP_SECONDS):
+    if not request_threads.end_threads(STOP_SECONDS):
         logging.shutdown()
         os._exit(0)

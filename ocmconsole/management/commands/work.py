@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand
 
-from ocmconsole.kubeapi import workqueue
+from ocmconsole.kubeapi.control import workqueue
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -9,11 +9,14 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from ocmconsole.corekinds import home, tokens
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.durations import parse_duration
+from ocmconsole.accounts import acting_command
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
+from ocmconsole.environment import home
+from ocmconsole.environment.durations import parse_duration
 from ocmconsole.kubeapi import errors
-from registration import joining, kubeconfigs, people
+from registration import join_guide
+from registration.pki import kubeconfigs
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -55,7 +58,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if options["uses"] != ANY and not (options["uses"].isascii() and options["uses"].isdecimal()):
             raise CommandError(f"--uses must be a number of clusters or {ANY}, not {options['uses']!r}")
-        actor = people.actor_named(options["user"])
+        actor = acting_command.actor_named(options["user"])
         token = tokens.issue_bootstrap_token(
             actor,
             name=options["name"],
@@ -68,7 +71,7 @@ class Command(BaseCommand):
         if options["kubeconfig"]:
             home.write_file(
                 Path(options["kubeconfig"]).absolute(),
-                kubeconfigs.of_agent(token, joining.addresses()[0]).encode(),
+                kubeconfigs.of_agent(token, join_guide.addresses()[0]).encode(),
                 secret=True,
             )
             self.stdout.write(f"{options['kubeconfig']} holds a token for {options['ttl']}")
@@ -77,7 +80,7 @@ class Command(BaseCommand):
         self.stdout.write(f"token={token}")
         self.stdout.write("please log on to the cluster and run:")
         self.stdout.write(
-            f"clusteradm join --hub-token {token} --hub-apiserver {joining.addresses()[0]} --cluster-name {cluster}"
+            f"clusteradm join --hub-token {token} --hub-apiserver {join_guide.addresses()[0]} --cluster-name {cluster}"
         )
 
     def _list(self, options: dict[str, Any]) -> None:
@@ -89,5 +92,5 @@ class Command(BaseCommand):
             )
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        tokens.revoke_bootstrap_token(people.actor_named(options["user"]), options["id"])
+        tokens.revoke_bootstrap_token(acting_command.actor_named(options["user"]), options["id"])
         self.stdout.write(f"{options['id']} revoked")

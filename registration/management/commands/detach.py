@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from clusters import services
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import rows
+from ocmconsole.accounts.acting_command import ActingCommand
 from ocmconsole.kubeapi.kinds import Key
-from registration import services as registration
-from registration.people import ActingCommand
+from ocmconsole.kubeapi.storage import reader
+from registration.approvals import services as registration
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 
 class Command(ActingCommand):
@@ -30,7 +30,7 @@ class Command(ActingCommand):
         super().add_arguments(parser)
 
     def act(self, actor: Actor, *args: Any, name: str, reason: str, revoke: bool, **options: Any) -> None:
-        is_present = rows.read_row(MANAGED_CLUSTER, Key("", name)) is not None
+        is_present = reader.read_row(MANAGED_CLUSTER, Key("", name)) is not None
         abandoned = services.detach_cluster(actor, name, reason=reason) if is_present or not revoke else []
         told = [f"{each} abandoned" for each in abandoned]
         if revoke:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from registration import services
-from registration.people import ActingCommand
+from ocmconsole.accounts.acting_command import ActingCommand
+from registration.approvals import services
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 
 class Command(ActingCommand):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from ocmconsole.durations import parse_duration
-from registration import kubeconfigs
-from registration.people import ActingCommand
+from ocmconsole.accounts.acting_command import ActingCommand
+from ocmconsole.environment.durations import parse_duration
+from registration.pki import kubeconfigs
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from ocmconsole.kubeapi.actor import Actor
+    from ocmconsole.kubeapi.access.actor import Actor
 
 
 class Command(ActingCommand):

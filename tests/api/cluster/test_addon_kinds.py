@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters import addon_wire
-from clusters.addon_kinds import CLUSTER_MANAGEMENT_ADDON, MANAGED_CLUSTER_ADDON
-from clusters.addon_wire import INSTALL_NAMESPACE, NO_DEFAULT
+from clusters.addons import addon_wire
+from clusters.addons.addon_kinds import CLUSTER_MANAGEMENT_ADDON, MANAGED_CLUSTER_ADDON
+from clusters.addons.addon_wire import INSTALL_NAMESPACE, NO_DEFAULT
 from ocmconsole.kubeapi.kinds import Kind
 from tests import factories as make
 from tests.api import entry

@@ -15,9 +15,10 @@ from clusters import claims, queries
 from clusters.claims import ClaimFilter
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ReportedClaim
-from ocmconsole.kubeapi import errors, rows, verbs
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.storage import reader
 from tests import factories as make
 from tests.actors import grant, rule
 
@@ -120,15 +121,15 @@ def test_the_hub_cuts_no_list() -> None:
 def test_check_wire_sees_a_claim_that_is_missing_changed_or_too_much() -> None:
     make.cluster("c1")
     report("c1", (PLATFORM, "AWS"), ("region", "eu"))
-    assert rows.check_wire()[1] == []
+    assert reader.check_wire()[1] == []
     complaint = ["managedclusters.cluster.open-cluster-management.io c1: rows of reportedclaim differ"]
     ReportedClaim.objects.filter(name="region").update(value="us")
-    assert rows.check_wire()[1] == complaint
+    assert reader.check_wire()[1] == complaint
     ReportedClaim.objects.filter(name="region").delete()
-    assert rows.check_wire()[1] == complaint
+    assert reader.check_wire()[1] == complaint
     report("c1")
     ReportedClaim.objects.create(cluster=make.stored("c1"), name="region", value="eu")
-    assert rows.check_wire()[1] == complaint
+    assert reader.check_wire()[1] == complaint
 
 
 class RowsFollowTheDocument(TestCase):
@@ -139,7 +140,7 @@ class RowsFollowTheDocument(TestCase):
         for said in reports:
             report("c1", *said)
             assert kept("c1") == list(claims.reported(make.stored("c1").doc).items()) == list(dict(said).items())
-        assert rows.check_wire()[1] == []
+        assert reader.check_wire()[1] == []
 
 
 # ---------------------------------------------------------------- queries

@@ -12,11 +12,11 @@ from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from clusters import queries
+from clusters.health.status import Word
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
-from clusters.status import Word
 from clustersets.models import ManagedClusterSet
 from clustersets.queries import sets_for, sets_of
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from tests import factories as make
 from tests.actors import grant, rule
 

@@ -15,7 +15,7 @@ from guardian.shortcuts import assign_perm
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import AUTHENTICATED, Actor
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.kinds import Key
 from tests import factories as make
 from tests.actors import grant, person, rule

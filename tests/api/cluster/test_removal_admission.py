@@ -8,7 +8,7 @@ import pytest
 
 from clusters.kinds import API_RESOURCE_CLEANUP, GROUP, LEASE, LEASE_NAME, MANAGED_CLUSTER, RESOURCE_CLEANUP
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make

@@ -12,10 +12,11 @@ from django.db import transaction
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from clusters import queries, words
+from clusters import queries
+from clusters.health import status_sql
+from clusters.health.status import Word
 from clusters.kinds import LEASE_NAME, microseconds
 from clusters.models import ClusterFacts, Lease, ManagedCluster
-from clusters.status import Word
 from ocmconsole.kubeapi.models import writing
 
 pytestmark = pytest.mark.django_db
@@ -112,8 +113,8 @@ def told(clusters: list[tuple[dict[str, Any], dict[str, Any] | None, dict[str, A
     """The words of these clusters, which both must agree upon; nothing is left behind."""
     with transaction.atomic():
         _store(clusters)
-        rows = words.with_word(ManagedCluster.objects.order_by("name"), NOW)
-        stated = [(row.name, words.WORST_FIRST[row.rank], row.since) for row in rows]
+        rows = status_sql.with_word(ManagedCluster.objects.order_by("name"), NOW)
+        stated = [(row.name, status_sql.WORST_FIRST[row.rank], row.since) for row in rows]
         observed = queries.observe_clusters(ManagedCluster.objects.order_by("name"), NOW)
         pure = [(each.row.name, each.status.word, each.status.since) for each in observed]
         transaction.set_rollback(True)
@@ -152,4 +153,4 @@ def test_every_turn_of_every_rule_has_one_word() -> None:
 
 
 def test_lists_have_a_place_for_every_word() -> None:
-    assert sorted(words.WORST_FIRST) == sorted(Word)
+    assert sorted(status_sql.WORST_FIRST) == sorted(Word)

@@ -20,16 +20,18 @@ from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from clusters import bulk
-from ocmconsole import demo
-from ocmconsole.corekinds import access, rbac
-from ocmconsole.corekinds.rights import question
-from ocmconsole.kubeapi import workqueue
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from clusters.fleet import bulk_acts
+from ocmconsole.access import services
+from ocmconsole.core.rbac import rule_index
+from ocmconsole.core.rbac.rights import question
+from ocmconsole.demo import building
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob
-from ocmconsole.kubeapi.session import actor_for
-from registration import credentials, policy_services
-from registration.policies import PolicyInput
+from registration.keys import client_certificates
+from registration.policies import policy_services
+from registration.policies.policy_matching import PolicyInput
 from tests.api.console.dom import Node, parsed
 from tests.api.console.rows import Rows
 
@@ -106,9 +108,9 @@ class Site:
 def standing(home: Path) -> Iterator[Site]:
     """Filled; the database of the test takes it away again."""
     with override_settings(OCMCONSOLE_HOME=home):
-        credentials._roots.cache_clear()
-        rbac.index.forget()
-        demo.build(CLUSTERS, seed=1, password="shown-to-everybody")
+        client_certificates._roots.cache_clear()
+        rule_index.index.forget()
+        building.build(CLUSTERS, seed=1, password="shown-to-everybody")
         with time_machine.travel(timezone.now(), tick=False):
             yield _finished()
 
@@ -121,10 +123,10 @@ def _finished() -> Site:
     )
     policy_services.create_policy(acting("admin"), rule)
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
-    access.request_access(acting("li"), asked, "I look after the shops this week.")
+    services.request_access(acting("li"), asked, "I look after the shops this week.")
     rows = Rows.read(now)
     names = [rows.named("Healthy"), rows.named("Silent"), rows.named("Removing")]
-    job = bulk.start_act(acting("admin"), bulk.LABEL, names, {"key": "cost-centre", "value": "4711"})
+    job = bulk_acts.start_act(acting("admin"), bulk_acts.LABEL, names, {"key": "cost-centre", "value": "4711"})
     workqueue.drain()
     return Site(now, Rows.read(now), job)
 

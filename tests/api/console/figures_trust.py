@@ -10,7 +10,7 @@ from itertools import pairwise
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from ocmconsole.corekinds.models import AccessRequest, BootstrapTokenUse
+from ocmconsole.core.models import AccessRequest, BootstrapTokenUse
 from ocmconsole.kubeapi.models import AuditEvent, Change, Revision, WorkItem
 from registration.models import ApprovalPolicy, ApprovalPolicyUse
 from tests.api.console.demofleet import Site

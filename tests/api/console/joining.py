@@ -8,9 +8,10 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from ocmconsole.corekinds import defaults
-from ocmconsole.kubeapi.actor import Actor
-from registration import ca, foundation
+from ocmconsole.core import defaults
+from ocmconsole.kubeapi.access.actor import Actor
+from registration import hub_setup
+from registration.pki import ca
 from tests import factories as make
 
 WEB: dict[str, Any] = {"ocmconsole.listener": "console"}
@@ -22,7 +23,7 @@ def hub(home: Path, settings: Any) -> None:
     settings.OCMCONSOLE_API_URL = "https://hub.example:6443"
     ca.ensure_authority(home, ["localhost", "hub.example"])
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     make.settle()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.corekinds.models import BootstrapToken, Namespace
+from ocmconsole.core.models import BootstrapToken, Namespace
 from registration.models import CertificateSigningRequest, Decline, IssuedCertificate
 
 Doc = dict[str, Any]

@@ -19,9 +19,13 @@ from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds import access, kinds, tokens
-from ocmconsole.corekinds.models import AccessRequest
-from ocmconsole.kubeapi import authz, permissions, session, verbs
+from ocmconsole.access import services
+from ocmconsole.accounts import permissions
+from ocmconsole.core import kinds
+from ocmconsole.core.models import AccessRequest
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access import authz, session
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
@@ -274,8 +278,8 @@ def test_nobody_answers_who_may_not_change_permissions() -> None:
 def test_who_can_answer_has_the_request_among_what_waits(clerk: Client) -> None:
     ask(signed_in("li"))
     actor = session.actor_for(User.objects.get(username="clerk"))
-    assert [row.user for row in access.waiting_requests(actor)] == ["li"]
-    assert not access.waiting_requests(session.actor_for(User.objects.get(username="li"))).exists()
+    assert [row.user for row in services.waiting_requests(actor)] == ["li"]
+    assert not services.waiting_requests(session.actor_for(User.objects.get(username="li"))).exists()
 
 
 def test_nobody_grants_what_he_does_not_hold(clerk: Client) -> None:

@@ -10,9 +10,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from ocmconsole.kubeapi import acts, audit, kinds
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import audit, audit_acts
 from tests import factories as make
 from tests.actors import signed_in
 
@@ -47,13 +48,13 @@ def test_an_act_without_a_sentence_is_not_stored() -> None:
 def test_generic_verbs_name_only_what_is_a_kind() -> None:
     """What is no kind has sentences of its own: a sign-in was shown as "Created users ana"."""
     of_kinds = {kind.kind.lower() for kind in kinds.all_kinds()}
-    for name, act in acts.declared().items():
-        assert name.partition(":")[0] in of_kinds or act.done not in acts.VERBS.values(), name
-    assert acts.done_sentence("session:update") is None
+    for name, act in audit_acts.declared().items():
+        assert name.partition(":")[0] in of_kinds or act.done not in audit_acts.VERBS.values(), name
+    assert audit_acts.done_sentence("session:update") is None
 
 
 def test_sentences_of_different_acts_differ() -> None:
-    sentences = [act.done for act in acts.declared().values()]
+    sentences = [act.done for act in audit_acts.declared().values()]
     assert len(sentences) == len(set(sentences))
 
 

@@ -17,12 +17,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.addon_kinds import MANIFEST_WORK
+from clusters.addons.addon_kinds import MANIFEST_WORK
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import HeartbeatDay, ManagedCluster, Silence, Transition
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob, HeldBack, WorkItem
-from registration import foundation
+from registration import hub_setup
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests.actors import ROOT, grow_old, signed_in
@@ -52,7 +52,7 @@ NOT_LISTED = {
         "socialaccount.socialapp", "socialaccount.socialaccount", "socialaccount.socialtoken",
     ),
     "what people chose for their own pages": (
-        "ocmconsole.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
+        "ocmconsole.console.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
     ),
     "parts of rows that are listed": (
         "kubeapi.owner", "kubeapi.bulkitem", "clusters.reportedclaim", "clusters.clustertaint",
@@ -62,7 +62,7 @@ NOT_LISTED = {
     ),
     "the log of changes, and what the hub notes of itself": (
         "kubeapi.revision", "kubeapi.change", "kubeapi.compaction", "clusters.serving", "clusters.fleetminute",
-        "ocmconsole.demofleet",
+        "ocmconsole.demo.reconcilers",
     ),
     "Django's own": ("admin.logentry", "contenttypes.contenttype"),
 }  # fmt: skip
@@ -149,8 +149,8 @@ def test_every_model_is_listed_or_left_out_for_a_reason() -> None:
 
 
 def test_an_address_of_the_hub_is_removed_by_its_service(root: Client) -> None:
-    foundation.ensure_hub()
-    foundation.add_address(ROOT, "https://hub.corp:6443")
+    hub_setup.ensure_hub()
+    hub_setup.add_address(ROOT, "https://hub.corp:6443")
     asked = run(root, "/admin/registration/hubaddress/", "remove", ["https://hub.corp:6443"])
     assert "refuse their next connection" in asked.content.decode()
     run(root, "/admin/registration/hubaddress/", "remove", ["https://hub.corp:6443"], confirmed="yes")
@@ -371,7 +371,7 @@ def test_who_lacks_the_right_is_refused_by_the_service_and_nothing_changes(fleet
 
 
 def test_more_than_a_hundred_are_not_begun(root: Client, fleet: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ocmconsole.kubeapi.adminacts.MOST", 1)
+    monkeypatch.setattr("ocmconsole.djangoadmin.acts.MOST", 1)
     done = run(root, CLUSTERS, "disconnect", chosen("web-0", "web-1"), confirmed="yes")
     assert "at most 1" in str(next(iter(done.context["messages"])))
     assert ManagedCluster.objects.filter(hub_accepts_client=True).count() == 3
@@ -475,5 +475,5 @@ def sorts(plan: str) -> bool:
 def test_a_list_counts_no_further_than_it_can_be_turned(
     root: Client, fleet: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ocmconsole.kubeapi.adminlists.COUNTED", 2)
+    monkeypatch.setattr("ocmconsole.djangoadmin.lists.COUNTED", 2)
     assert "more than 2 managed clusters" in text(root, CLUSTERS)

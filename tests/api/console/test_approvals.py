@@ -18,23 +18,26 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters.bulk import BulkPlan, BulkStep
+from clusters.fleet.bulk_acts import BulkPlan, BulkStep
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import models, verbs
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.templatetags import console
-from registration import bulk, evidence, identity, queries, services, staleness, weighing
-from registration.evidence import Verdict
+from registration import queries
+from registration.approvals import bulk_decisions, services, stale_decision
+from registration.approvals import inbox_pages as inbox_views
+from registration.evidence import assessment, risk_checks
+from registration.evidence.assessment import Verdict
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest, Decline, Snooze
-from registration.views import inbox as inbox_views
+from registration.pki import agent_names
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT, grow_old
@@ -51,12 +54,13 @@ def _hub() -> None:
     """Bearers of bootstrap tokens may ask, and the hub can sign."""
     from django.conf import settings
 
-    from ocmconsole.corekinds import defaults
-    from registration import ca, foundation
+    from ocmconsole.core import defaults
+    from registration import hub_setup
+    from registration.pki import ca
 
     ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     make.settle()
 
 
@@ -96,8 +100,8 @@ def asks(name: str, by: Actor, *, request: str = "", key: Any = None) -> Waiting
 
 
 def asks_again(name: str, by: Actor, *, request: str = "", key: Any = None) -> Waiting:
-    group = identity.group_of(name)
-    pem = requests.pem(f"{group}:agent", [group, identity.MANAGED_CLUSTERS], key=key)
+    group = agent_names.group_of(name)
+    pem = requests.pem(f"{group}:agent", [group, agent_names.MANAGED_CLUSTERS], key=key)
     waiting = Waiting(name, request or f"{name}-{CertificateSigningRequest.objects.count():05}")
     requests.ask(waiting.request, pem, cluster=name, by=by)
     make.settle()
@@ -112,7 +116,7 @@ def remove(name: str) -> None:
 
 def titles(name: str) -> dict[str, Verdict]:
     """What does not hold, with what that means."""
-    return {fact.title: fact.weight for fact in evidence.evidence_of(name).failed}
+    return {fact.title: fact.weight for fact in assessment.evidence_of(name).failed}
 
 
 def names(page: Any) -> list[str]:
@@ -144,7 +148,7 @@ def decide(client: Client, act: str, name: str, **values: str) -> Any:
 class TestEvidence:
     def test_a_usual_request_is_safe_by_seven_facts(self) -> None:
         asks("web-1", bearer())
-        found = evidence.evidence_of("web-1")
+        found = assessment.evidence_of("web-1")
         assert found.verdict is Verdict.SAFE
         assert found.why == "All 7 hub-checked facts hold"
 
@@ -153,7 +157,7 @@ class TestEvidence:
         asks("web-1", token)
         asks("web-2", replace(token, address="10.3.200.1"))
         asks("web-3", replace(token, address="81.2.9.40"))
-        assert evidence.evidence_of("web-2").verdict is Verdict.SAFE
+        assert assessment.evidence_of("web-2").verdict is Verdict.SAFE
         assert titles("web-3") == {"New address range for this token": Verdict.CHECK}
 
     def test_a_token_near_its_end_is_a_check(self) -> None:
@@ -164,17 +168,17 @@ class TestEvidence:
 
     def test_many_at_once_with_a_token_for_any_number_are_a_check(self) -> None:
         token, meant, alone = bearer(), bearer(max_uses=200), bearer()
-        for number in range(weighing.CROWD - 1):
+        for number in range(risk_checks.CROWD - 1):
             make.cluster(f"web-{number:02}", by=token)
         asks("web-last", token)
-        crowded = f"{weighing.CROWD} clusters came with this token within a minute of this one"
+        crowded = f"{risk_checks.CROWD} clusters came with this token within a minute of this one"
         assert titles("web-last") == {crowded: Verdict.CHECK}
         assert titles("web-00")[crowded] is Verdict.CHECK  # those that came first as well
-        for number in range(weighing.CROWD):
+        for number in range(risk_checks.CROWD):
             make.cluster(f"meant-{number:02}", by=meant)
         asks("meant-last", meant)
         asks("alone", alone)
-        assert {evidence.evidence_of(name).verdict for name in ("meant-last", "alone")} == {Verdict.SAFE}
+        assert {assessment.evidence_of(name).verdict for name in ("meant-last", "alone")} == {Verdict.SAFE}
         BootstrapTokenUse.objects.filter(cluster="web-00").update(since=timezone.now() - timedelta(minutes=2))
         assert titles("web-last") == {}
 
@@ -209,7 +213,7 @@ class TestEvidence:
         make.settle()
         remove("web-1")
         asks("web-1", token, key=key)
-        found = evidence.evidence_of("web-1")
+        found = assessment.evidence_of("web-1")
         assert [title.partition(",")[0] for title in titles("web-1")] == ["The name was seen before with the same key"]
         assert [life.removed_by for life in found.earlier] == ["root"]
 
@@ -361,8 +365,8 @@ class TestRequestOfAnAcceptedCluster:
         """What a restarted agent asked earlier is answered with its newest request, whatever name it gave itself."""
         token = bearer()
         asks("web-1", token, request="web-1-old")
-        group = identity.group_of("web-1")
-        newer = requests.pem(f"{group}:renamed", [group, identity.MANAGED_CLUSTERS])
+        group = agent_names.group_of("web-1")
+        newer = requests.pem(f"{group}:renamed", [group, agent_names.MANAGED_CLUSTERS])
         requests.ask("web-1-new", newer, cluster="web-1", by=replace(token, address="10.3.0.99"))
         make.settle()
         key = requests.row("web-1-new").key_fingerprint
@@ -610,7 +614,7 @@ def test_an_override_asks_who_is_there(browser: Client) -> None:
     token = bearer()
     asks("web-1", token)
     asks_again("web-1", replace(token, address="203.0.113.9"))
-    key = evidence.evidence_of("web-1").waiting[0].fingerprint
+    key = assessment.evidence_of("web-1").waiting[0].fingerprint
     grow_old(browser)
     answer = decide(browser, "override", "web-1", accept_key=key, typed="web-1", reason="He read it to me.")
     assert answer.redirect_chain[0][0].startswith("/login/again/")
@@ -668,7 +672,7 @@ class TestTexts:
     @pytest.mark.contract("D9")
     def test_a_new_key_stands_beside_the_key_on_record(self, browser: Client) -> None:
         asks("web-1", bearer("10.3.0.17"))
-        known = evidence.evidence_of("web-1").waiting[0].fingerprint
+        known = assessment.evidence_of("web-1").waiting[0].fingerprint
         services.accept_cluster(ROOT, "web-1")
         make.settle()
         assert "The key on record" in text(browser.get(f"{INBOX}web-1/"))
@@ -680,7 +684,7 @@ class TestTexts:
         assert "Compared with the key on record" in text(page)
         assert [column["title"] for column in page.context["columns"]] == ["Request 1", "On record"]
         lines = {line.label: line for line in console.comparison(page.context["asked_of"])}
-        assert lines["Key"].cells == [evidence.evidence_of("web-1").waiting[0].fingerprint, known]
+        assert lines["Key"].cells == [assessment.evidence_of("web-1").waiting[0].fingerprint, known]
         assert lines["From"].cells == ["81.2.9.40", "10.3.0.17"]
         assert {label for label, line in lines.items() if line.differs} == {"Key", "From", "Requester"}
         table = text(page).partition("Request 1 On record")[2]
@@ -753,13 +757,17 @@ class TestBulk:
         assert "3 of 3 can be accepted" in page
         assert "They join default (2) and web (1)." in page
         make.label("web-1", env="prod")
-        assert self.left_out(browser, chosen) == {"web-0": "", "web-1": bulk.CHANGED, "web-2": ""}
+        assert self.left_out(browser, chosen) == {"web-0": "", "web-1": bulk_decisions.CHANGED, "web-2": ""}
         answer = browser.post(chosen, follow=True)
         assert "2 of 3 clusters accepted" in text(answer)
         assert "web-1 Left as it is The request changed while you were reading it; nothing was done." in text(answer)
         make.settle()
         assert [requests.state(each.request) for each in waiting] == ["Issued", "Pending", "Issued"]
-        assert self.left_out(browser, chosen) == {"web-0": bulk.GONE, "web-1": bulk.CHANGED, "web-2": bulk.GONE}
+        assert self.left_out(browser, chosen) == {
+            "web-0": bulk_decisions.GONE,
+            "web-1": bulk_decisions.CHANGED,
+            "web-2": bulk_decisions.GONE,
+        }
         assert browser.post(chosen).status_code == 400
 
     def test_one_that_is_blocked_is_never_selected_and_left_out_when_it_becomes_so(self, browser: Client) -> None:
@@ -771,9 +779,13 @@ class TestBulk:
         assert browser.post(chosen).status_code == 400
         assert self.left_out(browser, self.select(browser, "web-1")) == {}
         assert not make.stored("web-1").hub_accepts_client
-        items = {"web-1": asdict(staleness.seen_of(evidence.evidence_of("web-1")))}
-        forced = bulk.start_requests(
-            actor_for(person("ana", is_superuser=True)), bulk.ACTS["accept"], BulkPlan([BulkStep("web-1")]), items, {}
+        items = {"web-1": asdict(stale_decision.seen_of(assessment.evidence_of("web-1")))}
+        forced = bulk_decisions.start_requests(
+            actor_for(person("ana", is_superuser=True)),
+            bulk_decisions.ACTS["accept"],
+            BulkPlan([BulkStep("web-1")]),
+            items,
+            {},
         )
         assert [item.state for item in forced.items.all()] == ["failed"]
         assert not make.stored("web-1").hub_accepts_client
@@ -783,11 +795,11 @@ class TestBulk:
         ana, token = person("ana"), bearer()
         waiting = [asks(f"web-{number}", token) for number in range(4)]
         rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
-        actor, act = actor_for(ana, door=EntryPoint.WEB), bulk.ACTS["accept"]
-        items = {each.name: asdict(staleness.seen_of(evidence.evidence_of(each.name))) for each in waiting}
-        assert bulk.plan_requests(actor, act, items).left_out == [(bulk.GONE, 1)]
+        actor, act = actor_for(ana, door=EntryPoint.WEB), bulk_decisions.ACTS["accept"]
+        items = {each.name: asdict(stale_decision.seen_of(assessment.evidence_of(each.name))) for each in waiting}
+        assert bulk_decisions.plan_requests(actor, act, items).left_out == [(bulk_decisions.GONE, 1)]
         permitted = BulkPlan([BulkStep(each.name) for each in waiting])  # as it was when the page was shown
-        results = bulk.start_requests(actor, act, permitted, items, {}).items.order_by("pk")
+        results = bulk_decisions.start_requests(actor, act, permitted, items, {}).items.order_by("pk")
         assert [result.state for result in results] == ["done", "refused", "not tried", "not tried"]
         assert [make.stored(each.name).hub_accepts_client for each in waiting] == [True, False, False, False]
 

@@ -17,13 +17,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters import bulk
-from ocmconsole.kubeapi import bulkjobs
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
-from ocmconsole.kubeapi.bulkjobs import State
+from clusters.fleet import bulk_acts
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.control import bulk_jobs
+from ocmconsole.kubeapi.control.bulk_jobs import State
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob, WorkItem
-from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.kubeapi.tasks import compact
 from tests import factories as make
 from tests.actors import signed_in
@@ -37,8 +37,8 @@ TOLD = {"key": "team", "value": "shop"}
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer than in a hub, because each cluster of a fleet takes its time to be made."""
-    assert bulkjobs.FEW >= FEW
-    monkeypatch.setattr(bulkjobs, "FEW", FEW)
+    assert bulk_jobs.FEW >= FEW
+    monkeypatch.setattr(bulk_jobs, "FEW", FEW)
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def actor(name: str = "li") -> Actor:
 
 
 def label(names: list[str], **told: str) -> BulkJob:
-    return bulk.start_act(actor(), bulk.LABEL, names, {**TOLD, **told})
+    return bulk_acts.start_act(actor(), bulk_acts.LABEL, names, {**TOLD, **told})
 
 
 def go_on(job: BulkJob, slices: int) -> None:
     for _ in range(slices):
-        bulkjobs.reconcile_bulk_job(Key("", str(job.pk)))
+        bulk_jobs.reconcile_bulk_job(Key("", str(job.pk)))
 
 
 def states(job: BulkJob) -> dict[str, str]:
@@ -100,11 +100,11 @@ class TestHowItRuns:
         assert {entry.door for entry in entries} == {"web"}
         job.refresh_from_db()
         assert job.ended
-        assert not WorkItem.objects.filter(reconciler=bulkjobs.WORKER, name=str(job.pk)).exists()
+        assert not WorkItem.objects.filter(reconciler=bulk_jobs.WORKER, name=str(job.pk)).exists()
 
     @pytest.mark.usefixtures("li")
     def test_it_leaves_room_for_the_other_reconcilers(self, fleet: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(bulkjobs, "SLICE_SECONDS", 0.0)
+        monkeypatch.setattr(bulk_jobs, "SLICE_SECONDS", 0.0)
         job = label(fleet)
         go_on(job, 1)
         assert list(states(job).values()) == [State.DONE] + [State.WAITING] * (MANY - 1)
@@ -118,7 +118,7 @@ class TestHowItRuns:
         def perform(who: Actor, name: str, told: Mapping[str, Any]) -> str:
             if name == broken:
                 raise RuntimeError(name)
-            return bulk._add_label(who, name, told)
+            return bulk_acts._add_label(who, name, told)
 
         register(monkeypatch, perform=perform)
         job = label(fleet[:3])
@@ -138,7 +138,7 @@ class TestHowItRuns:
         """It died between the act and its result: to try again would find the label there, and call that a failure."""
         job = label(fleet)
         name = fleet[0]
-        bulk._add_label(actor(), name, TOLD)
+        bulk_acts._add_label(actor(), name, TOLD)
         job.items.filter(name=name).update(state=State.RUNNING)
         make.settle()
         assert states(job)[name] == State.DONE
@@ -149,14 +149,14 @@ class TestHowItRuns:
 
         def perform(who: Actor, name: str, told: Mapping[str, Any]) -> str:
             seen.append(name)
-            pause = bulkjobs.reconcile_bulk_job(Key("", str(job.pk)))  # another worker, meanwhile
+            pause = bulk_jobs.reconcile_bulk_job(Key("", str(job.pk)))  # another worker, meanwhile
             assert pause is not None
             assert pause > timedelta(minutes=1)
             return ""
 
         with pytest.MonkeyPatch.context() as patch:
             register(patch, perform=perform)
-            bulkjobs.advance_job(job)
+            bulk_jobs.advance_job(job)
         assert seen == fleet
 
     @pytest.mark.usefixtures("li")
@@ -183,7 +183,7 @@ class TestHowItRuns:
         self, fleet: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as dying:
-            dying.setattr(bulkjobs, "advance_job", lambda _: None)
+            dying.setattr(bulk_jobs, "advance_job", lambda _: None)
             job = label(fleet[:2])
         assert labelled(fleet) == []
         WorkItem.objects.filter(name=str(job.pk)).update(due=timezone.now())
@@ -205,7 +205,7 @@ class TestHowItRuns:
         pk = label(fleet).pk
         job = BulkJob.objects.select_related("person").get(pk=pk)
         User.objects.filter(username="li").update(is_active=False)
-        bulkjobs.advance_job(job)
+        bulk_jobs.advance_job(job)
         assert labelled(fleet) == []
         assert set(states(job).values()) == {State.NOT_TRIED}
 
@@ -227,17 +227,17 @@ class TestHowItRuns:
 
 def register(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     """An act as it is, but for the changes."""
-    present = bulkjobs.find_act("clusters.label")
+    present = bulk_jobs.find_act("clusters.label")
     assert present is not None
     fields = {name: getattr(present, name) for name in present.__dataclass_fields__}
-    monkeypatch.setitem(bulkjobs._acts, present.name, bulkjobs.BulkAct(**{**fields, **changes}))
+    monkeypatch.setitem(bulk_jobs._acts, present.name, bulk_jobs.BulkAct(**{**fields, **changes}))
 
 
 class TestPages:
     @pytest.fixture(autouse=True)
     def going(self, li: Client, fleet: list[str], monkeypatch: pytest.MonkeyPatch) -> BulkJob:  # noqa: ARG002 - who asks for it
         """Three of them are done."""
-        monkeypatch.setattr(bulkjobs, "SLICE_SECONDS", 0.0)
+        monkeypatch.setattr(bulk_jobs, "SLICE_SECONDS", 0.0)
         job = label(fleet)
         go_on(job, 3)
         return job
@@ -267,12 +267,12 @@ class TestPages:
 
         def perform(who: Actor, name: str, told: Mapping[str, Any]) -> str:
             seen.append(name)
-            bulkjobs.end_job(going)
+            bulk_jobs.end_job(going)
             return ""
 
         with pytest.MonkeyPatch.context() as patch:
             register(patch, perform=perform)
-            bulkjobs.advance_job(going)
+            bulk_jobs.advance_job(going)
         assert seen == [fleet[3]]
         assert states(going)[fleet[3]] == State.DONE
         assert states(going)[fleet[4]] == State.NOT_TRIED
@@ -315,7 +315,7 @@ def test_each_is_authorized_by_itself(fleet: list[str]) -> None:
     raj = User.objects.get(username="raj")
     assign_perm("clusters.view_managedcluster", raj)
     assign_perm("clusters.change_managedcluster", raj, make.stored(fleet[1]))
-    job = bulk.start_act(actor("raj"), bulk.LABEL, fleet[:3], TOLD)
+    job = bulk_acts.start_act(actor("raj"), bulk_acts.LABEL, fleet[:3], TOLD)
     assert list(states(job).values()) == [State.REFUSED, State.DONE, State.REFUSED]
     assert "1 of 3 clusters labelled Ended" in text(client.get(f"/bulk/{job.pk}/"))
 

@@ -15,14 +15,16 @@ from django.utils import timezone
 from guardian.shortcuts import assign_perm
 from time_machine import travel
 
-from clusters import edits, maintenance, services
+from clusters import services
+from clusters.cluster.page_frame import ORDER, TABS
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MAINTENANCE_TAINT, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from clusters.views.opened import ORDER, TABS
-from ocmconsole.kubeapi import editing, errors, verbs
+from clusters.taints import edit_history, maintenance
+from ocmconsole.components import yaml_editing
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import services as registration
+from registration.approvals import services as registration
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.actors import grant, person, rule
@@ -39,7 +41,7 @@ def _authority() -> None:
     """Certificates of agents are signed in the test's own process."""
     from django.conf import settings
 
-    from registration import ca
+    from registration.pki import ca
 
     ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
 
@@ -283,7 +285,7 @@ def test_what_others_did_and_what_is_long_ago_is_not_taken_back(joined: str, bos
     boss.post(f"/clusters/c1/undo/{theirs.pk}/")
     assert taints() == [("theirs", "NoSelect")]
     way = undoable(boss.post("/clusters/c1/taints/set/", {"key": "mine", "effect": "NoSelect"}, follow=True))
-    with travel(timezone.now() + edits.PATIENCE + timedelta(seconds=1), tick=False):
+    with travel(timezone.now() + edit_history.PATIENCE + timedelta(seconds=1), tick=False):
         assert undoable(boss.get("/clusters/c1/")) == ""
         boss.post(way)
     assert len(taints()) == 2
@@ -505,7 +507,7 @@ def test_odd_filters_of_the_stream_are_no_error(joined: str, boss: Client) -> No
 
 def edited(client: Client, change: Callable[[str], str], **more: str) -> Any:
     doc = stored()
-    sent = {"document": change(editing.as_text(doc)), "seen": editing.version_of(doc)}
+    sent = {"document": change(yaml_editing.as_text(doc)), "seen": yaml_editing.version_of(doc)}
     return client.post("/clusters/c1/yaml/edit/", sent | more)
 
 
@@ -520,7 +522,7 @@ def test_an_edit_shows_its_difference_before_it_is_applied(joined: str, boss: Cl
     assert "env" not in stored()["metadata"]["labels"]
     assert edited(boss, with_label, apply="1").headers["Location"] == "/clusters/c1/yaml/"
     assert stored()["metadata"]["labels"]["env"] == "prod"
-    fields = [each for each in stored()["metadata"]["managedFields"] if each["manager"] == editing.MANAGER]
+    fields = [each for each in stored()["metadata"]["managedFields"] if each["manager"] == yaml_editing.MANAGER]
     assert [each["fieldsV1"] for each in fields] == [{"f:metadata": {"f:labels": {"f:env": {}}}}]
 
 
@@ -556,7 +558,7 @@ def test_conflicts_name_the_manager_and_can_be_forced(joined: str, boss: Client)
 def test_a_document_that_moved_on_is_not_overwritten(joined: str, boss: Client) -> None:
     doc = stored()
     services.set_label(make.ADMIN, "c1", "since", "x")
-    sent = {"document": with_label(editing.as_text(doc)), "seen": editing.version_of(doc), "apply": "1"}
+    sent = {"document": with_label(yaml_editing.as_text(doc)), "seen": yaml_editing.version_of(doc), "apply": "1"}
     page = boss.post("/clusters/c1/yaml/edit/", sent)
     assert page.status_code == 409
     assert "changed it since you opened it" in text_of(page)

@@ -13,17 +13,20 @@ from django.test import Client
 from django.utils import timezone
 from time_machine import travel
 
-from clusters import credentials, facets, metrics, queries, words
-from clusters.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
-from clusters.filters import Filters
+from clusters import queries
+from clusters.acceptance.agent_roles import WORK_FINALIZER
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.fleet import facets
+from clusters.fleet.filters import Filters
+from clusters.fleet.listing import Listing
+from clusters.health import certificate_expiry, metrics, status_sql
+from clusters.health.status import Word
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.listing import Listing
 from clusters.models import ClusterFacts, ManagedCluster
-from clusters.roles import WORK_FINALIZER
-from clusters.status import Word
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
-from registration import issued, services
+from registration.approvals import services
+from registration.certificates import issued_certificates
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.api.console.test_cluster_pages import _authority, joined, signed_in, text_of  # noqa: F401 - fixtures
@@ -47,7 +50,7 @@ def read(page: Any) -> str:
 
 
 def current(cluster: str = "c1") -> IssuedCertificate:
-    return issued.valid_of(cluster, timezone.now())[0]
+    return issued_certificates.valid_of(cluster, timezone.now())[0]
 
 
 def word_of(name: str = "c1") -> Word:
@@ -76,7 +79,7 @@ def test_every_count_of_certificates_knows_the_revoked_one(joined: str, boss: Cl
     now, actor = timezone.now(), make.ADMIN
     assert word_of() is Word.REVOKED
     census = facets.census(Listing(actor, Filters({"certificate": ("revoked",)}), now))
-    assert (census.matching, dict(census.lanes())) == (1, {credentials.ExpiryBucket.REVOKED: 1})
+    assert (census.matching, dict(census.lanes())) == (1, {certificate_expiry.ExpiryBucket.REVOKED: 1})
     (family,) = metrics.clusters_by_state()
     assert {sample.labels["state"]: sample.value for sample in family.samples if sample.value} == {
         "credential-revoked": 1
@@ -246,12 +249,12 @@ def certificates(**kinds: int) -> None:
 def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
     certificates(removed=3, replaced=2, ended=1, revoked=4)
     now = timezone.now()
-    rows = issued.of_clusters()
-    found = issued.count_by_bucket(rows, now)
+    rows = issued_certificates.of_clusters()
+    found = issued_certificates.count_by_bucket(rows, now)
     parts = [
         lane
-        for lane in issued.CertificateBucket
-        if lane not in {issued.CertificateBucket.WEEK, issued.CertificateBucket.MONTH}
+        for lane in issued_certificates.CertificateBucket
+        if lane not in {issued_certificates.CertificateBucket.WEEK, issued_certificates.CertificateBucket.MONTH}
     ]
     assert {lane.name: found[lane] for lane in parts} == {
         "IN_USE": 1,
@@ -263,7 +266,7 @@ def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Cli
     }
     assert sum(found[lane] for lane in parts) == IssuedCertificate.objects.exclude(cluster="").count()
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now).exclude(cluster="").count()
-    assert issued.count_honoured(found) == alive == 6
+    assert issued_certificates.count_honoured(found) == alive == 6
     assert "6 certificates of agents are honoured now: 1 in use , 2 replaced , 3 of removed clusters" in read(
         boss.get("/ca/")
     )
@@ -283,16 +286,18 @@ def test_certificates_of_removed_clusters_are_revoked_together(joined: str, boss
     refused = boss.post("/certificates/-/revoke/", sent)
     assert (
         refused.status_code,
-        issued.count_by_bucket(issued.of_clusters(), timezone.now())[issued.CertificateBucket.REMOVED],
+        issued_certificates.count_by_bucket(issued_certificates.of_clusters(), timezone.now())[
+            issued_certificates.CertificateBucket.REMOVED
+        ],
     ) == (400, 23)
     done = boss.post("/certificates/-/revoke/", {**sent, "count": "23"}, follow=True)
     make.settle()
     assert done.status_code == 200
-    left = issued.count_by_bucket(issued.of_clusters(), timezone.now())
+    left = issued_certificates.count_by_bucket(issued_certificates.of_clusters(), timezone.now())
     assert (
-        left[issued.CertificateBucket.REMOVED],
-        left[issued.CertificateBucket.REVOKED],
-        left[issued.CertificateBucket.IN_USE],
+        left[issued_certificates.CertificateBucket.REMOVED],
+        left[issued_certificates.CertificateBucket.REVOKED],
+        left[issued_certificates.CertificateBucket.IN_USE],
     ) == (0, 23, 1)
     row = IssuedCertificate.objects.filter(revoked_at__isnull=False).first()
     assert row is not None
@@ -317,8 +322,10 @@ def test_lanes_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: 
     for days, revoked in ((-1, None), (3, None), (30, None), (31, None), (90, now), (-1, now), (None, None)):
         ends = now + timedelta(days=days) if days is not None else None
         ClusterFacts.objects.filter(cluster="c1").update(certificate_not_after=ends, certificate_revoked_at=revoked)
-        rows = words.with_word(ManagedCluster.objects.filter(name="c1"), now)
+        rows = status_sql.with_word(ManagedCluster.objects.filter(name="c1"), now)
         of_sql = [
-            lane for lane, condition in credentials.bucket_conditions(now).items() if rows.filter(condition).exists()
+            lane
+            for lane, condition in certificate_expiry.bucket_conditions(now).items()
+            if rows.filter(condition).exists()
         ]
-        assert of_sql == [credentials.lane_of(ClusterFacts.objects.get(cluster="c1"), now)]
+        assert of_sql == [certificate_expiry.lane_of(ClusterFacts.objects.get(cluster="c1"), now)]

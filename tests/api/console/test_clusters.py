@@ -19,17 +19,20 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters import bulk, facets, listing, maintenance, queries, services, words
-from clusters.credentials import ExpiryBucket
-from clusters.filters import ATTENTION, Filters
+from clusters import queries, services
+from clusters.fleet import bulk_acts, facets, listing
+from clusters.fleet.filters import ATTENTION, Filters
+from clusters.health import status_sql
+from clusters.health.certificate_expiry import ExpiryBucket
+from clusters.health.status import Word
 from clusters.kinds import MANAGED_CLUSTER, order_of
 from clusters.models import ManagedCluster, SavedView
 from clusters.queries import Observed
-from clusters.status import Word
+from clusters.taints import maintenance
 from clustersets.models import ManagedClusterSet
-from ocmconsole.kubeapi import bulkjobs
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.control import bulk_jobs
 from ocmconsole.kubeapi.models import BulkItem, BulkSelection, writing
-from ocmconsole.kubeapi.session import actor_for
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.actors import signed_in
@@ -125,7 +128,7 @@ FILTERS: list[tuple[str, Callable[[Observed], bool]]] = [
     ("q=WEB-0", lambda each: each.row.name.startswith("web-0")),
     ("status=silent", lambda each: each.status.word is Word.SILENT),
     ("status=healthy&status=late", lambda each: each.status.word in {Word.HEALTHY, Word.LATE}),
-    (f"status={ATTENTION}", lambda each: each.status.word in words.TROUBLED),
+    (f"status={ATTENTION}", lambda each: each.status.word in status_sql.TROUBLED),
     ("set=web&set=erp", lambda each: each.row.clusterset in {"web", "erp"}),
     ("set=french", lambda each: each.row.labels["region"] == "paris"),
     ("version=v1.34.2", lambda each: each.row.kubernetes_version == "v1.34.2"),
@@ -209,7 +212,7 @@ class TestFilters:
 
 KEYS: dict[str, Callable[[Observed], Any]] = {
     "name": lambda each: each.row.name,
-    "status": lambda each: words.RANKS[each.status.word],
+    "status": lambda each: status_sql.RANKS[each.status.word],
     "since": lambda each: -each.status.since.timestamp() if each.status.since else None,
     "heard": lambda each: -each.last_heard.timestamp() if each.last_heard else None,
     "certificate": lambda each: ends(each).timestamp(),
@@ -462,7 +465,7 @@ class TestMany:
         chosen = self.select(admin, "c1", act="end")
         assert signed_in("eve", is_superuser=True).get(chosen).status_code == 404
         BulkSelection.objects.update(created=timezone.now() - timedelta(days=2))
-        bulkjobs.delete_old_jobs()
+        bulk_jobs.delete_old_jobs()
         assert admin.get(chosen).status_code == 404
 
     @pytest.mark.usefixtures("fleet")
@@ -511,8 +514,8 @@ class TestMany:
             "it was never accepted": 1,
         }
         services.start_maintenance(crowd.ROOT, "free", reason="meanwhile")
-        raced = bulk.start_act(
-            actor_for(User.objects.get(username="root")), bulk.MAINTENANCE, ["free"],
+        raced = bulk_acts.start_act(
+            actor_for(User.objects.get(username="root")), bulk_acts.MAINTENANCE, ["free"],
             {"reason": "kernel", "until": "", "effect": "NoSelect"},
         )  # fmt: skip
         assert [item.state for item in raced.items.all()] == ["failed"]
@@ -584,7 +587,7 @@ def test_facets_lift_only_their_own_filter() -> None:
 
 
 def test_above_ten_thousand_the_total_is_rounded(admin: Client) -> None:
-    from clusters.views.list import _about
+    from clusters.fleet.list_pages import _about
 
     assert [_about(count) for count in (9_999, 10_000, 10_038, 12_345)] == [
         "9,999",

@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from clusters.models import HeartbeatDay, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
-from ocmconsole.corekinds.models import BootstrapToken, Namespace
+from ocmconsole.core.models import BootstrapToken, Namespace
 from ocmconsole.demo import live
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import Revision
-from ocmconsole.kubeapi.session import actor_for
 from ocmconsole.models import DemoFleet
 from registration.models import CertificateSigningRequest
 from tests import factories as make

@@ -11,9 +11,9 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import Client
 
+from clusters.fleet import export_pages
 from clusters.models import ManagedCluster
-from clusters.views import export
-from ocmconsole.kubeapi import downloads
+from ocmconsole.components import downloads
 from tests.actors import signed_in
 from tests.bench import crowd
 
@@ -69,4 +69,4 @@ def test_an_export_that_fails_says_so_in_its_last_line(form: str, admin: Client)
     ],
 )
 def test_no_cell_is_a_formula_or_a_second_line(admin: Client, written: str, cell: str) -> None:
-    assert export.safe(written) == cell
+    assert export_pages.safe(written) == cell

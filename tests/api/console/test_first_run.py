@@ -16,15 +16,17 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
-from ocmconsole import demo, firststeps
-from ocmconsole.corekinds.models import BootstrapToken, Namespace
-from ocmconsole.demo import live
+from ocmconsole.console import first_steps
+from ocmconsole.core.models import BootstrapToken, Namespace
+from ocmconsole.demo import building, live
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
 from ocmconsole.models import DemoFleet
-from registration import ca, foundation, issued
+from registration import hub_setup
+from registration.certificates import issued_certificates
 from registration.models import CertificateSigningRequest, HubAddress
+from registration.pki import ca
 from tests import factories as make
 from tests.api.console.joining import WEB, hub, page, person
 
@@ -71,7 +73,7 @@ def test_each_step_is_computed_from_the_state_of_the_hub(admin: Client, settings
     assert "root is the only one" in text
     assert 'href="/admin/auth/user/add/"' in text
     settings.OCMCONSOLE_API_ADDRESS = ("0.0.0.0", 6443)  # noqa: S104 - nothing is bound
-    foundation.add_address(make.ADMIN, "https://hub.corp:6443")
+    hub_setup.add_address(make.ADMIN, "https://hub.corp:6443")
     User.objects.create_user("raj", is_superuser=True)
     Authenticator.objects.create(
         user=User.objects.get(username="root"), type=Authenticator.Type.WEBAUTHN, data={"name": "key"}
@@ -85,7 +87,7 @@ def test_each_step_is_computed_from_the_state_of_the_hub(admin: Client, settings
 def test_only_hosts_that_clients_could_reach_are_named_in_the_certificate(admin: Client, host: str) -> None:
     """Agents read every name of the certificate, and no name is taken out again."""
     with pytest.raises(ca.AuthorityError):
-        foundation.add_address(make.ADMIN, f"https://{host}:6443")
+        hub_setup.add_address(make.ADMIN, f"https://{host}:6443")
     assert not HubAddress.objects.exists()
 
 
@@ -110,9 +112,9 @@ def test_only_admins_of_an_empty_hub_see_the_steps(admin: Client) -> None:
 
 def test_a_passkey_under_an_ip_address_is_not_promised(admin: Client, settings: Any) -> None:
     settings.OCMCONSOLE_CONSOLE_URL = "http://127.0.0.1:8000"
-    assert "OCMCONSOLE_CONSOLE_URL=http://localhost:8000" in firststeps._why_a_passkey()
+    assert "OCMCONSOLE_CONSOLE_URL=http://localhost:8000" in first_steps._why_a_passkey()
     settings.OCMCONSOLE_CONSOLE_URL = "https://hub.corp"
-    assert "OCMCONSOLE" not in firststeps._why_a_passkey()
+    assert "OCMCONSOLE" not in first_steps._why_a_passkey()
 
 
 # ---------------------------------------------------------------- the demonstration fleet
@@ -152,7 +154,7 @@ def test_the_fleet_does_not_fall_silent_but_for_those_that_are_meant_to(admin: C
     before = dict(Lease.objects.exclude(renew_time=None).values_list("namespace", "renew_time"))
     assert len(before) == 5
     with time_machine.travel(timezone.now() + timedelta(minutes=2)):
-        assert demo.beat() == 4
+        assert building.beat() == 4
         after = dict(Lease.objects.exclude(renew_time=None).values_list("namespace", "renew_time"))
         assert sum(after[name] > before[name] for name in before) == 4
 
@@ -170,7 +172,7 @@ def test_the_fleet_is_removed_in_one_act_and_never_offered_again(admin: Client) 
     assert not DemoFleet.objects.exists()
     assert list(ManagedCluster.objects.values_list("name", flat=True)) == ["mine"]
     assert not CertificateSigningRequest.objects.filter(cluster__startswith="demo-").exists()
-    assert not any(issued.valid_of(name, timezone.now()) for name in live.planned())
+    assert not any(issued_certificates.valid_of(name, timezone.now()) for name in live.planned())
     assert not HeartbeatDay.objects.exists()
     assert not Transition.objects.exclude(cluster="mine").exists()
     assert set(ManagedClusterSet.objects.values_list("name", flat=True)) == {"web"}

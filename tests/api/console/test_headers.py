@@ -16,9 +16,10 @@ from django.urls import path
 from redis.exceptions import ConnectionError as RedisAwayError
 
 from ocmconsole import urls as console
-from ocmconsole.kubeapi import audit, errors
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_of
+from ocmconsole.kubeapi.storage import audit
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from guardian.shortcuts import assign_perm
 
-from clusters import heartbeats, history
-from clusters.history import CELLS, NO_SKEWS, Level
+from clusters.health import heartbeat_history, heartbeats
+from clusters.health.heartbeat_history import CELLS, NO_SKEWS, Level
 from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, ManagedCluster, Transition
 from ocmconsole.kubeapi import verbs
@@ -48,8 +48,10 @@ def past(name: str = "shop", day: datetime = NOW, **hours: Level) -> None:
     for place, level in hours.items():
         _, hour, minute = place.split("_")
         levels[int(hour) * 12 + int(minute) // 5] = level
-    skews = history.sampled(NO_SKEWS, 17, 87_000_000)
-    heartbeats.store_readings([HeartbeatDay(cluster=name, day=day.date(), cells=history.packed(levels), skews=skews)])
+    skews = heartbeat_history.sampled(NO_SKEWS, 17, 87_000_000)
+    heartbeats.store_readings(
+        [HeartbeatDay(cluster=name, day=day.date(), cells=heartbeat_history.packed(levels), skews=skews)]
+    )
 
 
 def signed_in(name: str, *clusters: str, **more: Any) -> Client:

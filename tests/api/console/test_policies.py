@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from ocmconsole.corekinds import tokens
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import services
+from registration.approvals import services
 from registration.models import ApprovalPolicy
 from tests import factories as make
 from tests import requests

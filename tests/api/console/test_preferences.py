@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from ocmconsole.preferences import USUAL
+from ocmconsole.console.preferences import USUAL
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,7 @@ def test_what_is_no_choice_is_refused_beside_its_field(ana: User) -> None:
 def test_shortcuts_are_off_and_live_updates_on_unless_chosen_otherwise(ana: User) -> None:
     from django.test import RequestFactory
 
-    from ocmconsole import preferences
+    from ocmconsole.console import preferences
 
     request = RequestFactory().get("/")
     request.user = ana

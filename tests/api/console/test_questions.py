@@ -16,8 +16,8 @@ from guardian.shortcuts import assign_perm, remove_perm
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet
-from ocmconsole.kubeapi import once
-from ocmconsole.requests import RequestMiddleware
+from ocmconsole.kubeapi import request_cache
+from ocmconsole.server.middleware import RequestMiddleware
 from tests import factories as make
 from tests.actors import signed_in
 
@@ -103,7 +103,7 @@ def test_only_a_request_that_reads_remembers(method: str, path: str, remembers: 
     answers: list[int] = []
 
     def view(_: HttpRequest) -> HttpResponse:
-        answers.extend(once.cached("a", lambda: len(answers)) for _ in range(2))
+        answers.extend(request_cache.cached("a", lambda: len(answers)) for _ in range(2))
         return HttpResponse()
 
     RequestMiddleware(view)(RequestFactory().generic(method, path))

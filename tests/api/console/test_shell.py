@@ -16,11 +16,11 @@ from guardian.shortcuts import assign_perm, remove_perm
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import FleetMinute, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
-from ocmconsole import live
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.console import live_updates
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_for
-from registration import ca
+from registration.pki import ca
 from tests import factories as make
 from tests.actors import signed_in
 
@@ -184,16 +184,16 @@ def test_search_takes_few_queries_however_many_clusters_there_are(
 # ---------------------------------------------------------------- notices
 
 
-def notice(resource: str, name: str, *, user: str = "somebody", namespace: str = "") -> live.Notice:
-    return live.Notice(1, user, resource, namespace, name)
+def notice(resource: str, name: str, *, user: str = "somebody", namespace: str = "") -> live_updates.Notice:
+    return live_updates.Notice(1, user, resource, namespace, name)
 
 
 CLUSTERS = "managedclusters.cluster.open-cluster-management.io"
 SETS = "managedclustersets.cluster.open-cluster-management.io"
 
 
-def sight(name: str) -> live.NoticeVisibility:
-    return live.NoticeVisibility.of(actor_for(User.objects.get(username=name)))
+def sight(name: str) -> live_updates.NoticeVisibility:
+    return live_updates.NoticeVisibility.of(actor_for(User.objects.get(username=name)))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def sight(name: str) -> live.NoticeVisibility:
         ([notice("manifestworks.work.open-cluster-management.io", "w", namespace="vault-1")], set()),
     ],
 )
-def test_notices_are_only_of_what_one_may_see(notices: list[live.Notice], heard: set[str], raj: Client) -> None:
+def test_notices_are_only_of_what_one_may_see(notices: list[live_updates.Notice], heard: set[str], raj: Client) -> None:
     assert sight("raj").of_interest(notices) == heard
 
 
@@ -248,19 +248,19 @@ def test_a_cluster_that_one_is_shown_later_is_heard_of(raj: Client) -> None:
     ],
 )
 def test_a_page_hears_of_what_it_shows(scope: str, covered: bool) -> None:
-    assert live.LiveScope.read(scope).covers(notice(CLUSTERS, "web-1")) is covered
+    assert live_updates.LiveScope.read(scope).covers(notice(CLUSTERS, "web-1")) is covered
 
 
 def test_a_heartbeat_is_no_notice(fleet: None) -> None:
-    before = live.newest_entry()
+    before = live_updates.newest_entry()
     make.renew("web-1")
-    assert live.entries_after(before) == []
+    assert live_updates.entries_after(before) == []
 
 
 def test_whatever_is_written_is_a_notice(fleet: None) -> None:
-    before = live.newest_entry()
+    before = live_updates.newest_entry()
     make.label("web-1", env="prod")
-    assert [(each.plural, each.name) for each in live.entries_after(before)] == [("managedclusters", "web-1")]
+    assert [(each.plural, each.name) for each in live_updates.entries_after(before)] == [("managedclusters", "web-1")]
 
 
 def test_a_stream_without_a_scope_is_refused(admin: Client) -> None:
@@ -269,10 +269,10 @@ def test_a_stream_without_a_scope_is_refused(admin: Client) -> None:
 
 def test_a_session_ends_with_its_person(admin: Client) -> None:
     session = admin.session.session_key or ""
-    assert live.look_again(session, "root") is not None
-    assert live.look_again(session, "raj") is None
+    assert live_updates.look_again(session, "root") is not None
+    assert live_updates.look_again(session, "raj") is None
     User.objects.filter(username="root").update(is_active=False)
-    assert live.look_again(session, "root") is None
+    assert live_updates.look_again(session, "root") is None
 
 
 def test_a_right_that_was_taken_away_ends_its_notices(raj: Client) -> None:
@@ -282,7 +282,7 @@ def test_a_right_that_was_taken_away_ends_its_notices(raj: Client) -> None:
         User.objects.get(username="raj"),
         ManagedClusterSet.objects.get(name="web"),
     )
-    now = live.look_again(session, "raj")
+    now = live_updates.look_again(session, "raj")
     assert now is not None
     assert now.of_interest([notice(CLUSTERS, "web-1")]) == set()
 
@@ -315,7 +315,7 @@ def test_notices_take_as_many_queries_however_many_they_are(
 
 
 def test_a_person_with_many_streams_is_asked_to_close_some(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(live._streams, "root", live.MOST_STREAMS)
+    monkeypatch.setitem(live_updates._streams, "root", live_updates.MOST_STREAMS)
     assert admin.get("/live?scope=managedclusters").status_code == 429
 
 
@@ -503,14 +503,14 @@ def test_hub_health_says_that_a_redis_is_away(admin: Client, settings: Any) -> N
 
 
 def test_metrics_count_clusters_by_their_state(fleet: None) -> None:
-    from ocmconsole.kubeapi import metrics
+    from ocmconsole.kubeapi.health import metrics
 
     assert b'ocmconsole_clusters{state="needs-review"} 1.0' in metrics.exposition()
 
 
 @pytest.mark.contract("D11")
 def test_requests_without_a_valid_credential_are_counted_and_not_stored() -> None:
-    from ocmconsole.kubeapi import metrics
+    from ocmconsole.kubeapi.health import metrics
     from tests.api.entry import Entry
 
     before, entries = metrics.unauthorized(), AuditEvent.objects.count()

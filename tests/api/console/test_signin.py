@@ -18,7 +18,7 @@ from django.urls import path as route
 from django.utils import timezone
 
 from ocmconsole import urls as console
-from ocmconsole.kubeapi import session
+from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.signin import lifetime, recently_authenticated
 from ocmconsole.signin.views import single_sign_on

@@ -12,8 +12,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests import requests

@@ -18,11 +18,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import ClusterFacts, FleetMinute, ManagedCluster
-from ocmconsole import overview
-from ocmconsole.corekinds.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.console import overview
+from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import models
-from ocmconsole.kubeapi.actor import Actor
-from registration import gathering, inbox, later, queries, services, staleness, weighing
+from ocmconsole.kubeapi.access.actor import Actor
+from registration import queries
+from registration.approvals import inbox, services, snooze, stale_decision
+from registration.evidence import evidence_queries, risk_checks
 from tests import factories as make
 from tests.actors import ROOT, signed_in
 from tests.api.console.test_approvals import _hub, asks, asks_again, bearer, names, text
@@ -48,13 +50,13 @@ def browser() -> Client:
 def weighed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each name was weighed."""
     found: Counter[str] = Counter()
-    weigh = weighing.checked
+    weigh = risk_checks.checked
 
     def counted(evidence: Any, gathered: Any) -> Any:
         found[evidence.name] += 1
         return weigh(evidence, gathered)
 
-    monkeypatch.setattr(weighing, "checked", counted)
+    monkeypatch.setattr(risk_checks, "checked", counted)
     return found
 
 
@@ -107,7 +109,7 @@ def test_a_page_reads_as_often_whether_few_wait_or_many(browser: Client, token: 
 def put_off(*names: str) -> None:
     for name in names:
         row, waiting = make.stored(name), queries.waiting_requests(name)
-        assert later.put_off(li(), name, staleness.present_versions(row, waiting), None)
+        assert snooze.put_off(li(), name, stale_decision.present_versions(row, waiting), None)
 
 
 def li() -> Actor:
@@ -121,10 +123,10 @@ def test_what_is_put_off_is_read_together(token: Actor) -> None:
         asks_again(name, token)
     put_off("web-1")
     with CaptureQueriesContext(connection) as one:
-        assert later.in_sight(li()) == web(2, 3, 4)
+        assert snooze.in_sight(li()) == web(2, 3, 4)
     put_off("web-2", "web-3")
     with CaptureQueriesContext(connection) as three:
-        assert later.in_sight(li()) == web(4)
+        assert snooze.in_sight(li()) == web(4)
     assert len(one) == len(three)
 
 
@@ -308,7 +310,7 @@ class TestUsesOfTokens:
         day = datetime(2026, 11, 1, tzinfo=UTC)
         minute, reach = timedelta(minutes=1), timedelta(minutes=1)
         moments = [day, day + minute, day + timedelta(days=9), day + timedelta(days=9, hours=1)]
-        around = gathering.ranges_around
+        around = evidence_queries.ranges_around
         assert around(moments[:1], reach, most=5) == [(day - reach, day + reach)]
         assert around(moments, reach, most=5) == [
             (day - reach, day + minute + reach),
@@ -333,7 +335,7 @@ class TestUsesOfTokens:
         with connection.cursor() as cursor:  # the audit is append-only
             cursor.execute("UPDATE kubeapi_auditevent SET time = %s WHERE name LIKE %s", [long_ago, "web-1%"])
         BootstrapTokenUse.objects.filter(cluster="web-1").update(since=long_ago)
-        found = gathering.gather_evidence(web(1, 2, 3)).brought[token.credential]
+        found = evidence_queries.gather_evidence(web(1, 2, 3)).brought[token.credential]
         assert len(found) == 4  # its own three, and the one that came with the first
         assert found == sorted(found)
 
@@ -341,10 +343,10 @@ class TestUsesOfTokens:
         day = datetime(2026, 11, 1, tzinfo=UTC)
         hour = timedelta(hours=1)
         rows = [("10.3.0.1", day, day + 9 * hour), ("10.4.0.1", day + 2 * hour, day + 3 * hour), ("?", day, day)]
-        uses = gathering.Uses(rows)
+        uses = evidence_queries.Uses(rows)
         for moment in (day, day + hour, day + 2 * hour, day + 3 * hour, day + 20 * hour):
             before = [row for row in rows if row[1] < moment]
-            known = {gathering.network_of(address) for address, _, _ in before} - {""}
+            known = {evidence_queries.network_of(address) for address, _, _ in before} - {""}
             assert uses.networks_before(moment) == known
             lasts = [min(last, moment) for _, _, last in before]
             assert uses.last_before(moment) == max(lasts, default=None)

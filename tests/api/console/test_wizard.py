@@ -19,16 +19,17 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL
-from ocmconsole import tls
-from ocmconsole.corekinds.models import BootstrapToken
+from ocmconsole.core.models import BootstrapToken
 from ocmconsole.embedded import Presence
-from ocmconsole.kubeapi import audit
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.session import actor_for
-from registration import ca, foundation, joining
+from ocmconsole.kubeapi.storage import audit
+from ocmconsole.server import tls
+from registration import hub_setup, join_guide
 from registration.models import ApprovalPolicy, HubAddress
+from registration.pki import ca
 from tests import factories as make
 from tests import requests
 from tests.api.console.joining import hub, page, person
@@ -295,7 +296,7 @@ def root() -> Any:
 def fresh(settings: Any) -> None:
     settings.OCMCONSOLE_API_URL = "https://127.0.0.1:6443"
     settings.OCMCONSOLE_API_ADDRESS = ("127.0.0.1", 6443)
-    ca.ensure_authority(settings.OCMCONSOLE_HOME, foundation.serving_names())
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, hub_setup.serving_names())
 
 
 def names_served(home: Path) -> list[str]:
@@ -362,9 +363,9 @@ def test_an_admin_adds_the_name_to_the_certificate_and_new_connections_get_it(fr
     assert AuditEvent.objects.filter(act="hubaddress:create", name="https://hub.corp:7443", user="root").count() == 1
     # It is the address that agents are given from now on, here and on the command line.
     assert 'name="server" value="https://hub.corp:7443"' in page(admin.get("/clusters/add/"))
-    assert joining.addresses()[0] == "https://hub.corp:7443"
+    assert join_guide.addresses()[0] == "https://hub.corp:7443"
     # The next start keeps it.
-    assert ca.is_served(settings.OCMCONSOLE_HOME, foundation.serving_names())
+    assert ca.is_served(settings.OCMCONSOLE_HOME, hub_setup.serving_names())
 
 
 def test_an_admin_removes_an_added_address_and_new_connections_get_a_certificate_without_it(
@@ -396,14 +397,14 @@ def test_another_server_of_the_database_serves_what_was_added_and_removed_throug
     served = tls.Context(other / "serving.crt", other / "serving.key")
     before, beside = served._context, Presence()
     boss = actor_for(User.objects.create_user("boss", is_superuser=True))
-    for act, is_there in ((foundation.add_address, True), (foundation.remove_address, False)):
+    for act, is_there in ((hub_setup.add_address, True), (hub_setup.remove_address, False)):
         settings.OCMCONSOLE_HOME = this
         act(boss, "https://hub.corp:7443")
         settings.OCMCONSOLE_HOME = other
         assert ("hub.corp" in names_served(other)) is not is_there
         beside.keep_certificate()
         assert ("hub.corp" in names_served(other)) is is_there
-        assert ca.is_served(other, foundation.serving_names())
+        assert ca.is_served(other, hub_setup.serving_names())
         served.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO())
         assert served._context is not before
         before = served._context
@@ -427,14 +428,14 @@ def test_a_home_without_its_authority_is_a_line_in_the_log_and_no_end_of_the_ser
 
 @pytest.mark.parametrize("url", ["https://other.corp:6443", "", "nonsense", "https://\0"])
 def test_an_address_that_was_not_added_is_not_removed(fresh: None, settings: Any, url: str) -> None:
-    foundation.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://hub.corp:7443")
+    hub_setup.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://hub.corp:7443")
     answer = root().post("/clusters/add/address/remove/", {"url": url}, follow=True)
     assert answer.status_code == 404 or "The certificate is as it was" in page(answer)
     assert HubAddress.objects.count() == 1
 
 
 def test_only_an_admin_removes_an_address(fresh: None, settings: Any) -> None:
-    foundation.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://hub.corp:7443")
+    hub_setup.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://hub.corp:7443")
     ana = person("ana", *ADDING)
     assert "Addresses added" not in page(ana.get("/clusters/add/"))
     answer = ana.post("/clusters/add/address/remove/", {"url": "https://hub.corp:7443"}, follow=True)
@@ -465,7 +466,7 @@ def test_only_an_admin_changes_the_certificate(fresh: None, settings: Any) -> No
 def test_a_host_that_no_certificate_can_name_changes_nothing(fresh: None, settings: Any) -> None:
     before = (settings.OCMCONSOLE_HOME / "serving.crt").read_bytes()
     with pytest.raises(ca.AuthorityError):
-        foundation.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://h\u00fcb:6443")
+        hub_setup.add_address(actor_for(User.objects.create_user("boss", is_superuser=True)), "https://h\u00fcb:6443")
     assert not HubAddress.objects.exists()
     assert (settings.OCMCONSOLE_HOME / "serving.crt").read_bytes() == before
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from ocmconsole.corekinds import access, kinds, rights
-from ocmconsole.corekinds.models import AccessRequest
+from ocmconsole.access import services
+from ocmconsole.accounts.permissions import MAY_CHANGE, grant_permission
+from ocmconsole.core import kinds
+from ocmconsole.core.models import AccessRequest
+from ocmconsole.core.rbac import rights
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Change, Revision
-from ocmconsole.kubeapi.permissions import MAY_CHANGE, grant_permission
 from tests.actors import ROOT, person, rule
 from tests.actors import grant as bind
 
@@ -21,7 +23,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 def asked(verb: str = "list") -> AccessRequest:
     User.objects.get_or_create(username="li")
-    return access.request_access(person("li"), rights.question(verb, "secrets"), "for the audit")
+    return services.request_access(person("li"), rights.question(verb, "secrets"), "for the audit")
 
 
 def clerk() -> Actor:
@@ -35,9 +37,9 @@ def clerk() -> Actor:
 @pytest.mark.contract("D2", "D11")
 def test_what_another_has_just_dismissed_is_not_given() -> None:
     row = asked()
-    access.dismiss_request(ROOT, AccessRequest.objects.get(), "not now")
+    services.dismiss_request(ROOT, AccessRequest.objects.get(), "not now")
     with pytest.raises(errors.Conflict, match="somebody else"):
-        access.grant_request(ROOT, row)  # read before the other answered
+        services.grant_request(ROOT, row)  # read before the other answered
     assert verbs.find(kinds.CLUSTER_ROLE, Key("", f"access-request-{row.pk}")) is None
     assert AccessRequest.objects.get().answer == AccessRequest.Answer.DISMISSED
 
@@ -51,7 +53,7 @@ def test_what_could_not_be_given_waits_on_and_leaves_nothing() -> None:
     giver = clerk()
     before = Change.objects.count()
     with pytest.raises(errors.AlreadyExists):
-        access.grant_request(giver, row)
+        services.grant_request(giver, row)
     assert verbs.find(kinds.CLUSTER_ROLE, Key("", name)) is None
     assert Change.objects.count() == before
     assert not AuditEvent.objects.filter(act="accessrequest:grant").exists()
@@ -63,7 +65,7 @@ def test_role_binding_and_answer_are_one_transaction() -> None:
     row = asked()
     giver = clerk()
     revision = Revision.objects.get().value
-    access.grant_request(giver, row)
+    services.grant_request(giver, row)
     assert Revision.objects.get().value == revision + 2
     made = AuditEvent.objects.filter(user="clerk", revision__gt=revision).order_by("pk")
     assert [each.act for each in made] == ["clusterrole:create", "clusterrolebinding:create"]
@@ -80,7 +82,7 @@ def test_nobody_gives_with_a_new_role_what_they_do_not_hold() -> None:
     grant_permission(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
     bind(giver, rule("create", "clusterroles clusterrolebindings", groups=RBAC))
     with pytest.raises(errors.Forbidden, match="not currently held"):
-        access.grant_request(giver, row)
+        services.grant_request(giver, row)
     bind(giver, rule("list", "secrets"))
-    access.grant_request(giver, row)
+    services.grant_request(giver, row)
     assert verbs.find(kinds.CLUSTER_ROLE_BINDING, Key("", f"access-request-{row.pk}")) is not None

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.corekinds import kinds
-from ocmconsole.kubeapi import errors, rows, verbs
+from ocmconsole.core import kinds
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Change, Revision, WorkItem
+from ocmconsole.kubeapi.storage import reader
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
 
@@ -38,7 +39,7 @@ def test_a_namespace_and_what_is_in_it_come_together() -> None:
     assert log() == ["ADDED namespaces a", "ADDED configmaps b"]
     assert acts() == ["namespace:create", "configmap:create"]
     assert len(set(AuditEvent.objects.values_list("request_id", flat=True))) == 1
-    assert rows.check_wire()[1] == []
+    assert reader.check_wire()[1] == []
     assert {"namespace"} <= set(WorkItem.objects.values_list("reconciler", flat=True))
 
 
@@ -76,7 +77,7 @@ def test_one_object_may_be_made_edited_and_deleted_in_turn() -> None:
     assert int(found["metadata"]["resourceVersion"]) == Revision.objects.get().value
     labelled = Change.objects.order_by("revision")[before + 2]
     assert '"y":"2"' in labelled.before  # a selector may have seen what was there only inside of the transaction
-    assert rows.check_wire()[1] == []
+    assert reader.check_wire()[1] == []
 
 
 def test_spec_and_status_of_one_object_are_two_changes_of_one_transaction() -> None:
@@ -93,7 +94,7 @@ def test_spec_and_status_of_one_object_are_two_changes_of_one_transaction() -> N
     doc = make.stored("c1").doc
     assert (doc["metadata"]["labels"]["l"], doc["status"]["version"]["kubernetes"]) == ("1", "v1")
     assert make.stored("c1").resource_version == seen + 2
-    assert rows.check_wire()[1] == []
+    assert reader.check_wire()[1] == []
 
 
 def test_a_held_object_can_be_let_go_deleted_and_made_anew() -> None:

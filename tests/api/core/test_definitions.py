@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ocmconsole.corekinds import defaults, definitions, kinds
+from ocmconsole.core import defaults, definitions, kinds
 from ocmconsole.kubeapi import kinds as registry
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from tests.actors import ROOT
 from tests.api import entry

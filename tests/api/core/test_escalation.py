@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import kinds
+from ocmconsole.core import kinds
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
 from tests.actors import RBAC, ROOT, grant, namespace, person, refused_at_worst, rule

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from ocmconsole.corekinds import controllers, kinds
-from ocmconsole.corekinds.models import Event
+from ocmconsole.core import kinds, reconcilers
+from ocmconsole.core.models import Event
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.selectors import FieldSelector
+from ocmconsole.kubeapi.storage.selectors import FieldSelector
 from tests.actors import ROOT, namespace, refused_at_worst
 
 pytestmark = pytest.mark.django_db
@@ -164,8 +164,8 @@ def test_events_are_found_by_their_object_and_leave_no_audit() -> None:
 def test_events_that_nobody_touched_for_an_hour_are_forgotten() -> None:
     create(newer())
     now = timezone.now()
-    assert controllers.expire_events(now + timedelta(minutes=59)) == 0
-    assert controllers.expire_events(now + timedelta(minutes=61)) == 1
+    assert reconcilers.expire_events(now + timedelta(minutes=59)) == 0
+    assert reconcilers.expire_events(now + timedelta(minutes=61)) == 1
     assert not Event.objects.exists()
 
 

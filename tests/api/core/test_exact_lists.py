@@ -11,9 +11,10 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds import kinds
-from ocmconsole.kubeapi import changes, errors, verbs
+from ocmconsole.core import kinds
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.watch import change_log
 from tests.actors import ROOT, namespace
 from tests.api import entry
 
@@ -102,14 +103,14 @@ def test_a_version_that_the_log_does_not_tell_any_more_is_expired() -> None:
     for value in range(3):
         write("here", "a", "write", value)
         write("here", "b", "write", 0)
-    before = changes.newest_revision()
+    before = change_log.newest_revision()
     write("there", "c", "write", 0)
     assert [each["metadata"]["name"] for each in exact(before)] == ["a", "b"]
-    changes.compact_log(timezone.now() + timedelta(hours=1), keep=1)
-    assert [each["metadata"]["name"] for each in exact(changes.newest_revision())] == ["a", "b", "c"]
+    change_log.compact_log(timezone.now() + timedelta(hours=1), keep=1)
+    assert [each["metadata"]["name"] for each in exact(change_log.newest_revision())] == ["a", "b", "c"]
     write("here", "a", "write", 9)
-    for revision in (1, before, changes.newest_revision() - 1):
+    for revision in (1, before, change_log.newest_revision() - 1):
         answer = ask(resourceVersion=revision, resourceVersionMatch="Exact")
         assert answer.said == (410, "Expired")
         assert answer.message == "The resourceVersion for the provided list is too old."
-    assert {each["data"]["n"] for each in exact(changes.newest_revision(), "here")} == {"9", "0"}
+    assert {each["data"]["n"] for each in exact(change_log.newest_revision(), "here")} == {"9", "0"}

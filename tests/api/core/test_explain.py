@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 
 from clusters.admission import ACCEPT
 from clusters.models import ManagedCluster
-from ocmconsole.corekinds import explain, kinds, rights, tokens, whocan
-from ocmconsole.corekinds.rbac import Subject
-from ocmconsole.corekinds.whocan import GrantSource
-from ocmconsole.kubeapi import errors, permissions, session, verbs, virtual
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.access import explain, who_can
+from ocmconsole.access.who_can import GrantSource
+from ocmconsole.accounts import permissions
+from ocmconsole.core import kinds
+from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac.rule_index import Subject
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors, verbs, virtual_resources
+from ocmconsole.kubeapi.access import session
+from ocmconsole.kubeapi.access.actor import Actor
 from tests import factories as make
 from tests.actors import ROOT, grant, namespace, person, rule
 
@@ -29,7 +34,7 @@ ACCEPTING = f"managedclusters/accept.{REGISTER}"
 
 def reviewed(actor: Actor, asked: rights.Question) -> bool:
     """What a SubjectAccessReview says to any of the spellings."""
-    endpoint = virtual.find_endpoint("authorization.k8s.io", "v1", "subjectaccessreviews", "")
+    endpoint = virtual_resources.find_endpoint("authorization.k8s.io", "v1", "subjectaccessreviews", "")
     assert endpoint is not None
     answers = []
     for each in asked.asked:
@@ -280,12 +285,12 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
     User.objects.create_superuser("boss")
 
     def names(word: str) -> list[str]:
-        return [source.subject.name for source in whocan.who_can(word, CLUSTERS, "eu-1")]
+        return [source.subject.name for source in who_can.who_can(word, CLUSTERS, "eu-1")]
 
     with django_assert_max_num_queries(25):
         assert set(names("see")) == {"ana", "boss", "li", "raj", "web-ops"}
     assert set(names("accept")) == {"ana", "boss"}
-    assert [source.reach for source in whocan.who_can("see", CLUSTERS, "eu-1") if source.reach] == [
+    assert [source.reach for source in who_can.who_can("see", CLUSTERS, "eu-1") if source.reach] == [
         "as a member of set web"
     ]
 
@@ -295,10 +300,10 @@ def test_what_is_lost_is_what_nothing_else_gives() -> None:
     ana = User.objects.create_user("ana")
     permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
     permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana)
-    held = whocan.held_by([Subject("User", "ana")])[Subject("User", "ana")]
+    held = who_can.held_by([Subject("User", "ana")])[Subject("User", "ana")]
     everywhere, one = sorted(held, key=lambda source: source.names)
-    assert whocan.lost([one], [everywhere]) == ["accept cluster eu-1"]
-    assert whocan.lost([everywhere], [one]) == ["see all clusters"]
+    assert who_can.lost([one], [everywhere]) == ["accept cluster eu-1"]
+    assert who_can.lost([everywhere], [one]) == ["see all clusters"]
 
 
 def test_what_a_person_holds_is_told_in_sentences() -> None:
@@ -310,7 +315,7 @@ def test_what_a_person_holds_is_told_in_sentences() -> None:
         permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name=name))
     grant(person("ana"), rule("create", "managedclustersets/join", groups=GROUP, names="web"))
     grant(person("ana"), rule("get list", "secrets"))
-    told = whocan.sentences(whocan.held_by([Subject("User", "ana")])[Subject("User", "ana")])
+    told = who_can.sentences(who_can.held_by([Subject("User", "ana")])[Subject("User", "ana")])
     assert told == [
         "accept clusters eu-1 and eu-2",
         "add clusters to set web",

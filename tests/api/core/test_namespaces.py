@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ocmconsole.corekinds import kinds
+from ocmconsole.core import kinds
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from tests.actors import ROOT, namespace, refused_at_worst

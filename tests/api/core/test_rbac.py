@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Group, User
 
-from ocmconsole.corekinds import kinds, rbac
-from ocmconsole.corekinds.models import ClusterRole
-from ocmconsole.corekinds.policyrules import PolicyRule
-from ocmconsole.kubeapi import authz, verbs
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core import kinds
+from ocmconsole.core.models import ClusterRole
+from ocmconsole.core.rbac import rule_index
+from ocmconsole.core.rbac.policy_rules import PolicyRule
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authz import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, writing
 from tests.actors import RBAC, ROOT, grant, namespace, person, rule
@@ -72,7 +74,7 @@ def test_those_who_are_given_a_right_are_those_to_whom_the_rules_allow_it(where:
     grant(people["li"], rule("get", "secrets", names="one"), namespace="outside")
     for name in ("", "one"):
         asked = Attributes("get", resource="secrets", namespace=where, name=name)
-        given = {grant.subject.name for grant in rbac.index.granting([asked])} & set(people)
+        given = {grant.subject.name for grant in rule_index.index.granting([asked])} & set(people)
         assert given == {name for name, actor in people.items() if authz.authorize(actor, asked).allowed}
 
 
@@ -88,7 +90,7 @@ def test_who_is_given_a_right_is_found_without_the_rules_of_other_namespaces(mon
 
     def looks() -> int:
         looked.clear()
-        assert {each.subject.name for each in rbac.index.granting([secrets])} >= {"ana"}
+        assert {each.subject.name for each in rule_index.index.granting([secrets])} >= {"ana"}
         return len(looked)
 
     secrets = Attributes("get", resource="secrets")
@@ -140,7 +142,7 @@ def test_a_process_that_nobody_wakes_knows_what_was_committed_before_it_is_asked
     ana = person("ana")
     asked = Attributes("get", resource="secrets")
     name = grant(ana, rule("get", "secrets"))
-    other = rbac.RuleIndex()
+    other = rule_index.RuleIndex()
     assert other.decide(ana, asked) is not None
     verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
     assert other.decide(ana, asked) is None
@@ -151,11 +153,11 @@ def test_a_process_that_nobody_wakes_knows_what_was_committed_before_it_is_asked
 def test_the_index_starts_over_when_the_log_was_cut_or_turned_back() -> None:
     ana = person("ana")
     grant(ana, rule("get", "secrets"))
-    rbac.index.catch_up()
+    rule_index.index.catch_up()
     with writing():
         ClusterRole.objects.all().delete()
     Change.objects.all().delete()
-    rbac.index._rights += 1_000
+    rule_index.index._rights += 1_000
     assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
 
 
@@ -164,7 +166,7 @@ def test_the_index_starts_over_when_the_log_was_cut_or_turned_back() -> None:
     "rules", [7, [7], [{"verbs": [1]}], [{"verbs": "get"}], [None], [{"verbs": ["get"], "resources": {"a": 1}}]]
 )
 def test_a_row_that_cannot_be_read_stops_nobody_else(rules: object) -> None:
-    tables = rbac.Tables()
+    tables = rule_index.Tables()
     tables.put(f"clusterroles.{RBAC}", ("", "bad"), {"rules": rules})
     tables.put(f"clusterrolebindings.{RBAC}", ("", "bad"), {"roleRef": rules, "subjects": rules})
     tables.put(f"clusterrolebindings.{RBAC}", ("", "worse"), {"roleRef": {"kind": [], "name": {}}})
@@ -181,7 +183,7 @@ def test_a_row_that_cannot_be_read_stops_nobody_else(rules: object) -> None:
 
 
 def test_a_cluster_role_binding_cannot_name_a_role_of_a_namespace() -> None:
-    tables = rbac.Tables()
+    tables = rule_index.Tables()
     tables.put(f"clusterroles.{RBAC}", ("", "reader"), {"rules": [rule("get", "secrets")]})
     bound = {"roleRef": {"kind": "Role", "name": "reader"}, "subjects": [{"kind": "User", "name": "ana"}]}
     tables.put(f"clusterrolebindings.{RBAC}", ("", "bound"), bound)
@@ -189,7 +191,7 @@ def test_a_cluster_role_binding_cannot_name_a_role_of_a_namespace() -> None:
 
 
 def test_a_subject_named_twice_is_bound_once_and_unbound_whole() -> None:
-    tables = rbac.Tables()
+    tables = rule_index.Tables()
     tables.put(f"clusterroles.{RBAC}", ("", "reader"), {"rules": [rule("get", "secrets")]})
     subjects = [{"kind": "User", "name": "ana"}, {"kind": "User", "name": "ana"}]
     bound = {"roleRef": {"kind": "ClusterRole", "name": "reader"}, "subjects": subjects}
@@ -201,7 +203,7 @@ def test_a_subject_named_twice_is_bound_once_and_unbound_whole() -> None:
 
 @pytest.mark.contract("W13")
 def test_an_agent_among_ten_thousand_is_decided_by_its_own_bindings() -> None:
-    tables = rbac.Tables()
+    tables = rule_index.Tables()
     for number in range(10_000):
         _add_cluster(tables, f"c{number}")
     tables.put(
@@ -225,7 +227,7 @@ def test_an_agent_among_ten_thousand_is_decided_by_its_own_bindings() -> None:
     )
 
 
-def _add_cluster(tables: rbac.Tables, cluster: str) -> None:
+def _add_cluster(tables: rule_index.Tables, cluster: str) -> None:
     group = "cluster.open-cluster-management.io"
     rules = [
         rule("create get list watch", "certificatesigningrequests", groups="certificates.k8s.io"),

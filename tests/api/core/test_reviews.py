@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import defaults, kinds
-from ocmconsole.kubeapi import discovery, errors, verbs, virtual
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.core import defaults, kinds
+from ocmconsole.kubeapi import errors, verbs, virtual_resources
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.publish import discovery
 from tests.actors import ROOT, grant, namespace, person, refused_at_worst, rule
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +21,7 @@ AUTHORIZATION, AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 def ask(
     actor: Actor, group: str, plural: str, spec: Any = None, *, inside: str = "", name: str = "", sub: str = ""
 ) -> Any:
-    endpoint = virtual.find_endpoint(group, "v1", plural, sub)
+    endpoint = virtual_resources.find_endpoint(group, "v1", plural, sub)
     assert endpoint is not None
     return endpoint.answer(actor, inside, name, {} if spec is None else {"spec": spec})
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import controllers as corecontrollers
-from ocmconsole.corekinds import kinds, tokens
-from ocmconsole.kubeapi import changes, errors, verbs, workqueue
+from ocmconsole.core import kinds
+from ocmconsole.core import reconcilers as corecontrollers
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.watch import change_log
 from tests.actors import ROOT, namespace, refused_at_worst
 
 pytestmark = pytest.mark.django_db
@@ -151,9 +154,9 @@ def test_token_secrets_go_with_their_account(settings: Any, tmp_path: Path) -> N
     assert verbs.find(kinds.SECRET, Key("here", "s")) is None
     assert verbs.find(kinds.SECRET, Key("here", "mere"))
     assert verbs.find(kinds.SECRET, Key("here", "new"))
-    revision = changes.newest_revision()
+    revision = change_log.newest_revision()
     corecontrollers.reconcile_token_secrets(Key("here", "bot"))
-    assert changes.newest_revision() == revision
+    assert change_log.newest_revision() == revision
 
 
 @pytest.mark.contract("W21")

@@ -10,10 +10,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from ocmconsole.corekinds import kinds, tokens
-from ocmconsole.corekinds.models import BootstrapToken
-from ocmconsole.kubeapi import authentication, errors, permissions, verbs
-from ocmconsole.kubeapi.actor import EntryPoint
+from ocmconsole.accounts import permissions
+from ocmconsole.core import kinds
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access import authentication
+from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
 from tests.actors import ROOT, grant, namespace, person, rule
 

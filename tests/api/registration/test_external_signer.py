@@ -18,13 +18,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from django.test import Client
 
 from clusters.models import ClusterFacts
-from ocmconsole.corekinds import defaults
+from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import MASTERS, Actor
+from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key
-from registration import ca, controllers, credentials, foundation, identity
+from registration import hub_setup, reconcilers
+from registration.keys import client_certificates
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey
+from registration.pki import agent_names, ca
 from tests import factories as make
 from tests import requests
 from tests.actors import grant, person, rule
@@ -75,11 +77,11 @@ def signer(tmp_path: Path, settings: Any) -> Iterator[Signer]:
     path.write_bytes(made.certificate.public_bytes(Encoding.PEM))
     settings.OCMCONSOLE_CLIENT_CA_FILE = str(path)
     settings.OCMCONSOLE_CSR_SIGNER = "external"
-    credentials._roots.cache_clear()
+    client_certificates._roots.cache_clear()
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     yield made
-    credentials._roots.cache_clear()
+    client_certificates._roots.cache_clear()
 
 
 def showing(certificate: x509.Certificate) -> Client:
@@ -97,7 +99,7 @@ def approved(name: str = "c1-a") -> bytes:
         make.ADMIN,
         CSR,
         Key("", name),
-        lambda doc: controllers.add_decision(doc, "Approved", "Test", ""),
+        lambda doc: reconcilers.add_decision(doc, "Approved", "Test", ""),
         subresource="approval",
     )
     make.settle()
@@ -119,7 +121,7 @@ def test_an_agent_works_with_the_certificate_that_somebody_else_has_signed(signe
         person("signing-robot"),
         rule("get list watch", "certificatesigningrequests", groups=CERTIFICATES),
         rule("update", "certificatesigningrequests/status", groups=CERTIFICATES),
-        rule("sign", "signers", groups=CERTIFICATES, names=identity.SIGNER),
+        rule("sign", "signers", groups=CERTIFICATES, names=agent_names.SIGNER),
     )
     certificate = signer.sign_request(pem)
     assert fill(showing(robot), certificate).status_code == 200
@@ -132,7 +134,7 @@ def test_an_agent_works_with_the_certificate_that_somebody_else_has_signed(signe
     agent = showing(certificate)
     assert agent.get(f"{CLUSTERS}/c1").status_code == 200
     assert agent.get(f"{CLUSTERS}/c2").status_code == 403
-    actor = credentials.actor_of_certificate(certificate.public_bytes(Encoding.DER))
+    actor = client_certificates.actor_of_certificate(certificate.public_bytes(Encoding.DER))
     assert (actor.user, actor.groups) == (requests.agent("c1").user, requests.agent("c1").groups[:2])
 
 
@@ -158,14 +160,14 @@ def test_signing_without_the_right_is_refused(signer: Signer) -> None:
     )
     refused = fill(showing(robot), signer.sign_request(pem))
     assert refused.status_code == 403
-    assert f'not permitted to sign requests with signerName "{identity.SIGNER}"' in refused.json()["message"]
+    assert f'not permitted to sign requests with signerName "{agent_names.SIGNER}"' in refused.json()["message"]
     assert requests.state("c1-a") == "Approved"
 
 
 @pytest.mark.contract("W21", "W24")
 def test_a_client_of_another_ca_has_its_name_and_groups_and_never_the_masters(signer: Signer) -> None:
     certificate = signer.person("ana", ["developers", MASTERS, "operators"])
-    actor = credentials.actor_of_certificate(certificate.public_bytes(Encoding.DER))
+    actor = client_certificates.actor_of_certificate(certificate.public_bytes(Encoding.DER))
     assert (actor.user, actor.groups) == ("ana", ("developers", "operators"))
     assert showing(certificate).get(CLUSTERS).status_code == 403
     grant(person("ana"), rule("list", "managedclusters", groups="cluster.open-cluster-management.io"))
@@ -176,9 +178,9 @@ def test_a_client_of_another_ca_has_its_name_and_groups_and_never_the_masters(si
 def test_a_ca_that_is_not_named_vouches_for_nobody(signer: Signer, settings: Any) -> None:
     der = signer.person("ana", []).public_bytes(Encoding.DER)
     settings.OCMCONSOLE_CLIENT_CA_FILE = ""
-    credentials._roots.cache_clear()
+    client_certificates._roots.cache_clear()
     with pytest.raises(errors.Unauthorized):
-        credentials.actor_of_certificate(der)
+        client_certificates.actor_of_certificate(der)
 
 
 @pytest.mark.contract("W21")

@@ -15,14 +15,16 @@ from django.test import Client
 from hypothesis import HealthCheck, example, given, settings
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.corekinds import defaults
-from ocmconsole.kubeapi.actor import Actor
-from registration import ca, credentials, foundation, identity
-from registration.controllers import add_decision
-from registration.decisions import AUTO_ACCEPTED
+from ocmconsole.core import defaults
+from ocmconsole.kubeapi.access.actor import Actor
+from registration import hub_setup
+from registration.admission.decisions import AUTO_ACCEPTED
+from registration.keys import client_certificates
+from registration.keys.key_history import ACCEPT_KEY
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
-from registration.memory import ACCEPT_KEY
+from registration.pki import agent_names, ca
+from registration.reconcilers import add_decision
 from tests import factories as make
 from tests import requests
 from tests.near import GROUP, MINE, OTHER, PLAIN, Asked, asked, written
@@ -40,9 +42,9 @@ def agent(tmp_path: Path, settings: Any) -> Client:
     """Of an accepted cluster, with the certificate that its first request was given."""
     settings.OCMCONSOLE_HOME = tmp_path
     ca.ensure_authority(tmp_path, ["localhost"])
-    credentials._roots.cache_clear()
+    client_certificates._roots.cache_clear()
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     for name in (MINE, OTHER):
         make.cluster(name, accepted=True)
         requests.ask(f"{name}-first", requests.agent_pem(name), cluster=name)
@@ -57,7 +59,7 @@ def agent(tmp_path: Path, settings: Any) -> Client:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=asked)
 @example(wanted=Asked(PLAIN))
-@example(wanted=Asked(((NameOID.ORGANIZATION_NAME, identity.group_of(OTHER)), *PLAIN)))
+@example(wanted=Asked(((NameOID.ORGANIZATION_NAME, agent_names.group_of(OTHER)), *PLAIN)))
 def test_an_agent_gets_its_own_name_or_nothing(agent: Client, wanted: Asked) -> None:
     doc = requests.document("x", written(wanted), cluster=wanted.label, usages=list(wanted.usages))
     doc["metadata"] = {"generateName": "near-", "labels": doc["metadata"]["labels"]}
@@ -70,9 +72,9 @@ def test_an_agent_gets_its_own_name_or_nothing(agent: Client, wanted: Asked) -> 
     if "certificate" not in stored["status"]:
         return
     pem = base64.b64decode(stored["status"]["certificate"])
-    actor = credentials.actor_of_certificate(x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER))
+    actor = client_certificates.actor_of_certificate(x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER))
     assert actor.user == f"{GROUP}:agent"
-    assert set(actor.groups) <= {GROUP, identity.MANAGED_CLUSTERS}
+    assert set(actor.groups) <= {GROUP, agent_names.MANAGED_CLUSTERS}
 
 
 @pytest.mark.contract("D9", "H9", "H14", "A4b")

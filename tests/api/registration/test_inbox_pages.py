@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
-from ocmconsole.kubeapi import audit
+from ocmconsole.kubeapi.storage import audit
 from registration import queries
-from registration.views import inbox
+from registration.approvals import inbox_pages
 from tests.actors import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ NAMES = [f"web-{number}" for number in range(5)]
 
 @pytest.fixture
 def browser(monkeypatch: Any) -> Client:
-    monkeypatch.setattr(inbox, "PAGE", 2)
+    monkeypatch.setattr(inbox_pages, "PAGE", 2)
     client = Client()
     client.force_login(User.objects.create_superuser("boss"), "django.contrib.auth.backends.ModelBackend")
     return client

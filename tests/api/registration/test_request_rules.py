@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import defaults
+from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import ca
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.pki import ca
 from tests import factories as make
 from tests import requests
 from tests.actors import grant, rule

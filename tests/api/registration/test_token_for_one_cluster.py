@@ -13,12 +13,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from clusters.kinds import GROUP, MANAGED_CLUSTER
-from ocmconsole.corekinds import tokens
-from ocmconsole.kubeapi import authentication, errors, verbs
-from ocmconsole.kubeapi.actor import Actor, EntryPoint
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access import authentication
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import identity
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.pki import agent_names
 from tests.actors import grant, person, rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,7 +41,7 @@ def cluster(name: str) -> dict[str, Any]:
 
 
 def request(cluster: str, *, label: str = "") -> dict[str, Any]:
-    group = identity.group_of(cluster)
+    group = agent_names.group_of(cluster)
     names = [
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, group),
         x509.NameAttribute(NameOID.COMMON_NAME, f"{group}:agent"),
@@ -49,10 +50,10 @@ def request(cluster: str, *, label: str = "") -> dict[str, Any]:
     pem = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     spec = {
         "request": base64.b64encode(pem).decode(),
-        "signerName": identity.SIGNER,
+        "signerName": agent_names.SIGNER,
         "usages": ["client auth", "digital signature"],
     }
-    metadata = {"generateName": f"{cluster}-", "labels": {identity.CLUSTER_LABEL: label or cluster}}
+    metadata = {"generateName": f"{cluster}-", "labels": {agent_names.CLUSTER_LABEL: label or cluster}}
     return {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ocmconsole.corekinds import protos
+from ocmconsole.core import protobuf_fields
 from tests.conformance.replay.comparing import Doc, Finding, compare, plain
 from tests.conformance.replay.describing import FORMS
 from tests.conformance.replay.recording import Delivery, Exchange
@@ -38,10 +38,10 @@ PATIENCE = 40
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLES = {
-    "CertificateSigningRequest": protos.CERTIFICATE_SIGNING_REQUEST,
-    "Event": protos.EVENT,
-    "Lease": protos.LEASE,
-    "TokenRequest": protos.TOKEN_REQUEST,
+    "CertificateSigningRequest": protobuf_fields.CERTIFICATE_SIGNING_REQUEST,
+    "Event": protobuf_fields.EVENT,
+    "Lease": protobuf_fields.LEASE,
+    "TokenRequest": protobuf_fields.TOKEN_REQUEST,
 }
 PLACEHOLDER = re.compile(r"\{([a-z].*?)\}")
 UNREACHABLE = "cluster.open-cluster-management.io/unreachable"

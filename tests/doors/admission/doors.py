@@ -16,10 +16,10 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.components.document_display import as_yaml
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.shown import as_yaml
 from tests.api.entry import APPLY, JSON, JSON_PATCH, MERGE, Answer
 from tests.doors.admission import scene
 from tests.doors.admission.row import ACCEPTS, DISCONNECTS, Act, Doc, Row, Sort

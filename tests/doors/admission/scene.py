@@ -13,13 +13,16 @@ from guardian.shortcuts import assign_perm
 
 from clusters.models import ClusterFacts, ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.corekinds import tokens
-from ocmconsole.corekinds.kinds import NAMESPACE
-from ocmconsole.kubeapi import admission, apply, changes, store, verbs
-from ocmconsole.kubeapi.actor import MASTERS
+from ocmconsole.core.kinds import NAMESPACE
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import admission, store, verbs
+from ocmconsole.kubeapi.access.actor import MASTERS
+from ocmconsole.kubeapi.formats import apply
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.store import Write
-from registration import foundation, identity
+from ocmconsole.kubeapi.watch import change_log
+from registration import hub_setup
+from registration.pki import agent_names
 from tests import factories as make
 from tests.actors import grant, person
 from tests.api import entry
@@ -106,7 +109,7 @@ def stored(row: Row) -> Doc | None:
 def everything() -> list[Any]:
     """What a refusal leaves as it was: objects, facts, and the number of the last change."""
     wires = [list(model._default_manager.order_by("pk").values_list("wire", flat=True)) for model in LISTED]
-    return [*wires, list(ClusterFacts.objects.order_by("pk").values()), changes.newest_revision()]
+    return [*wires, list(ClusterFacts.objects.order_by("pk").values()), change_log.newest_revision()]
 
 
 # ---------------------------------------------------------------- who
@@ -131,13 +134,13 @@ def admit(who: Who) -> Caller:
         case Sort.BOOTSTRAP:
             token = tokens.issue_bootstrap_token(make.ADMIN, ttl=timedelta(hours=1), cluster=who.name)
             name = f"system:bootstrap:{token.partition('.')[0]}"
-            grant(person(name), *foundation.BOOTSTRAP_RULES)
+            grant(person(name), *hub_setup.BOOTSTRAP_RULES)
             return Caller(name, Entry({"HTTP_AUTHORIZATION": f"Bearer {token}"}))
         case Sort.HUB:  # no credential is ever issued for its names (D24)
             return Caller(who.name, Entry({}))
         case _:
-            group = identity.group_of(who.name.split(":")[2])
-            return Caller(who.name, entry.person(who.name, group, identity.MANAGED_CLUSTERS))
+            group = agent_names.group_of(who.name.split(":")[2])
+            return Caller(who.name, entry.person(who.name, group, agent_names.MANAGED_CLUSTERS))
 
 
 def _person(who: Who) -> Any:

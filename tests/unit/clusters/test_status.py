@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.status import Facts, Status, Word, status_of
-from ocmconsole.durations import span
+from clusters.health.status import Facts, Status, Word, status_of
+from ocmconsole.environment.durations import span
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from clusters import maintenance, taints
 from clusters.kinds import MAINTENANCE_TAINT
-from clusters.views.refusals import plain
-from ocmconsole.kubeapi import patches
+from clusters.taints import maintenance, taint_rules
+from ocmconsole.components.refusals import plain
+from ocmconsole.kubeapi.formats import patches
 
 Doc = dict[str, Any]
 GPU = {"key": "gpu", "effect": "NoSelect"}
@@ -21,7 +21,7 @@ OURS = {"key": MAINTENANCE_TAINT, "effect": "NoSelect"}
 def patched(command: str, doc: Doc) -> list[Doc]:
     """What the command would leave."""
     found: Doc = patches.json_patch(doc, json.loads(shlex.split(command)[-1]))
-    return taints.taints_of(found)
+    return taint_rules.taints_of(found)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_command_for_a_maintenance_can_be_applied(present: list[Doc], left: 
 
 
 def test_clusters_with_the_same_patch_share_a_command() -> None:
-    told = taints.taint_commands({"c1": [], "c2": [GPU], "c3": []}, {"key": "dedicated", "effect": "NoSelect"})
+    told = taint_rules.taint_commands({"c1": [], "c2": [GPU], "c3": []}, {"key": "dedicated", "effect": "NoSelect"})
     assert [line.partition(" --type")[0] for line in told] == [
         "kubectl patch managedclusters c1 c3",
         "kubectl patch managedclusters c2",
@@ -50,7 +50,7 @@ def test_clusters_with_the_same_patch_share_a_command() -> None:
 
 
 def test_another_effect_of_a_key_is_another_taint() -> None:
-    (command,) = taints.taint_commands({"c1": [GPU]}, {"key": "gpu", "effect": "PreferNoSelect"})
+    (command,) = taint_rules.taint_commands({"c1": [GPU]}, {"key": "gpu", "effect": "PreferNoSelect"})
     assert '"/spec/taints/-"' in command
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from ocmconsole import readers
+from ocmconsole.environment import readers
 from ocmconsole.kubeapi import kinds
 
 GATES = "OCMCONSOLE_FEATURE_GATES"

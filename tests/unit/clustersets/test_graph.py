@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.status import Word
-from clustersets import graph
-from clustersets.graph import HEIGHT, MOST_NODES, Graph
+from clusters.health.status import Word
+from clustersets.pages import graph
+from clustersets.pages.graph import HEIGHT, MOST_NODES, Graph
 
 NAMES = st.integers(0, 40).map(lambda number: f"n{number}")
 TIES = st.lists(st.tuples(NAMES, NAMES, st.booleans()), max_size=60)

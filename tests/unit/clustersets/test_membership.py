@@ -12,8 +12,8 @@ from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ManagedCluster
 from clustersets import membership
 from clustersets.membership import MOST_REQUIREMENTS, Membership
-from ocmconsole.kubeapi import labels
-from ocmconsole.kubeapi.selectors import LabelSelector
+from ocmconsole.kubeapi.storage import selector_sql
+from ocmconsole.kubeapi.storage.selectors import LabelSelector
 from tests import factories as make
 
 Doc = dict[str, Any]
@@ -152,4 +152,4 @@ def test_everything_and_nothing_survive_being_joined_by_or(clusters: dict[str, d
     everything, nothing = by_labels({}).condition(), by_labels(None).condition()
     assert ManagedCluster.objects.filter(everything | nothing).count() == len(CLUSTERS)
     assert ManagedCluster.objects.filter(nothing | nothing).count() == 0
-    assert labels.selector_condition(LabelSelector()) == labels.EVERYTHING
+    assert selector_sql.selector_condition(LabelSelector()) == selector_sql.EVERYTHING

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ocmconsole.caching import SteadyCache
-from ocmconsole.kubeapi import broker
+from ocmconsole.kubeapi.watch import broker
+from ocmconsole.server.cache import SteadyCache
 
 
 @pytest.fixture(autouse=True)

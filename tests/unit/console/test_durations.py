@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.durations import in_words, span
+from ocmconsole.environment.durations import in_words, span
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from ocmconsole import logs
+from ocmconsole.server import logs
 
 Written = Callable[..., str]
 
@@ -22,7 +22,9 @@ def written(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) 
 
     def write(form: str, text: str, *values: Any, **how: Any) -> str:
         described = dict(logs.config(form)["formatters"]["line"])
-        record = logging.LogRecord("registration.ca", logging.WARNING, "ca.py", 1, text, values, how.get("exc_info"))
+        record = logging.LogRecord(
+            "registration.pki.ca", logging.WARNING, "ca.py", 1, text, values, how.get("exc_info")
+        )
         return str(described.pop("()")(**described).format(record))
 
     with structlog.contextvars.bound_contextvars(request_id="r-1"):
@@ -32,7 +34,7 @@ def written(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) 
 def test_a_line_says_when_how_bad_where_what_and_in_which_request(written: Written) -> None:
     line = written("text", "no %s for %r", "key", "c 1")
     assert line.startswith("time=20")
-    assert """level=warning logger=registration.ca event="no key for 'c 1'" request_id=r-1""" in line
+    assert """level=warning logger=registration.pki.ca event="no key for 'c 1'" request_id=r-1""" in line
     assert "\n" not in line
 
 
@@ -41,7 +43,7 @@ def test_machines_get_json(written: Written) -> None:
     assert event | {"time": ""} == {
         "time": "",
         "level": "warning",
-        "logger": "registration.ca",
+        "logger": "registration.pki.ca",
         "event": "no key",
         "request_id": "r-1",
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.template.loader import get_template
 
-from clusters.status import Word
+from clusters.health.status import Word
 
 ROOT = Path(__file__).parents[3]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))

@@ -18,16 +18,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds import identity
+from ocmconsole.core.tokens import token_formats
 
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ACCOUNT: dict[str, Any] = {"namespace": "open-cluster-management", "name": "agent-registration-bootstrap", "uid": "u-1"}
-KEY = identity.SigningKey(ec.generate_private_key(ec.SECP256R1()), "kid-1")
+KEY = token_formats.SigningKey(ec.generate_private_key(ec.SECP256R1()), "kid-1")
 
 
 def token(**changes: Any) -> str:
-    return identity.issue_token(KEY, **{**ACCOUNT, "lifetime": HOUR, "now": NOW, **changes})[0]
+    return token_formats.issue_token(KEY, **{**ACCOUNT, "lifetime": HOUR, "now": NOW, **changes})[0]
 
 
 def payload_of(text: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def payload_of(text: str) -> dict[str, Any]:
     return found
 
 
-def signed(payload: dict[str, Any], *, key: identity.SigningKey = KEY, **header: Any) -> str:
+def signed(payload: dict[str, Any], *, key: token_formats.SigningKey = KEY, **header: Any) -> str:
     return jwt.encode(payload, key.private, algorithm="ES256", headers={"kid": key.kid, **header})
 
 
@@ -44,19 +44,19 @@ def signed(payload: dict[str, Any], *, key: identity.SigningKey = KEY, **header:
 
 class TestKey:
     def test_it_is_made_once_for_its_owner_only(self, tmp_path: Path) -> None:
-        first, second = identity.signing_key(tmp_path), identity.signing_key(tmp_path)
+        first, second = token_formats.signing_key(tmp_path), token_formats.signing_key(tmp_path)
         assert first.kid == second.kid
         assert first.private.private_numbers() == second.private.private_numbers()
         assert stat.S_IMODE((tmp_path / "sa.key").stat().st_mode) == 0o600
 
     def test_two_homes_have_two_keys(self, tmp_path: Path) -> None:
-        assert identity.signing_key(tmp_path / "a").kid != identity.signing_key(tmp_path / "b").kid
+        assert token_formats.signing_key(tmp_path / "a").kid != token_formats.signing_key(tmp_path / "b").kid
 
     @pytest.mark.parametrize("content", [b"", b"nonsense"])
     def test_a_broken_file_is_named(self, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "sa.key").write_bytes(content)
         with pytest.raises(ValueError, match=r"sa\.key"):
-            identity.signing_key(tmp_path)
+            token_formats.signing_key(tmp_path)
 
     def test_a_key_of_another_kind_is_named(self, tmp_path: Path) -> None:
         other = rsa.generate_private_key(65537, 2048).private_bytes(
@@ -64,7 +64,7 @@ class TestKey:
         )
         (tmp_path / "sa.key").write_bytes(other)
         with pytest.raises(ValueError, match="P-256"):
-            identity.signing_key(tmp_path)
+            token_formats.signing_key(tmp_path)
 
 
 # ---------------------------------------------------------------- service-account tokens
@@ -73,7 +73,7 @@ class TestKey:
 @pytest.mark.contract("W21", "W26")
 class TestTokens:
     def test_the_claims_have_the_shape_of_the_reference(self) -> None:
-        text, claims = identity.issue_token(KEY, **ACCOUNT, lifetime=HOUR, now=NOW)
+        text, claims = token_formats.issue_token(KEY, **ACCOUNT, lifetime=HOUR, now=NOW)
         assert jwt.get_unverified_header(text) == {"alg": "ES256", "kid": "kid-1", "typ": "JWT"}
         assert payload_of(text) == {
             "iss": "https://kubernetes.default.svc",
@@ -90,10 +90,10 @@ class TestTokens:
         }
 
     def test_what_is_issued_is_read_again(self) -> None:
-        text, claims = identity.issue_token(
+        text, claims = token_formats.issue_token(
             KEY, **ACCOUNT, lifetime=HOUR, now=NOW, audiences=("a", "b"), bound=("Secret", "s", "u-2")
         )
-        assert identity.read_token(KEY, text, NOW, audience="b") == claims
+        assert token_formats.read_token(KEY, text, NOW, audience="b") == claims
         assert claims.user == "system:serviceaccount:open-cluster-management:agent-registration-bootstrap"
         assert claims.bound == ("Secret", "s", "u-2")
 
@@ -102,28 +102,28 @@ class TestTokens:
 
     @pytest.mark.parametrize("later", [-timedelta(seconds=1), HOUR, 2 * HOUR])
     def test_outside_its_time_a_token_is_refused(self, later: timedelta) -> None:
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, token(), NOW + later)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, token(), NOW + later)
 
     def test_to_its_last_second_a_token_is_read(self) -> None:
-        assert identity.read_token(KEY, token(), NOW + HOUR - timedelta(seconds=1)).uid == "u-1"
+        assert token_formats.read_token(KEY, token(), NOW + HOUR - timedelta(seconds=1)).uid == "u-1"
 
     def test_a_token_for_another_audience_is_refused(self) -> None:
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, token(audiences=("vault",)), NOW)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, token(audiences=("vault",)), NOW)
 
     @pytest.mark.parametrize("kid", ["kid-1", "kid-2"])
     def test_a_token_of_another_key_is_refused(self, kid: str) -> None:
-        other = identity.SigningKey(ec.generate_private_key(ec.SECP256R1()), kid)
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, signed(payload_of(token()), key=other), NOW)
+        other = token_formats.SigningKey(ec.generate_private_key(ec.SECP256R1()), kid)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, signed(payload_of(token()), key=other), NOW)
 
     @pytest.mark.parametrize("algorithm", ["none", "HS256"])
     def test_another_algorithm_is_refused(self, algorithm: str) -> None:
         key = "" if algorithm == "none" else "a secret that is long enough for HS256"
         text = jwt.encode(payload_of(token()), key, algorithm=algorithm, headers={"kid": KEY.kid})
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, text, NOW)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, text, NOW)
 
     @pytest.mark.parametrize(
         "change",
@@ -149,19 +149,19 @@ class TestTokens:
     )
     def test_claims_of_another_shape_are_refused(self, change: dict[str, Any]) -> None:
         payload = {name: value for name, value in {**payload_of(token()), **change}.items() if value is not None}
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, signed(payload), NOW)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, signed(payload), NOW)
 
     def test_a_namespace_with_a_colon_does_not_become_another_account(self) -> None:
         """``a:b`` and ``c`` spell the same user as ``a`` and ``b:c``; neither name can exist, the claims stay apart."""
         payload = payload_of(token(namespace="a:b", name="c"))
-        claims = identity.read_token(KEY, signed(payload), NOW)
+        claims = token_formats.read_token(KEY, signed(payload), NOW)
         assert (claims.namespace, claims.name) == ("a:b", "c")
 
     @given(st.text(max_size=60) | st.lists(st.text(max_size=20), min_size=3, max_size=3).map(".".join))
     def test_any_text_is_a_bad_token(self, text: str) -> None:
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, text, NOW)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, text, NOW)
 
     @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
     def test_any_header_is_a_bad_token(self, value: Any) -> None:
@@ -169,26 +169,26 @@ class TestTokens:
             return base64.urlsafe_b64encode(json.dumps(doc).encode()).rstrip(b"=").decode()
 
         for header in (value, {"alg": value, "kid": KEY.kid}, {"alg": "ES256", "kid": value}):
-            with pytest.raises(identity.BadToken):
-                identity.read_token(KEY, f"{part(header)}.{part(payload_of(token()))}.AAAA", NOW)
+            with pytest.raises(token_formats.BadToken):
+                token_formats.read_token(KEY, f"{part(header)}.{part(payload_of(token()))}.AAAA", NOW)
 
     def test_a_deeply_nested_or_huge_token_is_a_bad_token(self) -> None:
         nested = base64.urlsafe_b64encode(b"[" * 9_000).decode()
         for text in (f"{nested}.e30.AAAA", "a" * 100_000, "\ud800.a.b"):
-            with pytest.raises(identity.BadToken):
-                identity.read_token(KEY, text, NOW)
+            with pytest.raises(token_formats.BadToken):
+                token_formats.read_token(KEY, text, NOW)
 
     @given(st.data())
     def test_one_changed_character_spoils_a_token(self, data: st.DataObject) -> None:
         text = TOKEN
         place = data.draw(st.integers(0, len(text) - 1))
-        other = data.draw(st.sampled_from(identity.ALPHABET).filter(lambda letter: letter != text[place]))
+        other = data.draw(st.sampled_from(token_formats.ALPHABET).filter(lambda letter: letter != text[place]))
         changed = text[:place] + other + text[place + 1 :]
         with suppress(binascii.Error):  # two parts made one may have a length that base64 does not have
             if decoded(changed) == decoded(text):  # the spare bits of the last character of a part mean nothing
                 return
-        with pytest.raises(identity.BadToken):
-            identity.read_token(KEY, changed, NOW)
+        with pytest.raises(token_formats.BadToken):
+            token_formats.read_token(KEY, changed, NOW)
 
 
 TOKEN = token()
@@ -219,21 +219,22 @@ def bootstrap_secret(**changes: str | None) -> dict[str, Any]:
 
 
 def groups_of(doc: dict[str, Any], *, token_id: str = TOKEN_ID, secret: str = SECRET) -> tuple[str, ...] | None:
-    return identity.bootstrap_secret_matches(doc, token_id, secret, NOW)
+    return token_formats.bootstrap_secret_matches(doc, token_id, secret, NOW)
 
 
 @pytest.mark.contract("W21", "K4")
 class TestBootstrapTokens:
     def test_new_tokens_have_the_form_of_kubernetes_and_differ(self) -> None:
-        pairs = {identity.new_bootstrap_token() for _ in range(50)}
+        pairs = {token_formats.new_bootstrap_token() for _ in range(50)}
         assert len(pairs) == 50
         assert all(
-            identity.split_bootstrap_token(f"{token_id}.{secret}") == (token_id, secret) for token_id, secret in pairs
+            token_formats.split_bootstrap_token(f"{token_id}.{secret}") == (token_id, secret)
+            for token_id, secret in pairs
         )
 
     @given(st.text() | st.from_regex(r"[a-z0-9]{5,7}\.[a-z0-9]{15,17}\n?"))
     def test_only_the_exact_form_is_split(self, text: str) -> None:
-        found = identity.split_bootstrap_token(text)
+        found = token_formats.split_bootstrap_token(text)
         fits = (
             text.isascii()
             and len(text) == 23
@@ -247,11 +248,11 @@ class TestBootstrapTokens:
             assert ".".join(found) == text
 
     def test_a_kept_hash_fits_its_secret_only(self) -> None:
-        kept = identity.hash_secret(SECRET)
+        kept = token_formats.hash_secret(SECRET)
         assert SECRET not in kept
-        assert identity.secret_matches(SECRET, kept)
-        assert not identity.secret_matches(SECRET[:-1] + "0", kept)
-        assert not identity.secret_matches("\ud800", kept)
+        assert token_formats.secret_matches(SECRET, kept)
+        assert not token_formats.secret_matches(SECRET[:-1] + "0", kept)
+        assert not token_formats.secret_matches("\ud800", kept)
 
     def test_a_secret_gives_its_groups(self) -> None:
         assert groups_of(bootstrap_secret()) == ("system:bootstrappers", "system:bootstrappers:managedcluster")

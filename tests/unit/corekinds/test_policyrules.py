@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds.policyrules import EVERYTHING, PolicyRule, covers, uncovered_rules
-from ocmconsole.kubeapi.authz import Attributes
+from ocmconsole.core.rbac.policy_rules import EVERYTHING, PolicyRule, covers, uncovered_rules
+from ocmconsole.kubeapi.access.authz import Attributes
 
 WORDS = st.lists(st.sampled_from(["*", "a", "b", "a/s", "*/s"]), max_size=3).map(tuple)
 NAMES = st.lists(st.sampled_from(["x", "y"]), max_size=2).map(tuple)

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.corekinds import protos
+from ocmconsole.core import protobuf_fields
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.protobuf import Message
+from ocmconsole.kubeapi.formats.protobuf import Message
 from tests.unit.kubeapi.test_schemafiles import FILES, schema_of
 
 # Tables of protobuf by the file that describes the same kind.
 TABLES: dict[str, Message] = {
-    "events.v1": protos.EVENT_CORE,
-    "events.v1.events.k8s.io": protos.EVENT,
+    "events.v1": protobuf_fields.EVENT_CORE,
+    "events.v1.events.k8s.io": protobuf_fields.EVENT,
     **{
         stem: table
-        for name, table in vars(protos).items()
+        for name, table in vars(protobuf_fields).items()
         if not name.startswith(("_", "EVENT")) and isinstance(table, Message)
         if (stem := f"{name.replace('_', '').lower()}s.v1") in FILES
     },

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.protobuf import MAGIC, Field, Message
+from ocmconsole.kubeapi.formats.protobuf import MAGIC, Field, Message
 
 
 def encode(doc: Doc, message: Message, api_version: str, kind: str) -> bytes:

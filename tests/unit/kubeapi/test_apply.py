@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocmconsole.kubeapi import apply as ssa
 from ocmconsole.kubeapi.errors import BadRequest, Conflict, Doc
+from ocmconsole.kubeapi.formats import apply as ssa
 from ocmconsole.kubeapi.kinds import same
 
 V1 = "cluster.open-cluster-management.io/v1"

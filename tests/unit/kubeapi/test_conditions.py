@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.kubeapi.conditions import Condition, find_condition, set_condition, status_of
 from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.schema.conditions import Condition, find_condition, set_condition, status_of
 
 EARLIER, NOW = "2026-11-21T02:00:00Z", "2026-11-21T03:00:00Z"
 AVAILABLE = "ManagedClusterConditionAvailable"

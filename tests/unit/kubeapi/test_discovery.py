@@ -7,13 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from ocmconsole.kubeapi import discovery, virtual
-from ocmconsole.kubeapi.actor import Actor
-from ocmconsole.kubeapi.discovery import Catalogue
+from ocmconsole.kubeapi import virtual_resources
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource, Version
-from ocmconsole.kubeapi.schema import Schema
-from ocmconsole.kubeapi.virtual import Endpoint
+from ocmconsole.kubeapi.publish import discovery
+from ocmconsole.kubeapi.publish.discovery import Catalogue
+from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.virtual_resources import Endpoint
 
 GROUP = "cluster.example.io"
 
@@ -223,13 +224,13 @@ def test_versions_have_an_order() -> None:
 
 
 def test_an_endpoint_is_registered_once_and_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(virtual, "_endpoints", {})
+    monkeypatch.setattr(virtual_resources, "_endpoints", {})
     services, review = VIRTUAL
     for extra in VIRTUAL:
-        virtual.register(extra)
-    assert list(virtual.described()) == VIRTUAL
-    assert virtual.find_endpoint("", "v1", "services") is services
-    assert virtual.find_endpoint("authorization.k8s.io", "v1", "services") is None
-    assert virtual.find_endpoint("authorization.k8s.io", "v1", "selfsubjectaccessreviews") is review
+        virtual_resources.register(extra)
+    assert list(virtual_resources.described()) == VIRTUAL
+    assert virtual_resources.find_endpoint("", "v1", "services") is services
+    assert virtual_resources.find_endpoint("authorization.k8s.io", "v1", "services") is None
+    assert virtual_resources.find_endpoint("authorization.k8s.io", "v1", "selfsubjectaccessreviews") is review
     with pytest.raises(ValueError, match="registered twice"):
-        virtual.register(services)
+        virtual_resources.register(services)

@@ -12,9 +12,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ocmconsole.kubeapi import documents
-from ocmconsole.kubeapi.documents import MAX_DEPTH, read_json, read_yaml
 from ocmconsole.kubeapi.errors import ApiError, BadRequest, Invalid
+from ocmconsole.kubeapi.formats import documents
+from ocmconsole.kubeapi.formats.documents import MAX_DEPTH, read_json, read_yaml
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

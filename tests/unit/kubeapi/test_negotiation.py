@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import negotiation
+from ocmconsole.core import protobuf_fields
 from ocmconsole.kubeapi.errors import ApiError, BadRequest, NotAcceptable, RequestTooLarge, UnsupportedMediaType
-from ocmconsole.kubeapi.negotiation import ResponseForm, Shape, negotiate, patch_kind, read_body, read_patch
+from ocmconsole.kubeapi.formats import negotiation
+from ocmconsole.kubeapi.formats.negotiation import ResponseForm, Shape, negotiate, patch_kind, read_body, read_patch
 from tests.unit.kubeapi.protobuf_encoder import encode
 
 SHAPES: tuple[Shape, ...] = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -29,7 +29,7 @@ META = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 
 def protobuf_table(api_version: str, kind: str) -> Any:
-    return protos.CONFIG_MAP if kind == "ConfigMap" else None
+    return protobuf_fields.CONFIG_MAP if kind == "ConfigMap" else None
 
 
 # Answers
@@ -114,7 +114,7 @@ def test_a_body_may_be_yaml() -> None:
 
 @pytest.mark.contract("W1")
 def test_a_body_of_a_built_in_kind_may_be_protobuf() -> None:
-    raw = encode({"metadata": {"name": "a"}, "data": {"k": "v"}}, protos.CONFIG_MAP, "v1", "ConfigMap")
+    raw = encode({"metadata": {"name": "a"}, "data": {"k": "v"}}, protobuf_fields.CONFIG_MAP, "v1", "ConfigMap")
     doc = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
     assert read_body(raw, "application/vnd.kubernetes.protobuf", protobuf=protobuf_table) == (doc, [])
 
@@ -132,7 +132,7 @@ def test_a_body_of_a_built_in_kind_may_be_protobuf() -> None:
 )
 def test_other_encodings_are_415(content_type: str, table: Any) -> None:
     with pytest.raises(UnsupportedMediaType) as refused:
-        read_body(encode({}, protos.SECRET, "v1", "Secret"), content_type, protobuf=table)
+        read_body(encode({}, protobuf_fields.SECRET, "v1", "Secret"), content_type, protobuf=table)
     assert refused.value.message == (
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -187,7 +187,7 @@ def test_the_refusal_names_the_expected_kind() -> None:
 def test_no_body_crashes(raw: bytes, content_type: str) -> None:
     code = 200
     try:
-        doc, _ = read_body(raw, content_type, protobuf=lambda *_: protos.CONFIG_MAP, find_duplicates=True)
+        doc, _ = read_body(raw, content_type, protobuf=lambda *_: protobuf_fields.CONFIG_MAP, find_duplicates=True)
         negotiation.dump(doc, "json")
     except ApiError as refused:
         code = refused.code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ocmconsole.kubeapi.notifier import Notifier
+from ocmconsole.kubeapi.watch.notifier import Notifier
 
 
 def test_who_asks_does_not_wait_and_many_askings_are_answered_by_one_more_telling() -> None:

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from ocmconsole.kubeapi.actor import Actor
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource, Version
-from ocmconsole.kubeapi.openapi import Publication
-from ocmconsole.kubeapi.schema import OBJECT_META, OBJECT_META_NAME, Schema
-from ocmconsole.kubeapi.virtual import Endpoint
+from ocmconsole.kubeapi.publish.openapi import Publication
+from ocmconsole.kubeapi.schema.schema import OBJECT_META, OBJECT_META_NAME, Schema
+from ocmconsole.kubeapi.virtual_resources import Endpoint
 
 GROUP = "cluster.example.io"
 CUSTOM = "io.example.cluster.v1.ManagedCluster"

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from django.db import OperationalError
 
-from ocmconsole.kubeapi import errors, outages
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.health import outages
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.corekinds import protos
-from ocmconsole.kubeapi import protobuf
+from ocmconsole.core import protobuf_fields
 from ocmconsole.kubeapi.errors import ApiError, BadRequest, Doc, UnsupportedMediaType
-from ocmconsole.kubeapi.protobuf import Field, Message
+from ocmconsole.kubeapi.formats import protobuf
+from ocmconsole.kubeapi.formats.protobuf import Field, Message
 from tests.unit.kubeapi.protobuf_encoder import chunk, encode, encode_message, varint
 
-TABLES = {name: value for name, value in vars(protos).items() if name[0].isalpha() and isinstance(value, Message)}
+TABLES = {
+    name: value for name, value in vars(protobuf_fields).items() if name[0].isalpha() and isinstance(value, Message)
+}
 NUMBERS = Message(
     "Numbers",
     {
@@ -56,7 +58,7 @@ def test_the_question_of_kubectl_auth_can_i_is_read() -> None:
 
     def find(api_version: str, kind: str) -> Message:
         asked.append((api_version, kind))
-        return protos.SELF_SUBJECT_ACCESS_REVIEW
+        return protobuf_fields.SELF_SUBJECT_ACCESS_REVIEW
 
     assert protobuf.decode(body, find) == {
         "apiVersion": "authorization.k8s.io/v1",
@@ -74,7 +76,7 @@ def test_a_lease_renewal_has_microseconds_and_only_the_pointers_that_were_sent()
         "metadata": {"name": "managed-cluster-lease", "namespace": "c1", "resourceVersion": "476"},
         "spec": {"leaseDurationSeconds": 60, "renewTime": "2026-11-21T02:23:31.500000+00:00"},
     }
-    assert decoded(encode(lease, protos.LEASE, "coordination.k8s.io/v1", "Lease"), protos.LEASE) == {
+    assert decoded(encode(lease, protobuf_fields.LEASE, "coordination.k8s.io/v1", "Lease"), protobuf_fields.LEASE) == {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": "managed-cluster-lease", "namespace": "c1", "resourceVersion": "476"},
@@ -93,18 +95,18 @@ def test_a_signing_request_keeps_its_bytes_and_extras() -> None:
     }
     body = encode(
         {"metadata": {"generateName": "c1-"}, "spec": spec},
-        protos.CERTIFICATE_SIGNING_REQUEST,
+        protobuf_fields.CERTIFICATE_SIGNING_REQUEST,
         "certificates.k8s.io/v1",
         "X",
     )
-    assert decoded(body, protos.CERTIFICATE_SIGNING_REQUEST)["spec"] == spec
+    assert decoded(body, protobuf_fields.CERTIFICATE_SIGNING_REQUEST)["spec"] == spec
 
 
 @pytest.mark.contract("W170")
 def test_delete_options_are_read_whatever_group_their_envelope_names() -> None:
     options = {"gracePeriodSeconds": 0, "orphanDependents": False, "preconditions": {"uid": ""}, "dryRun": ["All"]}
-    body = encode(options, protos.DELETE_OPTIONS, "cluster.open-cluster-management.io/v1", "DeleteOptions")
-    assert decoded(body, protos.DELETE_OPTIONS) == {
+    body = encode(options, protobuf_fields.DELETE_OPTIONS, "cluster.open-cluster-management.io/v1", "DeleteOptions")
+    assert decoded(body, protobuf_fields.DELETE_OPTIONS) == {
         "apiVersion": "cluster.open-cluster-management.io/v1",
         "kind": "DeleteOptions",
         **options,
@@ -116,20 +118,20 @@ def test_delete_options_are_read_whatever_group_their_envelope_names() -> None:
 
 @pytest.mark.contract("W108")
 def test_empty_scalars_that_are_no_pointers_are_dropped_and_empty_messages_stay() -> None:
-    read = protobuf.decode_message(encode_message({}, protos.EVENT_CORE), protos.EVENT_CORE)
+    read = protobuf.decode_message(encode_message({}, protobuf_fields.EVENT_CORE), protobuf_fields.EVENT_CORE)
     assert read == {"metadata": {}, "involvedObject": {}, "source": {}}
 
 
 def test_empty_strings_in_lists_and_maps_are_values() -> None:
     role: Doc = {"metadata": {"labels": {"a": "", "": "b"}}, "rules": [{"apiGroups": [""]}, {}]}
-    assert protobuf.decode_message(encode_message(role, protos.ROLE), protos.ROLE) == role
+    assert protobuf.decode_message(encode_message(role, protobuf_fields.ROLE), protobuf_fields.ROLE) == role
 
 
 def test_a_map_entry_may_leave_out_what_is_zero() -> None:
     raw = chunk(6, chunk(1, b"a")) + chunk(9, b"") + chunk(10, chunk(1, b"t"))
     assert protobuf.decode_message(raw, NUMBERS) == {"flags": {"a": False}, "counts": {"": 0}, "things": {"t": {}}}
-    assert protobuf.decode_message(chunk(2, chunk(1, b"k")), protos.SECRET) == {"data": {"k": ""}}
-    assert protobuf.decode_message(chunk(4, chunk(1, b"k")), protos.SELF_SUBJECT_REVIEW.fields[2].type) == {}  # type: ignore[arg-type] # a table
+    assert protobuf.decode_message(chunk(2, chunk(1, b"k")), protobuf_fields.SECRET) == {"data": {"k": ""}}
+    assert protobuf.decode_message(chunk(4, chunk(1, b"k")), protobuf_fields.SELF_SUBJECT_REVIEW.fields[2].type) == {}  # type: ignore[arg-type] # a table
 
 
 def test_an_empty_time_is_no_time_and_zero_seconds_are_1970() -> None:
@@ -154,13 +156,13 @@ def test_repeated_numbers_may_be_packed() -> None:
 
 def test_the_last_scalar_counts_and_messages_are_joined() -> None:
     raw = chunk(1, chunk(1, b"old") + chunk(3, b"ns")) + chunk(1, chunk(1, b"new")) + chunk(1, chunk(3, b""))
-    assert protobuf.decode_message(raw, protos.CONFIG_MAP) == {"metadata": {"name": "new"}}
+    assert protobuf.decode_message(raw, protobuf_fields.CONFIG_MAP) == {"metadata": {"name": "new"}}
 
 
 def test_managed_fields_hold_json_and_not_text() -> None:
     meta = {"managedFields": [{"manager": "m", "fieldsV1": {"f:spec": {".": {}}}}]}
-    body = encode({"metadata": meta}, protos.CONFIG_MAP, "v1", "ConfigMap")
-    assert decoded(body, protos.CONFIG_MAP)["metadata"] == meta
+    body = encode({"metadata": meta}, protobuf_fields.CONFIG_MAP, "v1", "ConfigMap")
+    assert decoded(body, protobuf_fields.CONFIG_MAP)["metadata"] == meta
 
 
 def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
@@ -170,15 +172,15 @@ def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
 
 def test_an_envelope_without_raw_bytes_is_an_empty_object() -> None:
     body = b"k8s\0" + chunk(1, chunk(1, b"v1") + chunk(2, b"ConfigMap"))
-    assert decoded(body, protos.CONFIG_MAP) == {"apiVersion": "v1", "kind": "ConfigMap"}
+    assert decoded(body, protobuf_fields.CONFIG_MAP) == {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 @pytest.mark.contract("W2")
 def test_a_body_of_the_magic_bytes_alone_is_empty() -> None:
     with pytest.raises(BadRequest, match=r"^empty body$"):
-        decoded(b"k8s\0", protos.CONFIG_MAP)
+        decoded(b"k8s\0", protobuf_fields.CONFIG_MAP)
     with pytest.raises(BadRequest, match=r"^empty data$"):
-        decoded(b"", protos.CONFIG_MAP)
+        decoded(b"", protobuf_fields.CONFIG_MAP)
 
 
 # Refusals
@@ -222,19 +224,19 @@ def test_malformed_bytes_are_a_bad_request(raw: bytes) -> None:
 )
 def test_text_that_is_none_is_a_bad_request(raw: bytes) -> None:
     with pytest.raises(BadRequest):
-        protobuf.decode_message(raw, protos.SECRET)
+        protobuf.decode_message(raw, protobuf_fields.SECRET)
 
 
 @pytest.mark.parametrize("body", [b"k8s", b"{}", b"K8S\0"])
 def test_a_body_without_the_magic_bytes_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(BadRequest, match="6b 38 73 00"):
-        decoded(body, protos.LEASE)
+        decoded(body, protobuf_fields.LEASE)
 
 
 def test_json_inside_is_bounded_too() -> None:
     deep = chunk(1, chunk(17, chunk(7, chunk(1, b"[" * 5000))))
     with pytest.raises(BadRequest):
-        protobuf.decode_message(deep, protos.LEASE)
+        protobuf.decode_message(deep, protobuf_fields.LEASE)
 
 
 # Whatever the bytes are

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.kubeapi import schema
 from ocmconsole.kubeapi.errors import Doc, is_invalid
-from ocmconsole.kubeapi.schema import Schema
+from ocmconsole.kubeapi.schema import schema
+from ocmconsole.kubeapi.schema.schema import Schema
 
 QUALIFIED = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from ocmconsole.kubeapi import kinds, schemafiles, structural, virtual
+from ocmconsole.kubeapi import kinds, virtual_resources
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.schema import Schema
+from ocmconsole.kubeapi.formats import schema_files
+from ocmconsole.kubeapi.schema import structural
+from ocmconsole.kubeapi.schema.schema import Schema
 from tests.architecture.test_documents import PACKAGES
 from tests.architecture.test_repository import tracked
 
@@ -19,20 +21,20 @@ FILES = {path.name.removesuffix(".yaml"): path for path in tracked(*(f"{package}
 
 
 def schema_of(stem: str) -> Schema:
-    return schemafiles.load(FILES[stem], name=stem)
+    return schema_files.load(FILES[stem], name=stem)
 
 
 def served_schemas() -> dict[str, Schema]:
     """By the name that its file has: plural and version, with the group where two groups share these."""
     found = {
         f"{kind.plural}.{version.version}": version.schema
-        for kind, version in chain(kinds.all_served(), virtual.collected())
+        for kind, version in chain(kinds.all_served(), virtual_resources.collected())
         if version.group != "events.k8s.io"
     }
     newer_events = kinds.find_served("events.k8s.io", "v1", "events")
     assert newer_events
     found["events.v1.events.k8s.io"] = newer_events.version.schema
-    endpoints = [each for each in virtual.described() if each.schema]
+    endpoints = [each for each in virtual_resources.described() if each.schema]
     return found | {f"{each.plural}.{each.version}": each.schema for each in endpoints if each.schema}
 
 
@@ -88,11 +90,11 @@ def test_a_broken_file_is_refused_with_its_name_and_the_paths_of_all_problems(
     path = tmp_path / "widgets.v1.yaml"
     path.write_text(text)
     with pytest.raises(ImproperlyConfigured) as refused:
-        schemafiles.load(path, name="Widget")
+        schema_files.load(path, name="Widget")
     assert str(refused.value).startswith(f"schema file {path}:")
     assert problem in str(refused.value)
 
 
 def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(ImproperlyConfigured, match=r"widgets\.v1\.yaml: .*No such file"):
-        schemafiles.load(tmp_path / "widgets.v1.yaml", name="Widget")
+        schema_files.load(tmp_path / "widgets.v1.yaml", name="Widget")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocmconsole.kubeapi.errors import BadRequest
-from ocmconsole.kubeapi.selectors import (
+from ocmconsole.kubeapi.storage.selectors import (
     EVERYTHING,
     NOTHING,
     FieldSelector,

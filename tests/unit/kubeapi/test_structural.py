@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.kubeapi import structural
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.schema import OBJECT_META
+from ocmconsole.kubeapi.schema import structural
+from ocmconsole.kubeapi.schema.schema import OBJECT_META
 
 TEXT: Doc = {"type": "string"}
 ELEMENT: Doc = {"type": "object", "required": ["key"], "properties": {"key": TEXT}}

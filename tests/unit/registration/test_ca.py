@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from registration import ca
+from registration.pki import ca
 
 # What cryptography thinks of long names (certificates.py says why they are right) and of a damaged serial number.
 pytestmark = [

@@ -18,13 +18,15 @@ from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import NameOID
 from hypothesis import HealthCheck, example, given, settings
 
-from ocmconsole.corekinds import defaults
+from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.actor import Actor
-from registration import ca, credentials, foundation, identity
+from ocmconsole.kubeapi.access.actor import Actor
+from registration import hub_setup
+from registration.keys import client_certificates
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
 from registration.models import AcceptedKey, CertificateSigningRequest
+from registration.pki import agent_names, ca
 from tests import factories as make
 from tests import requests
 from tests.near import GROUP, MINE, OTHER, PLAIN, PREFIX, Asked, asked, written
@@ -43,13 +45,13 @@ def test_a_subject_that_fits_says_one_name_and_nothing_else(wanted: Asked) -> No
         request = ca.parse_request(written(wanted))
     except ValueError:
         return  # not taken at all
-    if identity.identity_problems(request, cluster=MINE, signer=identity.SIGNER, usages=list(wanted.usages)):
+    if agent_names.identity_problems(request, cluster=MINE, signer=agent_names.SIGNER, usages=list(wanted.usages)):
         return
-    assert identity.clusters_named(request) == (MINE,)
-    assert identity.agent_name(request.common_name) == identity.AgentName(
+    assert agent_names.clusters_named(request) == (MINE,)
+    assert agent_names.agent_name(request.common_name) == agent_names.AgentName(
         MINE, request.common_name.removeprefix(f"{GROUP}:")
     )
-    assert set(request.organizations) - {identity.MANAGED_CLUSTERS} == {GROUP}
+    assert set(request.organizations) - {agent_names.MANAGED_CLUSTERS} == {GROUP}
     assert not wanted.dns
     assert {oid for oid, _ in wanted.parts} == {NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME}
 
@@ -63,10 +65,10 @@ def test_the_memory_asks_about_every_name_that_a_certificate_would_speak_for(wan
         request = ca.parse_request(written(wanted))
     except ValueError:
         return
-    named = identity.clusters_named(request)
+    named = agent_names.clusters_named(request)
     for cluster in (MINE, OTHER):
-        powerful = {identity.group_of(cluster), f"open-cluster-management:{cluster}"}
-        if powerful & set(request.organizations) or request.common_name == f"{identity.group_of(cluster)}:agent":
+        powerful = {agent_names.group_of(cluster), f"open-cluster-management:{cluster}"}
+        if powerful & set(request.organizations) or request.common_name == f"{agent_names.group_of(cluster)}:agent":
             assert cluster in named
 
 
@@ -80,9 +82,9 @@ def hub(db: None, tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = [requests.BOOTSTRAP.user]
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     ca.ensure_authority(tmp_path, ["localhost"])
-    credentials._roots.cache_clear()
+    client_certificates._roots.cache_clear()
     defaults.ensure_defaults(Actor.controller("test"))
-    foundation._ensure_registration_objects()
+    hub_setup._ensure_registration_objects()
     for name in (MINE, OTHER):
         make.cluster(name, accepted=True)
     make.settle()
@@ -91,11 +93,11 @@ def hub(db: None, tmp_path: Path, settings: Any) -> None:
 def _issued(wanted: Asked, by: Actor) -> Actor | None:
     """Whom the certificate speaks for that the hub gives without a person; None when it gives none."""
     spec = {
-        "signerName": identity.SIGNER,
+        "signerName": agent_names.SIGNER,
         "usages": list(wanted.usages),
         "request": base64.b64encode(written(wanted)).decode(),
     }
-    labels = {identity.CLUSTER_LABEL: wanted.label}
+    labels = {agent_names.CLUSTER_LABEL: wanted.label}
     doc = {"metadata": {"generateName": "near-", "labels": labels}, "spec": spec}
     try:
         name = make.create(CSR, doc, by=by)["metadata"]["name"]
@@ -113,12 +115,12 @@ def _issued(wanted: Asked, by: Actor) -> Actor | None:
 
 def _speaks_for(pem: bytes) -> Actor:
     der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
-    return credentials.actor_of_certificate(der)
+    return client_certificates.actor_of_certificate(der)
 
 
 def _clusters_of(actor: Actor) -> set[str]:
     """As RBAC sees it: by group, by group of the plain prefix, by name."""
-    groups = {group for group in actor.groups if "open-cluster-management:" in group} - {identity.MANAGED_CLUSTERS}
+    groups = {group for group in actor.groups if "open-cluster-management:" in group} - {agent_names.MANAGED_CLUSTERS}
     found = {group.rpartition("open-cluster-management:")[2] for group in groups}
     return found | {actor.user.removeprefix(PREFIX).partition(":")[0]}
 
@@ -127,10 +129,12 @@ def _clusters_of(actor: Actor) -> set[str]:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=asked)
 @example(wanted=Asked(PLAIN))
-@example(wanted=Asked(((NameOID.ORGANIZATION_NAME, identity.group_of(OTHER)), (NameOID.COMMON_NAME, f"{GROUP}:agent"))))
-@example(wanted=Asked((*PLAIN, (NameOID.ORGANIZATION_NAME, identity.group_of(OTHER)))))
-@example(wanted=Asked((*PLAIN, (NameOID.COMMON_NAME, f"{identity.group_of(OTHER)}:agent"))))
-@example(wanted=Asked(((NameOID.COMMON_NAME, f"{identity.group_of(OTHER)}:agent"), *PLAIN)))
+@example(
+    wanted=Asked(((NameOID.ORGANIZATION_NAME, agent_names.group_of(OTHER)), (NameOID.COMMON_NAME, f"{GROUP}:agent")))
+)
+@example(wanted=Asked((*PLAIN, (NameOID.ORGANIZATION_NAME, agent_names.group_of(OTHER)))))
+@example(wanted=Asked((*PLAIN, (NameOID.COMMON_NAME, f"{agent_names.group_of(OTHER)}:agent"))))
+@example(wanted=Asked(((NameOID.COMMON_NAME, f"{agent_names.group_of(OTHER)}:agent"), *PLAIN)))
 @example(wanted=Asked(PLAIN, together=True))
 @example(wanted=Asked(PLAIN, form=_ASN1Type.BMPString))
 @example(wanted=Asked(((NameOID.ORGANIZATION_NAME, GROUP), (NameOID.COMMON_NAME, f"{GROUP}:agent\x00"))))
@@ -139,7 +143,7 @@ def test_the_agent_of_a_cluster_gets_no_certificate_but_its_own(hub: None, wante
     given_to = _issued(wanted, agent)
     if given_to is not None:
         assert given_to.user == agent.user
-        assert set(given_to.groups) <= {GROUP, identity.MANAGED_CLUSTERS}
+        assert set(given_to.groups) <= {GROUP, agent_names.MANAGED_CLUSTERS}
 
 
 @pytest.mark.contract("H35", "H36", "W24")
@@ -154,7 +158,9 @@ def test_its_own_it_does_get(hub: None) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=asked)
 @example(wanted=Asked(PLAIN))
-@example(wanted=Asked(((NameOID.ORGANIZATION_NAME, identity.group_of(OTHER)), (NameOID.COMMON_NAME, f"{GROUP}:agent"))))
+@example(
+    wanted=Asked(((NameOID.ORGANIZATION_NAME, agent_names.group_of(OTHER)), (NameOID.COMMON_NAME, f"{GROUP}:agent")))
+)
 def test_a_listed_user_gets_a_certificate_for_the_labelled_name_only_and_never_for_a_known_one(
     hub: None, wanted: Asked
 ) -> None:
@@ -166,7 +172,7 @@ def test_a_listed_user_gets_a_certificate_for_the_labelled_name_only_and_never_f
     if given_to is not None:
         assert wanted.label == MINE
         assert _clusters_of(given_to) == {MINE}
-        assert set(given_to.groups) <= {GROUP, identity.MANAGED_CLUSTERS}
+        assert set(given_to.groups) <= {GROUP, agent_names.MANAGED_CLUSTERS}
 
 
 @pytest.mark.contract("D9", "W24", "W23")
@@ -174,7 +180,7 @@ def test_a_listed_user_gets_a_certificate_for_the_labelled_name_only_and_never_f
 @given(wanted=asked)
 def test_what_a_person_approves_is_signed_exactly_or_not_at_all(hub: None, wanted: Asked) -> None:
     """And never for a name that is known under another key, in whatever part of the subject it hides."""
-    from registration.controllers import add_decision
+    from registration.reconcilers import add_decision
 
     AcceptedKey.objects.all().delete()
     AcceptedKey.objects.create(
@@ -197,5 +203,5 @@ def test_what_a_person_approves_is_signed_exactly_or_not_at_all(hub: None, wante
     request = ca.parse_request(written(wanted))
     speaks = _speaks_for(certificate_pem(row.doc))
     assert (speaks.user, speaks.groups) == (request.common_name, request.organizations)
-    assert not {identity.group_of(OTHER), f"open-cluster-management:{OTHER}"} & set(speaks.groups)
-    assert not speaks.user.startswith(f"{identity.group_of(OTHER)}:") or identity.agent_name(speaks.user) is None
+    assert not {agent_names.group_of(OTHER), f"open-cluster-management:{OTHER}"} & set(speaks.groups)
+    assert not speaks.user.startswith(f"{agent_names.group_of(OTHER)}:") or agent_names.agent_name(speaks.user) is None

@@ -1,0 +1,86 @@
+"""Remove: what happens on the hub, what must happen on the cluster, in which order, what is in the way; progress."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from clusters import rights, services
+from clusters.acceptance import departure
+from clusters.cluster.page_frame import Opened, frame, opens_cluster
+from clusters.cluster.taints_tab import put_beside
+from clusters.forms import AbandonForm, RemoveForm
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.components.links import audit_url
+from ocmconsole.kubeapi import errors
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+@opens_cluster
+def remove_cluster(request: HttpRequest, cluster: Opened) -> HttpResponse:
+    """Explains and asks; once the removal has begun, shows how far it is."""
+    if request.method != "POST":
+        return _page(request, cluster)
+    form = RemoveForm(cluster.name, request.POST)
+    if not form.is_valid():
+        return _page(request, cluster, form=form, code=400)
+    try:
+        is_gone = services.remove_cluster(cluster.actor, cluster.name, revoke=form.cleaned_data["revoke"])
+    except errors.ApiError as error:
+        put_beside(form, error)
+        return _page(request, cluster, form=form, code=error.code)
+    also = " Its certificates are revoked." if form.cleaned_data["revoke"] else ""
+    if is_gone:
+        messages.success(request, f"{cluster.name} is removed.{also}")
+        return redirect("clusters:list")
+    messages.success(request, f"The removal of {cluster.name} has begun.{also}")
+    return redirect("clusters:remove", name=cluster.name)
+
+
+@opens_cluster
+@require_POST
+def abandon(request: HttpRequest, cluster: Opened) -> HttpResponse:
+    """Force: give up what its agent will not finish (K29)."""
+    form = AbandonForm(cluster.name, request.POST)
+    if not form.is_valid():
+        return _page(request, cluster, abandon_form=form, code=400)
+    try:
+        given_up = services.detach_cluster(cluster.actor, cluster.name, reason=form.cleaned_data["reason"])
+    except errors.ApiError as error:
+        put_beside(form, error)
+        return _page(request, cluster, abandon_form=form, code=error.code)
+    messages.success(request, f"Given up: {', '.join(given_up)}." if given_up else "There was nothing to give up.")
+    return redirect("clusters:remove", name=cluster.name)
+
+
+def _page(
+    request: HttpRequest,
+    cluster: Opened,
+    *,
+    form: RemoveForm | None = None,
+    abandon_form: AbandonForm | None = None,
+    code: int = 200,
+) -> HttpResponse:
+    found = departure.departure_of(cluster.row, cluster.now)
+    context: dict[str, Any] = {
+        **frame(cluster),
+        "page_name": "Remove",
+        "departure": found,
+        "may_revoke": departure.certificates().may_revoke(cluster.actor, cluster.name),
+        "may_delete": rights.to_delete(cluster.actor, cluster.name),
+        "form": form or RemoveForm(cluster.name),
+        "abandon_form": abandon_form or AbandonForm(cluster.name),
+        "hub_commands": [f"kubectl delete managedcluster {cluster.name}"],
+        "cluster_commands": [f"clusteradm unjoin --cluster-name {cluster.name}"],
+        "force_commands": [
+            f"manage.py detach {cluster.name} --reason '…'",
+            f"manage.py detach {cluster.name} --reason '…' --revoke",
+        ],
+        "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
+    }
+    return render(request, "clusters/remove.html", context, status=code)

@@ -1,0 +1,89 @@
+"""The tab of taints: what keeps placements away, by whom and since when; add, edit, remove."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from clusters import services
+from clusters.cluster import page_frame
+from clusters.cluster.page_frame import Opened, opens_cluster, tab
+from clusters.cluster.summary_tab import taint_row
+from clusters.forms import TaintForm
+from clusters.taints import edit_history, taint_rules
+from ocmconsole.kubeapi import errors
+
+if TYPE_CHECKING:
+    from django import forms
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.errors import Doc
+
+TAINTS = "taints"
+
+
+@tab(TAINTS, "Taints", "clusters/taints.html", count=lambda cluster: len(taint_rules.taints_of(cluster.doc)))
+def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
+    """``?edit=key`` with ``&effect=`` opens the form on that taint."""
+    present = taint_rules.taints_of(cluster.doc)
+    edited = taint_rules.find_taint(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
+    editable = edited if edited is not None and taint_rules.owner_of(edited["key"]) == "person" else None
+    owners = edit_history.owners_of_taints(cluster.doc)
+    rows = [{**taint_row(taint), "by": owners.get((taint["key"], taint["effect"]), "")} for taint in present]
+    return {
+        "rows": rows,
+        "edited": editable,
+        "form": TaintForm(initial=_initial(editable) if editable else {"effect": "NoSelect"}),
+        "commands": taint_rules.taint_commands({cluster.name: present}, {"key": "dedicated", "effect": "NoSelect"}),
+    }
+
+
+def _initial(taint: Doc) -> dict[str, str]:
+    return {**taint, "was_key": taint["key"], "was_effect": taint["effect"]}
+
+
+@opens_cluster
+@require_POST
+def set_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
+    form = TaintForm(request.POST)
+    if not form.is_valid():
+        return _again(request, cluster, form, 400)
+    try:
+        services.set_taint(cluster.actor, cluster.name, form.taint(), instead=form.instead())
+    except errors.ApiError as error:
+        put_beside(form, error)
+        return _again(request, cluster, form, error.code)
+    done = "changed" if form.instead() else "added"
+    messages.success(request, f"The taint {form.cleaned_data['key']} is {done}.")
+    return redirect(page_frame.tab_url(cluster.name, TAINTS))
+
+
+@opens_cluster
+@require_POST
+def remove_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
+    key, effect = request.POST.get("key", ""), request.POST.get("effect", "")
+    try:
+        services.remove_taint(cluster.actor, cluster.name, key, effect)
+    except errors.ApiError as error:
+        messages.error(request, page_frame.refusal_text(error))
+        return page_frame.show(request, cluster, TAINTS, status=error.code)
+    messages.success(request, f"The taint {key} is removed.")
+    return redirect(page_frame.tab_url(cluster.name, TAINTS))
+
+
+def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int) -> HttpResponse:
+    was = form.data.get("was_key", ""), form.data.get("was_effect", "")
+    edited = taint_rules.find_taint(taint_rules.taints_of(cluster.doc), *was)
+    return page_frame.show(request, cluster, TAINTS, status=status, form=form, edited=edited)
+
+
+def put_beside(form: forms.Form, error: errors.ApiError) -> None:
+    """Each cause beside the field that its path ends with, the rest above the form."""
+    for cause in error.causes:
+        name = cause.field.rpartition(".")[2].partition("[")[0]
+        form.add_error(name if name in form.fields else None, cause.message)
+    if not error.causes:
+        form.add_error(None, page_frame.refusal_text(error))

@@ -1,0 +1,90 @@
+"""The looks at all heartbeats, once a minute, and what is kept of them. The only writer of their history.
+
+A look needs four statements and writes the rows that it changes: those of clusters that are worse than the cell says,
+and all of them when a cell begins. It writes nothing when it is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from django.db import transaction
+
+from clusters.health import heartbeat_history
+from clusters.health.heartbeat_history import KEPT, NO_CELLS, NO_SKEWS, Level
+from clusters.kinds import LEASE_NAME, SECOND, microseconds
+from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
+
+MOST_AT_ONCE = 1_000
+# Until a hub that has just begun to serve has met every agent, it cannot count who is missing.
+PATIENCE = timedelta(minutes=2)
+
+
+class HeartbeatReading(NamedTuple):
+    """A cluster whose heartbeats are expected, and how well it is heard; the clock's difference if that is fresh."""
+
+    cluster: str
+    level: Level
+    skew: int | None
+
+
+def note_heartbeats(now: datetime, since: datetime) -> None:
+    """Note how well every expected cluster is heard (D17): ``since`` is when the hub began to serve."""
+    seen = list(_expected(now, since))
+    with transaction.atomic():
+        store(*heartbeat_history.cell_of(now), now.hour, [each for each in seen if each.level is not Level.UNKNOWN])
+        if now - since >= PATIENCE:
+            minute = now.replace(second=0, microsecond=0)
+            heard = sum(each.level is Level.FULL for each in seen)
+            looked = FleetMinute(minute=minute, heard=heard, expected=len(seen))
+            FleetMinute.objects.bulk_create([looked], ignore_conflicts=True)
+
+
+def _expected(now: datetime, since: datetime) -> Iterator[HeartbeatReading]:
+    """Those that are let in and have joined. A heartbeat counts when it came, whatever the agent's clock said (K47)."""
+    leases = Lease.objects.filter(name=LEASE_NAME, skew__isnull=False).values_list("namespace", "renew_time", "skew")
+    heard = {cluster: (renewed + skew, skew) for cluster, renewed, skew in leases}
+    began, at = microseconds(since), microseconds(now)
+    hour = microseconds(now.replace(minute=0, second=0, microsecond=0))
+    clusters = ManagedCluster.objects.filter(hub_accepts_client=True, joined="True")
+    for name, created, lease in clusters.values_list("name", "created", "lease_duration_seconds"):
+        when, skew = heard.get(name, (None, None))
+        # An earlier cluster of this name may have left the lease.
+        mine = when if when is not None and when >= microseconds(created) else None
+        fresh = skew if mine is not None and mine >= hour else None
+        yield HeartbeatReading(name, heartbeat_history.level(mine, began, at, lease * SECOND), fresh)
+
+
+def store(day: date, index: int, hour: int, seen: list[HeartbeatReading]) -> None:
+    """Put what was seen into the cell; rows that say it already are left alone."""
+    rows = HeartbeatDay.objects.filter(day=day).values_list("cluster", "cells", "skews")
+    stored = {cluster: (bytes(cells), bytes(skews)) for cluster, cells, skews in rows}
+    changed = []
+    for each in seen:
+        cells, skews = before = stored.get(each.cluster, (NO_CELLS, NO_SKEWS))
+        after = (
+            heartbeat_history.worsened(cells, index, each.level),
+            skews if each.skew is None else heartbeat_history.sampled(skews, hour, each.skew),
+        )
+        if after != before:
+            changed.append(HeartbeatDay(cluster=each.cluster, day=day, cells=after[0], skews=after[1]))
+    store_readings(changed)
+
+
+def store_readings(rows: list[HeartbeatDay]) -> None:
+    HeartbeatDay.objects.bulk_create(
+        rows,
+        batch_size=MOST_AT_ONCE,
+        update_conflicts=True,
+        unique_fields=["cluster", "day"],
+        update_fields=["cells", "skews"],
+    )
+
+
+def delete_old_heartbeats(now: datetime) -> None:
+    """What is older than anybody can see."""
+    HeartbeatDay.objects.filter(day__lt=(now - KEPT).date()).delete()
+    FleetMinute.objects.filter(minute__lt=now - KEPT).delete()
+    Transition.objects.filter(at__lt=now - KEPT).delete()

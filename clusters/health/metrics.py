@@ -1,0 +1,27 @@
+"""Clusters by their state, for Prometheus: the words of ``status`` as labels (K43)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Count
+from django.utils import timezone
+
+from clusters.health import status_sql
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi.health import metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+
+
+@metrics.reads
+def clusters_by_state() -> Iterator[Metric]:
+    family = metrics.GaugeMetricFamily("ocmconsole_clusters", "Clusters by their state.", labels=["state"])
+    rows = status_sql.with_word(ManagedCluster.objects.all(), timezone.now()).order_by()
+    found = {status_sql.WORST_FIRST[row["rank"]]: row["n"] for row in rows.values("rank").annotate(n=Count("pk"))}
+    for word in status_sql.WORST_FIRST:
+        family.add_metric([word.value], found.get(word, 0))
+    yield family

@@ -1,0 +1,307 @@
+"""Reconcilers of health: silence, clocks and the taints that follow (H15 to H21).
+
+A heartbeat causes no work. ``tasks.sweep_leases`` finds with one query what the passing of time has changed and asks
+the reconcilers here to look; they look for themselves and may come late or twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils import timezone
+
+from clusters import object_writer
+from clusters.acceptance.reconcilers import is_deleting
+from clusters.health import status, uptime
+from clusters.kinds import (
+    CLUSTER_LABEL,
+    GROUP,
+    LEASE,
+    LEASE_NAME,
+    MANAGED_CLUSTER,
+    SECOND,
+    SKIP_CLOCK_CHECK,
+    ConditionType,
+    conditions_of,
+    label_of,
+    microseconds,
+    spec_of,
+)
+from clusters.models import Lease, ManagedCluster, Serving, Silence
+from clusters.object_writer import CONTROLLER
+from ocmconsole.core.kinds import EVENT, NAMESPACE
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.control import controllers
+from ocmconsole.kubeapi.health import probes
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.schema import conditions, times
+from ocmconsole.kubeapi.schema.conditions import Condition
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+
+log = logging.getLogger(__name__)
+
+LONGEST_PAUSE = timedelta(seconds=30)  # without a look at leases: then the clock counts as dead
+LOOK_AGAIN = timedelta(seconds=5)
+NO_SELECT = "NoSelect"
+UNREACHABLE = {"key": f"{GROUP}/unreachable", "effect": NO_SELECT}
+UNAVAILABLE = {"key": f"{GROUP}/unavailable", "effect": NO_SELECT}
+OWN_TAINTS = (UNREACHABLE, UNAVAILABLE)
+
+SILENT = Condition(
+    ConditionType.AVAILABLE,
+    "Unknown",
+    "ManagedClusterLeaseUpdateStopped",
+    "Registration agent stopped updating its lease.",
+)
+SYNCED = Condition(
+    ConditionType.CLOCK_SYNCED,
+    "True",
+    "ManagedClusterClockSynced",
+    "The clock of the managed cluster is synced with the hub.",
+)
+OUT_OF_SYNC = Condition(
+    ConditionType.CLOCK_SYNCED,
+    "False",
+    "ManagedClusterClockOutOfSync",
+    "The clock of hub and agent is out of sync. This may cause the Unknown status and affect agent functionalities.",
+)
+
+
+def _lease_seconds(doc: Doc) -> object:
+    return spec_of(doc).get("leaseDurationSeconds")
+
+
+def _skips_clock(doc: Doc) -> object:
+    return (doc["metadata"].get("annotations") or {}).get(SKIP_CLOCK_CHECK)
+
+
+def _has_condition(doc: Doc) -> object:
+    return conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) is not None
+
+
+def _available(doc: Doc) -> str:
+    return conditions.status_of(conditions_of(doc), ConditionType.AVAILABLE)
+
+
+def _clock(doc: Doc) -> str:
+    return conditions.status_of(conditions_of(doc), ConditionType.CLOCK_SYNCED)
+
+
+def grace_of(cluster: ManagedCluster) -> timedelta:
+    return status.silence_grace(cluster.lease_duration_seconds)
+
+
+# ---------------------------------------------------------------- whether somebody looks
+
+
+def clock_trouble() -> str:
+    """Why silence would not be found: the clock looks at leases every two seconds. Empty when all is well."""
+    seen = Serving.objects.values_list("seen", flat=True).first()
+    if seen is not None and timezone.now() - seen <= LONGEST_PAUSE:
+        return ""
+    since = "yet" if seen is None else f"since {seen:%d %b, %H:%M:%S} UTC"
+    return f"nobody has looked at leases {since}: are worker and beat running?"
+
+
+if settings.OCMCONSOLE_CONTROLLERS != "inline":
+    probes.register("clock", clock_trouble, has_grace=True)
+
+
+# ---------------------------------------------------------------- silence
+
+
+def _lost_renewal(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """A lease that went, or whose time was taken back, may be silence; a renewal never is."""
+    if key.name != LEASE_NAME or old is None:
+        return ()
+    before = spec_of(old).get("renewTime") or ""
+    after = (spec_of(new).get("renewTime") or "") if new is not None else ""
+    return (Key("", key.namespace),) if after < before else ()
+
+
+def _new_namespace(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    return (key,) if old is None and new is not None and label_of(new, CLUSTER_LABEL) else ()
+
+
+@controllers.reconciler(
+    MANAGED_CLUSTER,
+    keys=controllers.changed(_has_condition, is_deleting, _lease_seconds, _available),
+    also={LEASE: _lost_renewal, NAMESPACE: _new_namespace},
+)
+def reconcile_lease_health(key: Key) -> timedelta | None:
+    """H15, H16: Available becomes Unknown five lease durations after the last renewal; only the agent ends that (H17).
+
+    1. A cluster that was never accepted has no lease and is skipped.
+    2. A missing lease is created; while the cluster is being deleted it counts as silent instead.
+    3. Before the grace period is over nothing is written.
+    4. Then Available becomes Unknown, the renewal is recorded as silent (K46), and a Warning Event is written.
+
+    Returns when to look again.
+    """
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None:
+        Silence.objects.filter(cluster=key.name).delete()
+    if cluster is None or not cluster.accepted:
+        return None
+    lease = Lease.objects.at(Key(cluster.name, LEASE_NAME)).first()
+    if lease is None and cluster.deleted_at is None:
+        return _create_lease(cluster)
+    if cluster.available == SILENT.status:
+        return None
+    now = timezone.now()
+    if lease is not None and (left := _time_left(cluster, lease, now)) > timedelta():
+        return left if _was_called_silent(cluster, lease) else None
+    _call_silent(cluster, lease, now)
+    return None
+
+
+def _create_lease(cluster: ManagedCluster) -> timedelta | None:
+    """H15: create the cluster's lease. Returns when to look again while its namespace is missing or terminating."""
+    try:
+        verbs.create(CONTROLLER, LEASE, object_writer.new_lease(cluster.name), namespace=cluster.name)
+    except (errors.NotFound, errors.Forbidden):
+        return LOOK_AGAIN
+    return None
+
+
+def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelta:
+    """Until the grace period of the last renewal is over; zero or less when it is.
+
+    K46: for a renewal that was recorded as silent, the period starts again at that record, so that an agent that
+    reports without renewing does not make Available flap.
+    """
+    heard = lease.renew_time or 0
+    silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
+    if silence is not None:
+        heard = max(heard, microseconds(silence.at))
+    missed = uptime.missed_microseconds(uptime.serving_gaps(now), heard)
+    return grace_of(cluster) + timedelta(microseconds=heard + missed - microseconds(now))
+
+
+def _was_called_silent(cluster: ManagedCluster, lease: Lease) -> bool:
+    """Then the sweep's arithmetic does not apply, and a timer does."""
+    return Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).exists()
+
+
+def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> None:
+    renewed = lease.renew_time if lease is not None else None
+    with verbs.batch(CONTROLLER) as batch:
+        batch.edit(
+            MANAGED_CLUSTER,
+            cluster.key,
+            object_writer.set_condition(SILENT),
+            subresource="status",
+            expect=str(cluster.resource_version),
+        )
+        batch.records.append(lambda: Silence(cluster=cluster.name, renew_time=renewed, at=now))
+    _warn(cluster, now)
+
+
+def _warn(cluster: ManagedCluster, now: datetime) -> None:
+    """H44: an Event about a cluster is in the cluster's namespace. A failure is logged only: no state depends on it."""
+    stamp = times.timestamp(now)
+    regarding = {
+        "apiVersion": MANAGED_CLUSTER.storage.api_version,
+        "kind": MANAGED_CLUSTER.kind,
+        "name": cluster.name,
+        "namespace": cluster.name,
+        "uid": cluster.uid,
+    }
+    event = {
+        "apiVersion": EVENT.storage.api_version,
+        "kind": EVENT.kind,
+        "metadata": {"name": f"{cluster.name}.{secrets.token_hex(8)}"},
+        "involvedObject": regarding,
+        "type": "Warning",
+        "reason": "AvailableUnknown",
+        "action": "AvailableUnknown",
+        "message": f"The {cluster.name} is successfully imported. However, the connection check from the managed "
+        "cluster to the hub cluster has failed",
+        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "reportingComponent": "registration-controller",
+        "reportingInstance": "registration-controller",
+        "source": {},
+    }
+    try:
+        verbs.create(CONTROLLER, EVENT, event, namespace=cluster.name)
+    except errors.ApiError as error:
+        log.warning("no event about %s: %s", cluster.name, error.message)
+
+
+# ---------------------------------------------------------------- clocks
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_lease_seconds, _skips_clock, _clock))
+def reconcile_clock(key: Key) -> None:
+    """H18 to H20: ClockSynced is True while the agent's clock differs by less than five lease durations.
+
+    1. A cluster that was never accepted, or has sent no heartbeat, is skipped.
+    2. The difference is that at the time when the renewal was written (K47), not when it is looked at.
+    3. The condition is written when it flips; the annotation that skips the check counts as synchronous (H19).
+    """
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or not cluster.accepted:
+        return
+    skew = Lease.objects.at(Key(cluster.name, LEASE_NAME)).values_list("skew", flat=True).first()
+    if skew is None:
+        return  # no heartbeat yet
+    limit = status.GRACE_LEASES * cluster.lease_duration_seconds * SECOND
+    verdict = SYNCED if cluster.ignores_clock or abs(skew) < limit else OUT_OF_SYNC
+    if cluster.clock_synced != verdict.status:
+        object_writer.report_condition(cluster.name, verdict)
+
+
+# ---------------------------------------------------------------- taints
+
+
+def _taints(doc: Doc) -> list[Doc]:
+    return list(spec_of(doc).get("taints") or ())
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, _taints))
+def reconcile_taints(key: Key) -> None:
+    """H21: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False, else none.
+
+    Also for a cluster that was never accepted (K41). Taints of others stay, in their order.
+    """
+    cluster = ManagedCluster.objects.at(key).first()
+    if cluster is None or cluster.deleted_at is not None:
+        return
+    wanted = {"True": None, "False": UNAVAILABLE}.get(cluster.available, UNREACHABLE)
+    try:
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, lambda doc: _taint(doc, wanted))
+    except errors.NotFound:
+        return
+
+
+def _taint(doc: Doc, wanted: Doc | None) -> None:
+    """Others' taints stay, in their order."""
+    present = _taints(doc)
+    unwanted = [taint for taint in OWN_TAINTS if taint is not wanted]
+    kept = [taint for taint in present if not any(_equal(taint, other) for other in unwanted)]
+    if wanted is not None and not any(_equal(taint, wanted) for taint in kept):
+        kept.append(dict(wanted))
+    if kept == present:
+        return
+    if kept:
+        doc.setdefault("spec", {})["taints"] = kept
+    else:
+        doc["spec"].pop("taints")
+
+
+def is_own(taint: Doc) -> bool:
+    """Whether the hub puts it there and takes it away."""
+    return any(_equal(taint, own) for own in OWN_TAINTS)
+
+
+def _equal(taint: Doc, other: Doc) -> bool:
+    return all((taint.get(part) or "") == (other.get(part) or "") for part in ("key", "value", "effect"))

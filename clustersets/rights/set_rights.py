@@ -1,0 +1,88 @@
+"""What a person may do about sets, asked for many at once: a bounded number of queries, however many names there are.
+
+For pages, which say before what a write would be refused for; the write itself is decided by ``authz`` and the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from clusters.grants import Grants
+from clusters.rights import changeable
+from clustersets import membership
+from clustersets.admission import BIND, JOIN, MOVE
+from clustersets.grants import SETS
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSet
+from ocmconsole.core.rbac import rule_index
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.authz import Attributes
+
+if TYPE_CHECKING:
+    from clusters.models import ManagedCluster
+    from ocmconsole.core.rbac.policy_rules import PolicyRule
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.kinds import Kind
+
+JOIN_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/join.{MANAGED_CLUSTER_SET.group}"
+BIND_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/bind.{MANAGED_CLUSTER_SET.group}"
+
+
+def joinable(actor: Actor, names: Iterable[str]) -> set[str]:
+    """Sets that the actor may add clusters to and take them out of (A6)."""
+    return _of_domain(actor, JOIN, set(names))
+
+
+def bindable(actor: Actor, names: Iterable[str]) -> set[str]:
+    """Sets that the actor may bind into namespaces (A9)."""
+    return _of_domain(actor, BIND, set(names))
+
+
+def movable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
+    """Names of those whose set label the actor may change, by a right to the cluster or through its present set."""
+    rows = list(clusters)
+    able = changeable(actor, {row.name for row in rows})
+    held = _of_domain(actor, MOVE, {row.clusterset for row in rows if row.clusterset and row.name not in able})
+    chosen = ManagedClusterSet.objects.filter(name__in=held, deleted_at=None)
+    exclusive = {row.name for row in chosen if membership.membership_of(row.doc).is_exclusive}
+    return able | {row.name for row in rows if row.clusterset in exclusive}
+
+
+def removable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
+    """Names of those that the actor may take out of their present set (A6)."""
+    rows = list(clusters)
+    able, left = movable(actor, rows), joinable(actor, {row.clusterset for row in rows if row.clusterset})
+    return {row.name for row in rows if row.name in able and (not row.clusterset or row.clusterset in left)}
+
+
+def may_access(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:
+    asked = Attributes(verb, kind.group, kind.plural, name=name, namespace=namespace)
+    return authz.authorize(actor, asked).allowed
+
+
+def binds_somewhere(actor: Actor) -> bool:
+    """Whether there is a namespace in which the actor may create bindings."""
+    places = ("", *rule_index.index.namespaces_of(actor))
+    return any(may_bind_into(actor, namespace) for namespace in places)
+
+
+def may_bind_into(actor: Actor, namespace: str) -> bool:
+    return may_access(actor, "create", MANAGED_CLUSTER_SET_BINDING, namespace=namespace)
+
+
+def _of_domain(actor: Actor, permission: str, names: set[str]) -> set[str]:
+    if authz.permitted(actor, permission).allowed:
+        return names
+    codename = permission.partition(".")[2]
+    granted = _granted(actor, SETS, ManagedClusterSet, codename, names)
+    rules = rule_index.index.rules_for(actor)
+    return granted | {name for name in names if _allow(rules, authz.spellings(permission, name))}
+
+
+def _granted(actor: Actor, grants: Grants, model: Any, codename: str, names: set[str]) -> set[str]:
+    return set(model.objects.filter(grants.holding(actor, codename), name__in=names).values_list("name", flat=True))
+
+
+def _allow(rules: Iterable[PolicyRule], asked: Iterable[Attributes]) -> bool:
+    return any(rule.allows(each) for each in asked for rule in rules)

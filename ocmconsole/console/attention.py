@@ -1,0 +1,320 @@
+"""What needs a person: the overview's first row, the bell and its page. Each has a way to act.
+
+An item that somebody has put away stays away until it changes: its ``state`` is remembered for the person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from hashlib import sha256
+from operator import or_
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Count, Exists, Max, Min, Q, Subquery
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from clusters import queries as clusters
+from clusters.fleet.filters import SPANS
+from clusters.health import certificate_expiry, status_sql
+from clusters.health.certificate_expiry import ExpiryBucket
+from clusters.health.status import Word, clock_time, silence_grace
+from clusters.kinds import LONGEST_LEASE_SECONDS
+from ocmconsole.access import services
+from ocmconsole.console import preferences
+from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.models import DemoFleet
+from registration import queries
+from registration.approvals.snooze import in_sight
+from registration.keys import certificate_register
+from registration.policies import policy_services
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+STUCK = SPANS["10m"][1]
+MOST_PUT_AWAY = 20
+MOST_COUNTED = 100
+ENDING = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
+LONG_LEASE = Q(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
+KEPT, LOOKED = "ocmconsole.attention", "ocmconsole.glance"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that needs a person. ``state`` changes when it should be looked at again."""
+
+    key: str
+    count: int
+    label: str
+    icon: str
+    tone: str
+    text: str
+    act: str
+    url: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """One statement about much: of which of the things below there are any at all, and the audit's newest entry."""
+
+    present: frozenset[str]
+    newest: int = 0
+    is_demo: bool = False
+
+
+def glance(request: HttpRequest) -> Glance:
+    """For the frame of the page; looked up once a request."""
+    if LOOKED not in request.META:
+        request.META[LOOKED] = look(actor_of(request), timezone.now())
+    found: Glance = request.META[LOOKED]
+    return found
+
+
+def look(actor: Actor, now: datetime) -> Glance:
+    """What follows is asked only of what is there: on most pages, of nothing."""
+    visible = clusters.clusters_for(actor).order_by()
+    asked = {
+        "silent": visible.filter(available="Unknown"),
+        "credentials": visible.filter(_of_lanes(now), hub_accepts_client=True),
+        "removals": visible.filter(deleted_at__lt=now - STUCK),
+        "leases": visible.filter(LONG_LEASE),
+        "policies": policy_services.policies_for(actor).exclude(failure=""),
+        "wishes": services.waiting_requests(actor),
+        "demo": DemoFleet.objects.all(),
+    }
+    if actor.is_master:
+        asked["incidents"] = certificate_register.incidents()
+    newest = AuditEvent.objects.order_by("-pk").values("pk")[:1]
+    columns: dict[str, Any] = {name: Exists(rows.order_by()) for name, rows in asked.items()}
+    columns["newest"] = Subquery(newest)
+    row: Any = ContentType.objects.order_by().values(**columns)[:1].get()  # any table that is never empty
+    present = frozenset(name for name in asked if row[name])
+    return Glance(present, row["newest"] or 0, "demo" in present)
+
+
+def attention_items(request: HttpRequest) -> list[Item]:
+    """What there is for who is signed in; looked up once a request."""
+    if KEPT not in request.META:
+        request.META[KEPT] = find_attention_items(actor_of(request), timezone.now(), glance(request))
+    found: list[Item] = request.META[KEPT]
+    return found
+
+
+def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None) -> list[Item]:
+    """All that there is for the person to see to, in the order of the overview. ``seen`` is ``look`` of the same."""
+    visible = clusters.clusters_for(actor)
+    there = (seen or look(actor, now)).present
+    found = (
+        _incidents() if "incidents" in there else None,
+        _approvals(actor, now),
+        _silent(visible, now) if "silent" in there else None,
+        _credentials(visible, now) if "credentials" in there else None,
+        _removals(visible, now) if "removals" in there else None,
+        _leases(visible) if "leases" in there else None,
+        _policies(actor) if "policies" in there else None,
+        _wishes(actor) if "wishes" in there else None,
+    )
+    return [item for item in found if item]
+
+
+def _incidents() -> Item | None:
+    """D26: incidents: certificates of the hub's CA that the hub did not issue. None without any."""
+    rows = certificate_register.incidents()
+    count, newest = rows.count(), rows.first()
+    if newest is None:
+        return None
+    text = (
+        f"Refused. Last: {newest.common_name}, from {newest.address or 'an unknown address'}. Somebody else has ca.key."
+    )
+    url = f"{reverse('registration:ca')}#unknown"
+    state = f"{count} {max(row.first_seen for row in rows[:MOST_COUNTED])}"
+    return Item("incidents", count, "Certificates not issued here", "ban", "danger", text, "See which", url, state)
+
+
+def _approvals(actor: Actor, now: datetime) -> Item | None:
+    names = in_sight(actor)
+    if not names:
+        return None
+    waiting = queries.waiting(actor)
+    asked = min((created for name in names if (created := waiting[name].created)), default=None)
+    oldest = f"Oldest has waited {span(now - asked)}." if asked else ""
+    url = reverse("registration:approvals")
+    state = _digest(names)
+    return Item(
+        "approvals", len(names), "Approvals waiting", "user-check", "accent", oldest, "Review approvals", url, state
+    )
+
+
+def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
+    """Those of one set that fell silent together are likely to have one cause."""
+    rows = (
+        status_sql.with_word(visible.filter(available="Unknown"), now)
+        .filter(rank=status_sql.RANKS[Word.SILENT])
+        .order_by()
+    )
+    found = rows.values("clusterset").annotate(n=Count("pk"), at=Min("since"), newest=Max("since"))
+    sets = sorted(found, key=lambda row: -row["n"])
+    if not sets:
+        return None
+    total, worst, first = sum(row["n"] for row in sets), sets[0], min(row["at"] for row in sets)
+    asked = {"status": Word.SILENT.value}
+    text, act = f"The first fell silent {span(now - first)} ago.", "See them"
+    if worst["clusterset"] and worst["n"] > 1:
+        text = f"{worst['n']} are in set {worst['clusterset']}, the first since {clock_time(worst['at'], now)}."
+        asked, act = asked | {"set": worst["clusterset"]}, f"See the {worst['n']} together"
+    url = f"{reverse('clusters:list')}?{urlencode(asked)}"
+    return Item(
+        Word.SILENT.value,
+        total,
+        "Silent",
+        Word.SILENT.icon,
+        "danger",
+        text,
+        act,
+        url,
+        f"{total} {max(row['newest'] for row in sets)}",
+    )
+
+
+def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
+    lanes = certificate_expiry.bucket_conditions(now)
+    counts = visible.filter(_of_lanes(now), hub_accepts_client=True).aggregate(
+        **{lane.value: Count("pk", filter=lanes[lane]) for lane in ENDING}, last=Max("facts__certificate_not_after")
+    )
+    revoked, ended, soon = (counts[lane.value] for lane in ENDING)
+    over = revoked + ended
+    if not over + soon:
+        return None
+    found = (
+        (revoked, "revoked and cannot speak"),
+        (ended, "ended and cannot speak"),
+        (soon, f"end{'s' if soon == 1 else ''} within 7 days"),
+    )
+    parts = [f"{number} {what}." for number, what in found if number]
+    asked = {"certificate": [lane.value for lane in ENDING], "accepted": "yes"}
+    url = f"{reverse('clusters:list')}?{urlencode(asked, doseq=True)}"
+    text = " ".join(parts)
+    tone = "danger" if over else "caution"
+    state = f"{over} {soon} {counts['last']}"
+    return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, state)
+
+
+def _of_lanes(now: datetime) -> Q:
+    lanes = certificate_expiry.bucket_conditions(now)
+    return reduce(or_, (lanes[lane] for lane in ENDING))
+
+
+def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
+    stuck = visible.filter(deleted_at__lt=now - STUCK).order_by("deleted_at")
+    rows = list(stuck.values_list("name", "uid", "deleted_at"))
+    if not rows:
+        return None
+    (name, _, since), (_, newest, _) = rows[0], rows[-1]
+    text = f"Longest: {name}, {span(now - since)}."
+    url = f"{reverse('clusters:list')}?{urlencode({'status': Word.REMOVING.value, 'for': '10m'})}"
+    return Item(
+        "removals", len(rows), "Removals stuck", "trash-2", "warn", text, "Show blockers", url, f"{len(rows)} {newest}"
+    )
+
+
+def _leases(visible: QuerySet[Any]) -> Item | None:
+    """Accepted clusters whose ``leaseDurationSeconds`` reaches the bound: their silence would be found late."""
+    found = visible.filter(LONG_LEASE)
+    names = list(found.order_by("name").values_list("name", flat=True)[:MOST_COUNTED])
+    if not names:
+        return None
+    late = span(silence_grace(LONGEST_LEASE_SECONDS))
+    text = f"{names[0]}: silence is found after {late} only, because its leaseDurationSeconds is a day or more."
+    url = reverse("clusters:detail", args=[names[0]])
+    return Item(
+        "leases", len(names), "Long leases", Word.SILENT.icon, "caution", text, "Open cluster", url, _digest(names)
+    )
+
+
+def _policies(actor: Actor) -> Item | None:
+    failing = policy_services.failing(actor)
+    if not failing:
+        return None
+    first = failing[0]
+    text = f"{first.name}: {first.failure}"
+    url = reverse("registration:policy", args=[first.name]) if len(failing) == 1 else reverse("registration:policies")
+    label = f"Polic{'y' if len(failing) == 1 else 'ies'} failing"
+    return Item("policies", len(failing), label, "scroll-text", "danger", text, "Open policy", url, text)
+
+
+def _wishes(actor: Actor) -> Item | None:
+    """Somebody asks for a right that the person can give."""
+    waiting = list(services.waiting_requests(actor)[:MOST_COUNTED])
+    if not waiting:
+        return None
+    first, url = waiting[0], reverse("access:requests")
+    what = " ".join(filter(None, (first.verb, first.resource.partition(".")[0], first.name)))
+    text = f"{first.user} would like to {what}."
+    return Item(
+        "access",
+        len(waiting),
+        "Access requested",
+        "users",
+        "accent",
+        text,
+        "Answer",
+        url,
+        _digest(row.pk for row in waiting),
+    )
+
+
+def _digest(things: Iterable[object]) -> str:
+    """Changes when one of them does, or is another."""
+    return sha256("\n".join(sorted(map(str, things))).encode()).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- the bell
+
+
+def count(request: HttpRequest) -> int:
+    """For the badge of the bell: things that are not put away."""
+    away = put_away(request)
+    return sum(away.get(item.key) != item.state for item in attention_items(request))
+
+
+@login_required
+@require_GET
+def attention(request: HttpRequest) -> HttpResponse:
+    """All of it, and what the person has put away."""
+    found, away = attention_items(request), put_away(request)
+    context = {
+        "items": [item for item in found if away.get(item.key) != item.state],
+        "away": [item for item in found if away.get(item.key) == item.state],
+    }
+    return render(request, "attention.html", context)
+
+
+@login_required
+@require_POST
+def dismiss(request: HttpRequest) -> HttpResponse:
+    """Put an item away until it changes, or take it back."""
+    key, state = request.POST.get("key", "")[:40], request.POST.get("state", "")[:300]
+    away = {**put_away(request), key: state}
+    if "back" in request.POST:
+        away.pop(key)
+    preferences.keep_preferences(request, put_away={key: away[key] for key in sorted(away)[:MOST_PUT_AWAY]})
+    return redirect("attention")
+
+
+def put_away(request: HttpRequest) -> dict[str, str]:
+    return dict(preferences.kept_for(request).get("put_away") or {})

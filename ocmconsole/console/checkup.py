@@ -1,0 +1,113 @@
+"""Is everything there that a hub needs? Asked by ``manage.py doctor`` and by the page about the hub's health."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from ocmconsole.kubeapi.health import disk_space, outages, probes
+from ocmconsole.kubeapi.watch import broker, change_log
+from registration import hub_setup
+from registration.keys import certificate_register
+from registration.pki import ca
+
+SOON = timedelta(days=30)
+LARGEST_SKEW = timedelta(seconds=5)
+MOST_SHOWN = 5  # of a list of incidents
+
+
+def hub_problems() -> dict[str, list[str]]:
+    """What is wrong, by the name of the check; an empty list is well."""
+    return {name: list(check()) for name, check in CHECKS.items()}
+
+
+def _database() -> Iterator[str]:
+    try:
+        if probes.unapplied():
+            yield "migrations are missing; serve applies them"
+        else:
+            change_log.newest_revision()
+    except DatabaseError as error:
+        yield outages.operator_line(error)
+    with suppress(OSError):
+        if connection.vendor == "sqlite" and disk_space.is_short():
+            yield "its disk is full: the reserve was given up, and only deletes, heartbeats and sign-in are let through"
+
+
+def _clock() -> Iterator[str]:
+    """The database's clock against this machine's: leases are compared with one, written by the other."""
+    if connection.vendor != "postgresql":
+        return
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT clock_timestamp()")
+            skew = abs(cursor.fetchone()[0] - datetime.now(UTC))
+    except DatabaseError:
+        return  # told by the check of the database
+    if skew > LARGEST_SKEW:
+        yield f"it differs from the database's by {skew.total_seconds():.0f} s"
+
+
+def _certificates() -> Iterator[str]:
+    home = settings.OCMCONSOLE_HOME
+    try:
+        authority = ca.load_authority(home)
+        serving = ca.parse_certificate((home / "serving.crt").read_bytes())
+        ssl.create_default_context().load_cert_chain(home / "serving.crt", home / "serving.key")
+    except (ca.AuthorityError, OSError, ValueError) as error:
+        yield str(error)
+        return
+    yield from _unknown_certificates()
+    now = datetime.now(UTC)
+    for name, ends in (("CA", authority.certificate.not_valid_after_utc), ("serving certificate", serving.not_after)):
+        if ends < now + SOON:
+            yield f"the {name} ends on {ends:%Y-%m-%d}"
+    try:
+        is_served = ca.is_served(home, hub_setup.serving_names())
+    except DatabaseError:
+        return  # told by the check of the database
+    if not is_served:
+        yield "the serving certificate does not name every address of the hub; serve makes a new one"
+
+
+def _unknown_certificates() -> Iterator[str]:
+    """D26: incidents: certificates of the hub's CA that the hub did not issue: somebody else has its key."""
+    try:
+        found = list(certificate_register.incidents()[:MOST_SHOWN])
+    except DatabaseError:
+        return  # told by the check of the database
+    for each in found:
+        last = f"{each.last_seen:%Y-%m-%d %H:%M} UTC from {each.address or 'an unknown address'}"
+        yield (
+            f"a certificate of the hub's CA for {each.common_name!r} that the hub did not issue was shown and refused, "
+            f"last at {last}: somebody else has ca.key"
+        )
+
+
+def _redis() -> Iterator[str]:
+    if settings.OCMCONSOLE_REDIS_URL and not broker.answers():
+        yield "it does not answer; sign-in, reconcilers and watches go on without it"
+
+
+def unused_checks() -> set[str]:
+    """Names of the checks of what this hub is not set up with: neither well nor wrong."""
+    return set() if settings.OCMCONSOLE_REDIS_URL else {"Redis"}
+
+
+def hub_warnings() -> dict[str, str]:
+    """What will be wrong if nobody does something, by the name of the check."""
+    found = {"disk": disk_space.warning()}
+    return {name: text for name, text in found.items() if text}
+
+
+CHECKS: dict[str, Callable[[], Iterator[str]]] = {
+    "database": _database,
+    "clock": _clock,
+    "certificates": _certificates,
+    "Redis": _redis,
+}

@@ -1,0 +1,321 @@
+"""/live: notifies an open page that what it shows has changed, never what.
+
+One event stream a visible tab. Everything that is written leaves an audit entry, heartbeats excepted, so the audit's
+newest entries are the notices: each process reads them twice a second while anybody listens. A stream names resources
+only, and only for entries about something that its person may see; the page then asks for itself anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import import_module
+from time import monotonic
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+import orjson
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth.decorators import login_required
+from django.db import Error as DatabaseFailure
+from django.db import close_old_connections
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from clusters import queries as clusters
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
+from clusters.kinds import MANAGED_CLUSTER
+from clustersets import queries as clustersets
+from clustersets.kinds import MANAGED_CLUSTER_SET
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for, actor_of
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.signin import lifetime
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST
+from registration.models import CertificateSigningRequest
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.kinds import Kind
+
+log = logging.getLogger(__name__)
+
+SOONEST_SECONDS = 0.5
+BEAT_SECONDS = 10.0
+SESSION_SECONDS = 60.0
+MOST_SCOPES = 20
+MOST_STREAMS = 20  # of one person in one process
+BATCH = 1_000
+QUEUE = 100
+# What lies in the namespace of a cluster and is shown with it.
+INSIDE = frozenset({MANAGED_CLUSTER_ADDON.plural, MANIFEST_WORK.plural})
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An entry of the audit, as far as a stream needs it."""
+
+    number: int
+    user: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def plural(self) -> str:
+        """``managedclusters`` of ``managedclusters/status.cluster.open-cluster-management.io``."""
+        return self.resource.partition(".")[0].partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveScope:
+    """What a page shows: a resource, or one object of it."""
+
+    plural: str
+    name: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        plural, _, name = text.partition(":")
+        return cls(plural, name)
+
+    def covers(self, notice: Notice) -> bool:
+        return self.plural == notice.plural and self.name in {"", notice.name}
+
+
+# ---------------------------------------------------------------- the audit's newest entries
+
+
+class Follower:
+    """Reads what the audit has got since the last look, for all streams of one event loop."""
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._queues: set[asyncio.Queue[list[Notice]]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._beginning = asyncio.Lock()  # two that come at once begin it once
+
+    async def join(self) -> asyncio.Queue[list[Notice]]:
+        """A queue of everything from now on; the first to come starts the reading."""
+        queue: asyncio.Queue[list[Notice]] = asyncio.Queue(QUEUE)
+        self._queues.add(queue)
+        async with self._beginning:
+            if self._task is None or self._task.done():
+                self.newest = await change_log.in_thread(newest_entry)
+                self._task = asyncio.get_running_loop().create_task(self._read())
+        return queue
+
+    def leave(self, queue: asyncio.Queue[list[Notice]]) -> None:
+        """The last to go ends the reading."""
+        self._queues.discard(queue)
+        if not self._queues and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _read(self) -> None:
+        """At most one notice a second, and the first of them soon."""
+        pause = SOONEST_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            found = await self._look()
+            pause = change_log.POLL_SECONDS if found else SOONEST_SECONDS
+            if found:
+                self.newest = found[-1].number
+            for queue in self._queues:
+                if found and not queue.full():  # who has a hundred unread will ask for everything anyway
+                    queue.put_nowait(found)
+
+    async def _look(self) -> list[Notice]:
+        try:
+            return await change_log.in_thread(entries_after, self.newest)
+        except DatabaseFailure:  # nobody who listens may be left in the belief that nothing happens
+            log.exception("the audit could not be read for open pages; trying again")
+            return []
+
+
+_followers: WeakKeyDictionary[asyncio.AbstractEventLoop, Follower] = WeakKeyDictionary()
+
+
+def follower() -> Follower:
+    return _followers.setdefault(asyncio.get_running_loop(), Follower())
+
+
+def newest_entry() -> int:
+    return AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def entries_after(number: int) -> list[Notice]:
+    rows = AuditEvent.objects.filter(pk__gt=number).order_by("pk")
+    return [Notice(*row) for row in rows.values_list("pk", "user", "resource", "namespace", "name")[:BATCH]]
+
+
+# ---------------------------------------------------------------- who hears of what
+
+
+@dataclass
+class NoticeVisibility:
+    """What a person may see, as far as notices go. Remembers names, so that a deletion reaches who saw the object."""
+
+    actor: Actor
+    sees_all: bool = False  # of the clusters
+    names: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, actor: Actor) -> Self:
+        sees_all = clusters.sees_all(actor)
+        names = set() if sees_all else set(clusters.clusters_for(actor).values_list("name", flat=True))
+        return cls(actor, sees_all, names)
+
+    @property
+    def is_admin(self) -> bool:
+        return MASTERS in self.actor.groups
+
+    def of_interest(self, notices: list[Notice]) -> set[str]:
+        """Plurals of what changed among what the person may see, with three queries however many they are."""
+        if self.is_admin:
+            return {notice.plural for notice in notices}
+        seen = self._clusters(notices) | self._sets(notices) | self._requests(notices)
+        return {each.plural for each in notices if each.user == self.actor.user or self._is_seen(each, seen)}
+
+    def _is_seen(self, notice: Notice, seen: set[tuple[str, str]]) -> bool:
+        if notice.plural in INSIDE:
+            return self.sees_all or notice.namespace in self.names
+        return (notice.plural, notice.name) in seen
+
+    def _clusters(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = _named(notices, MANAGED_CLUSTER)
+        if not self.sees_all and (new := named - self.names):
+            self.names.update(clusters.clusters_for(self.actor).filter(name__in=new).values_list("name", flat=True))
+        return {(MANAGED_CLUSTER.plural, name) for name in (named if self.sees_all else named & self.names)}
+
+    def _sets(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = _named(notices, MANAGED_CLUSTER_SET)
+        rows = clustersets.sets_for(self.actor).filter(name__in=named).values_list("name", flat=True) if named else ()
+        return {(MANAGED_CLUSTER_SET.plural, name) for name in rows}
+
+    def _requests(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = _named(notices, CERTIFICATE_SIGNING_REQUEST)
+        if not named:
+            return set()
+        rows = CertificateSigningRequest.objects.filter(name__in=named).values_list("name", "cluster")
+        return {
+            (CERTIFICATE_SIGNING_REQUEST.plural, name)
+            for name, cluster in rows
+            if self.sees_all or cluster in self.names
+        }
+
+
+def _named(notices: list[Notice], kind: Kind) -> set[str]:
+    return {notice.name for notice in notices if notice.plural == kind.plural}
+
+
+# ---------------------------------------------------------------- the stream
+
+
+_streams: Counter[str] = Counter()
+# Not those of the log's readers: what pages ask for must never hold up an agent's watch.
+_threads = ThreadPoolExecutor(2, thread_name_prefix="live")
+
+
+async def _apart(call: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    def work() -> Result:
+        close_old_connections()
+        return call(*arguments, **named)
+
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)
+
+
+@login_required
+@require_GET
+def live(request: HttpRequest) -> HttpResponse | HandOff:
+    """Server-sent events for ``?scope=managedclusters&scope=managedclustersets:web``."""
+    scopes = [LiveScope.read(text) for text in request.GET.getlist("scope")[:MOST_SCOPES]]
+    if not scopes:
+        return HttpResponse("Say what to listen for: ?scope=managedclusters", status=400, content_type="text/plain")
+    last = request.headers.get("Last-Event-ID") or request.GET.get("seen", "")
+    seen = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else None  # noqa: PLR2004 - 64 bits
+    actor = actor_of(request)
+    if _streams[actor.user] >= MOST_STREAMS:
+        raise errors.TooManyRequests("You have many pages open; close some, and this one follows what happens again.")
+    stream = _events(NoticeVisibility.of(actor), scopes, seen, request.session.session_key or "")
+    return HandOff(
+        stream, content_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+async def _events(
+    sight: NoticeVisibility, scopes: list[LiveScope], seen: int | None, session: str
+) -> AsyncIterator[bytes]:
+    """Until the session ends. What happened since ``seen`` comes first."""
+    queue = await follower().join()
+    _streams[sight.actor.user] += 1
+    try:
+        missed = await _apart(entries_after, seen) if seen is not None else []
+        yield event("hello", follower().newest)
+        if text := await _changed(sight, scopes, missed):
+            yield text
+        checked = monotonic()
+        while True:
+            text = await _next(queue, sight, scopes)
+            if monotonic() - checked > SESSION_SECONDS:
+                checked = monotonic()
+                found = await _apart(look_again, session, sight.actor.user)
+                if found is None:
+                    yield event("signed-out", follower().newest)
+                    return
+                sight = found
+            yield text or event("beat", follower().newest)
+    finally:
+        follower().leave(queue)
+        _streams[sight.actor.user] -= 1
+
+
+async def _next(queue: asyncio.Queue[list[Notice]], sight: NoticeVisibility, scopes: list[LiveScope]) -> bytes:
+    """The next notice that concerns the page; empty when there was none for as long as a beat."""
+    try:
+        async with asyncio.timeout(BEAT_SECONDS):
+            while True:
+                if text := await _changed(sight, scopes, await queue.get()):
+                    return text
+    except TimeoutError:
+        return b""
+
+
+async def _changed(sight: NoticeVisibility, scopes: list[LiveScope], notices: list[Notice]) -> bytes:
+    concerning = [notice for notice in notices if any(scope.covers(notice) for scope in scopes)]
+    if not concerning:
+        return b""
+    resources = await _apart(sight.of_interest, concerning)
+    return event("changed", notices[-1].number, resources=sorted(resources)) if resources else b""
+
+
+def event(name: str, number: int, **data: Any) -> bytes:
+    """One server-sent event. Its id is where a stream that is opened again goes on."""
+    body = orjson.dumps({"at": timezone.now(), **data})
+    return b"event: %b\nid: %d\ndata: %b\n\n" % (name.encode(), number, body)
+
+
+def look_again(session: str, user: str) -> NoticeVisibility | None:
+    """What the person may see by now; None when the session is over: ended, deactivated, or with a new password."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session)
+    found = get_user(SimpleNamespace(session=store))  # type: ignore[arg-type] # reads nothing but the session
+    if lifetime.ends(store).soonest <= 0:
+        return None
+    if not (found.is_authenticated and found.is_active and found.get_username() == user):
+        return None
+    return NoticeVisibility.of(actor_for(found, door=EntryPoint.WEB))

@@ -1,0 +1,137 @@
+"""The console's pages as its navigation shows them: groups, and who sees which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.urls import reverse
+
+from ocmconsole.core.tokens import tokens
+from registration.policies import policy_services
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+May = Callable[[Any, "Actor"], bool]
+
+
+def everybody(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return True
+
+
+def admins(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return bool(user.is_superuser)
+
+
+def operators(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return bool(user.is_staff)
+
+
+def minters(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return tokens.may_mint(actor).allowed
+
+
+def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return policy_services.may_use_policies(actor, "view")
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """A page of the navigation. ``count`` names what the shell counts for it."""
+
+    label: str
+    icon: str
+    route: str
+    may: May = everybody
+    count: str = ""
+
+
+GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
+    ("Home", (NavigationEntry("Overview", "layout-dashboard", "home"),)),
+    (
+        "Fleet",
+        (
+            NavigationEntry("Approvals", "inbox", "registration:approvals", count="waiting"),
+            NavigationEntry("Clusters", "server", "clusters:list"),
+            NavigationEntry("Add cluster", "plus", "registration:add", minters),
+            NavigationEntry("Certificates", "file-key", "registration:certificates"),
+        ),
+    ),
+    (
+        "Organize",
+        (
+            NavigationEntry("Sets", "boxes", "clustersets:list"),
+            NavigationEntry("Namespaces & bindings", "link-2", "clustersets:namespaces"),
+            NavigationEntry("Claims & labels", "tags", "clusters:claims"),
+        ),
+    ),
+    (
+        "Trust",
+        (
+            NavigationEntry("Access", "users", "access:list"),
+            NavigationEntry("Bootstrap tokens", "ticket", "registration:tokens", minters),
+            NavigationEntry("Approval policies", "scroll-text", "registration:policies", keepers_of_policies),
+            NavigationEntry("Hub CA", "stamp", "registration:ca", admins),
+        ),
+    ),
+    (
+        "Operate",
+        (
+            NavigationEntry("Activity", "activity", "activity"),
+            NavigationEntry("Hub health", "heart-pulse", "hub", admins),
+            NavigationEntry("Django admin", "settings", "admin:index", operators),
+        ),
+    ),
+)
+THUMBS = ("home", "registration:approvals", "clusters:list", "clustersets:list")
+
+
+@dataclass(slots=True)
+class NavigationPage:
+    """An entry as the person finds it."""
+
+    label: str
+    icon: str
+    route: str
+    url: str
+    count: int
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationGroup:
+    label: str
+    pages: list[NavigationPage]
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """``thumbs`` are the pages at the foot of a small screen."""
+
+    groups: list[NavigationGroup]
+    thumbs: list[NavigationPage]
+
+
+def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> Menu:
+    """Groups of links for the person; the current page is the one whose address begins that of the request longest."""
+    groups = [
+        NavigationGroup(label, [_page(entry, counts) for entry in entries if entry.may(request.user, actor)])
+        for label, entries in GROUPS
+    ]
+    pages = [page for group in groups for page in group.pages]
+    fitting = [page for page in pages if _leads_to(page.url, request.path)]
+    if fitting:
+        max(fitting, key=lambda page: len(page.url)).current = True
+    return Menu([group for group in groups if group.pages], [page for page in pages if page.route in THUMBS])
+
+
+def _page(entry: NavigationEntry, counts: dict[str, int]) -> NavigationPage:
+    return NavigationPage(entry.label, entry.icon, entry.route, reverse(entry.route), counts.get(entry.count, 0))
+
+
+def _leads_to(url: str, path: str) -> bool:
+    return path == url or (url != "/" and path.startswith(url))

@@ -1,0 +1,67 @@
+"""The console's frame: what every page's shell shows, and the page that explains its words."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import render
+from django.utils.functional import SimpleLazyObject
+from django.views.decorators.http import require_GET
+
+from clusters.health.status import Word
+from clusters.rights import FleetVisibility
+from ocmconsole.console import attention, navigation, preferences
+from ocmconsole.kubeapi.access.session import actor_of
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+@login_required
+@require_GET
+def help_page(request: HttpRequest) -> HttpResponse:
+    return render(request, "help.html", {"words": [(word, rules()[word]) for word in Word]})
+
+
+@cache
+def rules() -> dict[str, str]:
+    """When each state applies, as docs/guide/status.md says it."""
+    text = (settings.ROOT / "docs/guide/status.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \*\*.+?\*\* \(`(.+?)`\) \| (.+?) \|", text, re.MULTILINE)
+    return {value: rule.replace("`", "") for value, rule in rows}
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """Context processor: hub, navigation with its counts, and how the person wants pages to be.
+
+    What takes queries is looked up by the templates that show it: Django admin's do not.
+    """
+    prefs = preferences.preferences_of(request)
+    frame: dict[str, Any] = {
+        "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
+        "prefs": prefs,
+        "theme": prefs["theme"],
+    }
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return frame
+    frame["sight"] = FleetVisibility(actor_of(request))
+    if "X-Fragment" in request.headers:
+        return frame
+    frame["hub"]["is_demo"] = SimpleLazyObject(lambda: attention.glance(request).is_demo)
+    counts: Any = SimpleLazyObject(partial(_counts, request))
+    return {
+        **frame,
+        "nav": SimpleLazyObject(lambda: navigation.menu(request, actor_of(request), counts)),
+        "needs_you": counts,
+        "seen": SimpleLazyObject(lambda: attention.glance(request).newest),
+    }
+
+
+def _counts(request: HttpRequest) -> dict[str, int]:
+    waiting = next((item.count for item in attention.attention_items(request) if item.key == "approvals"), 0)
+    return {"waiting": waiting, "attention": attention.count(request)}

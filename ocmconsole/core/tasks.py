@@ -1,0 +1,12 @@
+"""What the clock runs of the core kinds (``ocmconsole.schedule``): calls without logic."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from ocmconsole.core import reconcilers
+
+
+def expire_events() -> None:
+    """Delete Events that are older than they are kept (W28)."""
+    reconcilers.expire_events(timezone.now())

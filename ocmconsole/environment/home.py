@@ -1,0 +1,87 @@
+"""Files in the home: each is written whole or not at all, by one process at a time, and only its owner may read it.
+
+Callers are the owners of keys, registration.pki.ca and core.tokens.token_formats, and ``ocmconsole.apps`` when a
+process starts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+OTHERS = 0o077  # every bit of a mode that is not the owner's
+PUBLIC = ".crt"  # certificates: a proxy of another user may have to read them
+
+
+def protect(home: Path, *elsewhere: Path) -> None:
+    """Make the home readable by its owner only: the umask of this process, and the modes of what is there already.
+
+    ``elsewhere`` are secret files that may lie outside of the home, such as the database. Each repair is a warning in
+    the log; so is a mode that cannot be repaired because the file belongs to another user. Links are not followed in
+    the home; sockets keep their mode, which ``serving`` decides.
+    """
+    os.umask(OTHERS)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in (home, *sorted(home.iterdir()), *(each.resolve() for each in elsewhere)):
+        if path.suffix != PUBLIC:
+            _repair(path)
+
+
+def _repair(path: Path) -> None:
+    try:
+        before = path.lstat().st_mode
+        if before & OTHERS and (stat.S_ISREG(before) or stat.S_ISDIR(before)):
+            after = stat.S_IMODE(before) & ~OTHERS
+            path.chmod(after)
+            log.warning(
+                "%s was open to other users (mode %03o); its mode is %03o now", path, stat.S_IMODE(before), after
+            )
+    except FileNotFoundError:
+        pass  # a file of another process, renamed or removed meanwhile
+    except OSError as error:
+        log.warning("%s is open to other users and its mode cannot be changed: %s", path, error)
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Hold the home against other processes and threads. The directory itself is the lock: no file is left behind."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def write_file(path: Path, content: bytes, *, secret: bool) -> None:
+    """Replace a file so that a reader, or a machine that stops, sees the old content or the new, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o600 if secret else 0o644)
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def _sync(directory: Path) -> None:
+    """A rename survives a power cut only when the directory reached the disk too."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

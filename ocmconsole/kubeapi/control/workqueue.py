@@ -1,0 +1,211 @@
+"""The outbox of work for reconcilers: rows written with the change that caused them, drained by any worker.
+
+Invariants: a request for work is never lost, and no two workers are at one item. A worker claims an item until
+``busy_until`` (compare and set), right before it runs it; it deletes the item only if nobody asked again meanwhile. Who
+asks again makes it due for when the worker is done. Pokes (Celery, a thread's event) carry no state.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from math import inf
+from time import monotonic
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+from django.db.models import Q
+from django.utils import timezone
+
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.control import controllers
+from ocmconsole.kubeapi.health import probes
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import Pulse, WorkItem
+from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch.notifier import Notifier
+
+log = logging.getLogger(__name__)
+
+DRAIN = "ocmconsole.kubeapi.tasks.drain"
+VISIBILITY = timedelta(seconds=30)  # for so long a claim holds: longer than a reconciler runs, a dead worker's wait
+POKE_EXPIRES = 15.0  # seconds; newer pokes and the clock's own follow
+AT_ONCE = 50  # items read at a time
+QUIET_TRIES = 5  # lost races of one item that are nothing to speak of
+FIRST_RETRY = timedelta(milliseconds=50)
+LONGEST_RETRY = timedelta(minutes=5)
+LONGEST_PAUSE = 1.0  # seconds
+PULSE = timedelta(seconds=5)  # how often a worker says that it is alive
+WORKER = "worker"
+LONGEST_DELAY = timedelta(seconds=30)  # of work that is due: then nobody works
+
+# Another writer was first, or what the reconciler was about to write has gone or come: it looks again.
+LOST_RACES = (errors.Conflict, errors.NotFound, errors.AlreadyExists)
+
+woken = threading.Event()
+
+
+def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
+    """Ask for work, inside the transaction that caused it. Asking again makes an item due now."""
+    items = [WorkItem(reconciler=name, namespace=key.namespace, name=key.name, due=due) for name, key in sorted(work)]
+    if items:
+        WorkItem.objects.bulk_create(
+            items,
+            update_conflicts=True,
+            unique_fields=["reconciler", "namespace", "name"],
+            update_fields=["due", "attempts"],
+        )
+
+
+def hurry(names: Iterable[str], key: Key) -> None:
+    """What these reconcilers wait for has happened: where they wait for the key they look now. Nobody else is asked."""
+    waiting = WorkItem.objects.filter(reconciler__in=list(names), namespace=key.namespace, name=key.name)
+    waiting.update(due=timezone.now())
+
+
+def poke() -> None:
+    """Tell a worker that something is due; beat drains what the broker did not take."""
+    if settings.OCMCONSOLE_CONTROLLERS == "thread":
+        woken.set()
+    elif settings.OCMCONSOLE_CONTROLLERS == "celery":
+        _workers.ask()
+
+
+def _poke_celery() -> None:
+    from celery import current_app  # noqa: PLC0415 - for hubs with Redis only: it takes 0.1 s of CPU time
+
+    broker.require_redis()
+    current_app.send_task(DRAIN, retry=False, ignore_result=True, expires=POKE_EXPIRES)
+
+
+_workers = Notifier("poke", _poke_celery)
+
+
+def drain(limit: int = 0, *, only: Collection[str] = (), seconds: float = inf) -> int:
+    """Work off what is due now, oldest first; returns how many items were run.
+
+    ``limit`` 0 is all. ``only`` are names of reconcilers, for a worker that is there for these. After ``seconds`` no
+    other item is begun, so that a worker takes turns.
+    """
+    done, until = 0, monotonic() + seconds
+    while (not limit or done < limit) and monotonic() < until:
+        ran = 0
+        for item in _due(only):
+            if monotonic() < until and _claim(item):
+                _run(item)
+                ran += 1
+        if not ran:
+            break
+        done += ran
+    return done
+
+
+def _due(only: Collection[str]) -> list[WorkItem]:
+    now = timezone.now()
+    due = WorkItem.objects.filter(_is_free(now), due__lte=now).order_by("due", "pk")
+    return list((due.filter(reconciler__in=only) if only else due)[:AT_ONCE])
+
+
+def _is_free(now: datetime) -> Q:
+    return Q(busy_until=None) | Q(busy_until__lte=now)
+
+
+def release() -> None:
+    """Make everything due now, for a start with no other worker: what a killed one had claimed is nobody's."""
+    WorkItem.objects.update(due=timezone.now(), busy_until=None)
+
+
+def next_due() -> datetime | None:
+    """When the next item that nobody is at wants attention, or None when there is none."""
+    free = WorkItem.objects.filter(_is_free(timezone.now()))
+    return free.order_by("due").values_list("due", flat=True).first()
+
+
+def say_alive() -> None:
+    """By a Celery worker, each second; a row is written when it is needed."""
+    now = timezone.now()
+    if not Pulse.objects.filter(name=WORKER, seen__gt=now - PULSE).exists():
+        Pulse.objects.update_or_create(name=WORKER, defaults={"seen": now})
+
+
+def is_due() -> bool:
+    """Whether something waits for a worker."""
+    due = next_due()
+    return due is not None and due <= timezone.now()
+
+
+def trouble(now: datetime) -> str:
+    """Why work is not done, in words; empty when what is due is done in time."""
+    if settings.OCMCONSOLE_CONTROLLERS == "celery":
+        seen = Pulse.objects.filter(name=WORKER).values_list("seen", flat=True).first()
+        if seen is None or now - seen > LONGEST_DELAY:
+            return "no worker is alive" if seen is None else f"no worker is alive since {seen:%d %b, %H:%M:%S} UTC"
+    late = WorkItem.objects.filter(due__lt=now - LONGEST_DELAY).count()
+    return f"{late:,} pieces of work are overdue by more than {LONGEST_DELAY.seconds} s" if late else ""
+
+
+if settings.OCMCONSOLE_CONTROLLERS != "inline":
+    probes.register("worker", lambda: trouble(timezone.now()), has_grace=True)
+
+
+def _claim(item: WorkItem) -> bool:
+    now = timezone.now()
+    mine = WorkItem.objects.filter(_is_free(now), pk=item.pk, due=item.due)
+    item.due = item.busy_until = now + VISIBILITY
+    item.attempts += 1
+    return mine.update(due=item.due, busy_until=item.busy_until, attempts=item.attempts) == 1
+
+
+def _run(item: WorkItem) -> None:
+    reconciler = controllers.find_reconciler(item.reconciler)
+    again: timedelta | None = _delay(item.attempts)
+    attempts = item.attempts
+    try:
+        if reconciler is None:
+            log.warning("dropping work for unknown reconciler %s", item)
+            again = None
+        else:
+            again, attempts = reconciler.reconcile(item.key), 0
+    except LOST_RACES as error:
+        if item.attempts >= QUIET_TRIES:
+            log.warning("%s has lost %d races and is tried again: %s", item, item.attempts, error.message)
+    except errors.ApiError as error:
+        log.warning("%s was refused and is tried again: %s", item, error.message)
+    except Exception:  # one bad object never stops the others (D12)
+        log.exception("reconciler failed: %s", item)
+    _let_go(item, again, attempts)
+
+
+def _let_go(item: WorkItem, again: timedelta | None, attempts: int) -> None:
+    """End the claim. What somebody asked for meanwhile stays due; a claim that has run out is another worker's."""
+    mine = WorkItem.objects.filter(pk=item.pk, busy_until=item.busy_until)
+    unasked = mine.filter(due=item.due)
+    if again is None:
+        ended = unasked.delete()[0]
+    else:
+        ended = unasked.update(due=timezone.now() + again, attempts=attempts, busy_until=None)
+    if not ended:
+        mine.update(busy_until=None)
+
+
+def _delay(attempts: int) -> timedelta:
+    factor: int = 2 ** min(attempts - 1, 20)
+    return min(FIRST_RETRY * factor, LONGEST_RETRY)
+
+
+def follow(stopping: threading.Event | None = None) -> None:
+    """Drain for ever: at a poke, when the next item is due, and once a second."""
+    stopping = stopping or threading.Event()
+    while not stopping.is_set():
+        woken.clear()
+        close_old_connections()
+        try:
+            drain()
+            due = next_due()
+        except DatabaseError:
+            log.exception("the work queue could not be read; trying again")
+            due = None
+        pause = (due - timezone.now()).total_seconds() if due else LONGEST_PAUSE
+        woken.wait(min(max(pause, 0.001), LONGEST_PAUSE))

@@ -1,0 +1,30 @@
+"""One API request as the view has read it so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rest_framework.request import Request
+
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.formats import negotiation
+from ocmconsole.kubeapi.http.request_info import RequestInfo
+from ocmconsole.kubeapi.kinds import Key
+
+
+@dataclass(slots=True)
+class Call:
+    """One request, read so far: who asks what about which kind, and in which form the answer goes out."""
+
+    request: Request
+    actor: Actor
+    info: RequestInfo
+    decision: authz.AccessDecision
+    served: kinds.Served
+    answer: negotiation.ResponseForm
+
+    @property
+    def key(self) -> Key:
+        return Key(self.info.namespace, self.info.name)

@@ -1,0 +1,143 @@
+"""Writes answers: an object, a list, a stream, or a refusal as a Status, in the form asked for (W19, W172)."""
+
+from __future__ import annotations
+
+import logging
+
+import orjson
+from django.core.exceptions import SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from rest_framework.request import Request
+
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.access import authentication, authz
+from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.formats import negotiation, tables
+from ocmconsole.kubeapi.health import outages
+from ocmconsole.kubeapi.http.api_calls import Call
+from ocmconsole.kubeapi.http.request_info import ListOptions
+from ocmconsole.kubeapi.watch import streams
+from ocmconsole.kubeapi.watch.handoff import HandOff
+
+log = logging.getLogger(__name__)
+
+PEOPLE = ("curl/", "Wget/", "Mozilla/")
+MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml"}
+
+
+def negotiated_form(request: Request) -> negotiation.ResponseForm:
+    return negotiation.negotiate(
+        request.headers.get("Accept", ""), want=("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    )
+
+
+def object_(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
+    shown = call.served.version.from_storage(doc)
+    if call.answer.shape == "Table":
+        shown = table_response(call, [shown], {"resourceVersion": shown["metadata"].get("resourceVersion", "")})
+    elif call.answer.shape:
+        shown = tables.partial(shown)
+    return respond(call, shown, status)
+
+
+def list_response(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
+    """Documents in the stored version as a list of the version that was asked for."""
+    shown = [call.served.version.from_storage(doc) for doc in docs]
+    if call.answer.shape == "Table":
+        return respond(call, table_response(call, shown, metadata))
+    if call.answer.shape:
+        shown = [tables.partial(doc) for doc in shown]
+        head: Doc = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+    else:
+        head = {"kind": f"{call.served.kind.kind}List", "apiVersion": call.served.version.api_version}
+    return respond(call, {**head, "metadata": metadata, "items": shown})
+
+
+def watch_scope(call: Call, options: ListOptions) -> streams.WatchScope:
+    """What a list or watch sees. Raises BadRequest for a field selector that the kind does not support."""
+    include = call.request.query_params.get("includeObject", "Metadata")
+    seen = streams.WatchScope(
+        call.served, call.info.namespace, options, call.answer.shape, include, deleting=call.decision.deleting
+    )
+    options.fields.check_supported(seen.labels())
+    return seen
+
+
+def stream_response(call: Call, seen: streams.WatchScope, state: streams.State = streams.stored) -> HandOff:
+    """A watch, which goes on as long as its caller may."""
+    environ, attributes = call.request.META, call.info.attributes()
+
+    def may_go_on() -> bool:
+        """Asked of the credential again: it may have ended, or its holder been deactivated."""
+        try:
+            decision = authz.authorize(authentication.actor_of(environ), attributes)
+        except (errors.Unauthorized, errors.Forbidden):
+            return False
+        return decision.allowed and decision.deleting == seen.deleting
+
+    return HandOff(
+        streams.events(seen, may_go_on, state),
+        content_type="application/json",
+        headers={"Cache-Control": "no-cache, private"},
+    )
+
+
+def table_response(call: Call, docs: list[Doc], metadata: Doc) -> Doc:
+    include = call.request.query_params.get("includeObject", "Metadata")
+    return tables.table(call.served, docs, include_object=include, now=timezone.now(), metadata=metadata)
+
+
+def respond(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
+    media = call.answer.media
+    return HttpResponse(
+        negotiation.dump(doc, media),
+        content_type=MEDIA_TYPES[media],
+        status=status,
+        headers={"Cache-Control": "no-cache, private"},
+    )
+
+
+def error_response(request: Request, error: Exception) -> HttpResponse:
+    """Any failure as a Status. An unexpected one is logged, and its text is left out."""
+    if isinstance(error, errors.ApiError):
+        told = error
+    elif isinstance(error, SuspiciousOperation):
+        told = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
+    elif isinstance(error, OperationalError | InterfaceError):
+        told = outages.database_error_response(error)
+        log.error("%s %s: %s: %s", request.method, request.path, told.message, str(error).strip())
+    else:
+        log.error("unexpected failure of %s %s", request.method, request.path, exc_info=error)
+        told = errors.InternalError(f"Internal error occurred: {type(error).__name__}")
+    response = HttpResponse(orjson.dumps(told.status()), content_type="application/json", status=told.code)
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "no-cache, private"
+    if told.retry_after is not None:
+        response["Retry-After"] = str(told.retry_after)
+    return response
+
+
+def add_warning(response: HttpResponseBase, text: str) -> None:
+    """One header each in principle; Django keeps one value a name, and clients read a comma-joined list."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
+    value = f'299 - "{quoted}"'.encode("utf-8", "replace").decode("latin-1")
+    present = response.headers.get("Warning")
+    response.headers["Warning"] = f"{present}, {value}" if present else value
+
+
+def finished(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Indented for people: asked for by ``pretty``, or by the user agents of browsers, curl and Wget."""
+    if not isinstance(response, HttpResponse) or request.method not in {"GET", "HEAD"}:
+        return response
+    if _is_for_people(request) and response["Content-Type"] == MEDIA_TYPES["json"] and response.content:
+        response.content = orjson.dumps(orjson.loads(response.content), option=orjson.OPT_INDENT_2) + b"\n"
+    return response
+
+
+def _is_for_people(request: HttpRequest) -> bool:
+    if pretty := request.GET.get("pretty"):
+        return pretty in {"1", "true"}
+    return request.headers.get("User-Agent", "").startswith(PEOPLE)

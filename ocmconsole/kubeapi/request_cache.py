@@ -1,0 +1,53 @@
+"""Request cache: the user, groups and rights, and the head of the log are read once for a page, not dozens of times.
+
+Invariant: only a request that reads has this memory, and it ends with the request (``middleware.RequestMiddleware``);
+and the decision to accept a cluster up to its commit, which asks anew where rights have changed since the actor was
+examined (``forgetting``). All else asks each time: a right that was taken back is gone at the next question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Until the end of the block, ``cached`` computes each answer once."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+@contextmanager
+def forgetting() -> Iterator[None]:
+    """Until the end of the block each question is answered anew, whatever is remembered around it."""
+    token = _answers.set(None)
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def is_remembering() -> bool:
+    """Whether this is a request that only reads."""
+    return _answers.get() is not None
+
+
+def cached(question: Hashable, answer: Callable[[], T]) -> T:
+    """The answer to the question, asked anew unless somebody remembers it."""
+    known = _answers.get()
+    if known is None:
+        return answer()
+    if question not in known:
+        known[question] = answer()
+    found: T = known[question]
+    return found

@@ -1,0 +1,143 @@
+"""Rows of resources: how they are read, and which columns a document has.
+
+The wire text is the truth; ``row_of`` says what the other columns must be, ``check_wire`` proves that they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Exists, Q, Subquery
+from django.db.models.lookups import In
+
+from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi.kinds import Key, Kind
+from ocmconsole.kubeapi.models import Owner, Resource, Revision
+from ocmconsole.kubeapi.schema.times import parse_time
+from ocmconsole.kubeapi.storage.selector_sql import LabelValue
+from ocmconsole.kubeapi.storage.selectors import Operator
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import ChildRows
+    from ocmconsole.kubeapi.storage.selectors import LabelSelector
+
+EXACT = frozenset({Operator.EQUALS, Operator.IN})
+# The rest of a longer selector is checked on the documents: a database refuses an expression that is too deep.
+MOST_CONDITIONS = 20
+LARGEST_PAGE = 2**31  # a client's limit may be larger than a database's LIMIT
+
+
+def read_row(kind: Kind, key: Key) -> Resource | None:
+    row: Resource | None = kind.model.objects.at(key).first()
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """Wire texts in key order with the revision of the snapshot; ``last`` is set when more follow."""
+
+    texts: list[str]
+    revision: int
+    last: Key | None = None
+    remaining: int | None = None
+
+
+def read_page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None = None, name: str | None = None,
+         after: Key | None = None, limit: int = 0, deleting: bool = False) -> TextPage:  # fmt: skip
+    """Rows of a kind by namespace and name, as of one revision: a watch from there repeats and misses nothing.
+
+    ``deleting`` leaves out all that are not being deleted.
+    """
+    rows = _narrowed(kind, namespace=namespace, selector=selector, name=name)
+    if deleting:
+        rows = rows.filter(deleted_at__isnull=False)
+    if after is not None:
+        rows = rows.filter(Q(namespace__gt=after.namespace) | Q(namespace=after.namespace, name__gt=after.name))
+    limit = min(limit, LARGEST_PAGE)
+    found, revision = _snapshot(rows, limit + 1 if limit else None)
+    if not limit or len(found) <= limit:
+        return TextPage([row[2] for row in found], revision)
+    last = Key(*found[limit - 1][:2])
+    total = rows.count() - limit if selector is None or selector.is_empty else None
+    return TextPage([row[2] for row in found[:limit]], revision, last, total)
+
+
+def _snapshot(rows: Any, count: int | None) -> tuple[list[Any], int]:
+    """Rows and the revision of the hub, read by one statement. A transaction would stop SQLite's writers."""
+    counter = Revision.objects.filter(pk=1)
+    columns = ("namespace", "name", "wire", Subquery(counter.values("value")))
+    while not (found := list(rows.values_list(*columns)[:count])):
+        revision, has_come = counter.annotate(has_rows=Exists(rows)).values_list("value", "has_rows").first() or (
+            1,
+            False,
+        )
+        if not has_come:
+            return [], revision
+    return found, found[0][3]
+
+
+def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, name: str | None) -> Any:
+    """Push down what SQL can decide; the caller checks the selector on each document again."""
+    rows = kind.model.objects.order_by("namespace", "name")
+    if namespace:
+        rows = rows.filter(namespace=namespace)
+    if name is not None:
+        rows = rows.filter(name=name)
+    exact = [each for each in selector.requirements if each.operator in EXACT] if selector else []
+    for requirement in exact[:MOST_CONDITIONS]:
+        rows = rows.filter(In(LabelValue(requirement.key), list(requirement.values)))
+    return rows
+
+
+def has_dependents(uid: str) -> bool:
+    """Whether any object names the uid as an owner."""
+    return Owner.objects.filter(owner_uid=uid).exists()
+
+
+def row_of(kind: Kind, key: Key, doc: Doc, text: str, revision: int) -> Resource:
+    """The row that a document projects to."""
+    metadata = doc["metadata"]
+    row = kind.model(
+        uid=metadata["uid"],
+        namespace=key.namespace,
+        name=key.name,
+        labels=metadata.get("labels") or {},
+        resource_version=revision,
+        created=parse_time(metadata["creationTimestamp"]),
+        deleted_at=parse_time(metadata["deletionTimestamp"]) if metadata.get("deletionTimestamp") else None,
+        wire=text,
+    )
+    if kind.project is not None:
+        kind.project(row, doc)
+    return row
+
+
+def check_wire() -> tuple[int, list[str]]:
+    """Compare every row's columns with what its wire text projects to: rows seen, and what is wrong."""
+    checked, wrong = 0, []
+    for kind in kinds.all_kinds():
+        for row in kind.model.objects.iterator():
+            checked += 1
+            doc = row.doc
+            wanted = row_of(kind, row.key, doc, row.wire, int(doc["metadata"]["resourceVersion"]))
+            wrong += [
+                f"{kind.resource} {row.key}: column {column.attname} is {getattr(row, column.attname)!r}"
+                for column in row._meta.concrete_fields  # noqa: SLF001 - Django's documented name
+                if column.attname not in kind.timed and getattr(row, column.attname) != getattr(wanted, column.attname)
+            ]
+            wrong += [
+                f"{kind.resource} {row.key}: rows of {part.model._meta.model_name} differ"  # noqa: SLF001 - as above
+                for part in kind.parts
+                if not _is_kept(part, row, doc)
+            ]
+    return checked, wrong
+
+
+def _is_kept(part: ChildRows, row: Resource, doc: Doc) -> bool:
+    """Whether the child rows are what the document says, in any order."""
+    wanted = part.columns(doc)
+    names = list(wanted[0]) if wanted else ["pk"]
+    children = part.model._default_manager.filter(**{part.parent: row.pk})  # noqa: SLF001 - Django's documented name
+    return sorted(children.values_list(*names)) == sorted(tuple(columns.values()) for columns in wanted)

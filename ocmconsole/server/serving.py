@@ -1,0 +1,350 @@
+"""Two listeners on one event loop: the API over TLS, the console in plain text; uvicorn underneath.
+
+A Unix socket is for a proxy, which has ended TLS itself.
+
+Invariants: the peer of a connection is known from its handshake; the certificate is put into each request's scope
+(``ocmconsole.peer_certificate``, DER) and no header can replace it. Nobody keeps a connection for long by being slow:
+not in the handshake, not in the head of a request, not by leaving an answer unread. Called by the serve command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import logging
+import os
+import resource
+import signal
+import socket
+import ssl
+import sys
+import termios
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from ocmconsole.server import tls
+from ocmconsole.server.intake import HAS_WHOLE_BODY, IS_GONE
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
+
+Address = tuple[str, int]  # host and port, or unix:/path and 0
+
+UNIX = "unix:"
+
+KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
+HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
+STALL_SECONDS = 60.0
+FAREWELL_SECONDS = 0.5  # for the client's part of the end of TLS
+RECEIVE_BUFFER = 64 * 1024  # bytes: bounds what one read of a connection brings, and what its buffers grow to
+GRACE_SECONDS = 0.8  # for requests that are being answered when the server stops; agents try again
+LARGEST_HEAD = 64 * 1024
+BACKLOG = 2048
+FIRST_PROBE_SECONDS = 120
+
+
+logger = logging.getLogger(__name__)
+
+
+class Application(Protocol):
+    """An ASGI application that can end its streams when the server wants to stop."""
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def ssl_context(home: Path) -> ssl.SSLContext:
+    """The hub's serving certificate. Clients may show any certificate; what it is worth is decided later (``tls``)."""
+    return tls.Context(home / "serving.crt", home / "serving.key")
+
+
+class HeadTooLargeError(Exception):
+    """Raised inside the parser, which turns it into a 400."""
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol, which also knows its peer, bounds the head and forgets trailers.
+
+    uvicorn has patience without end for a head that does not come and for an answer that is not taken.
+    """
+
+    peer_certificate: bytes | None = None
+    is_local = False
+    answering: RequestResponseCycle | None = None
+    head_bytes = 0
+    head_is_read = False
+    head_is_late: asyncio.TimerHandle | None = None
+    reader_is_late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        super().connection_made(transport)
+        session: tls.TLSObject | None = transport.get_extra_info("ssl_object")
+        self.peer_certificate = session.certificate if session is not None else None
+        self.is_local = transport.get_extra_info("socket").family == socket.AF_UNIX
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.answering is None or self.answering.response_complete:
+            self._await_head()
+
+    def _await_head(self) -> None:
+        """From the first byte on: what follows byte by byte does not begin the time anew."""
+        if self.head_is_late is None and not self.transport.is_closing():
+            self.head_is_late = self.loop.call_later(HEAD_SECONDS, self.abort)
+
+    def _stop_waiting_for_head(self) -> None:
+        if self.head_is_late is not None:
+            self.head_is_late.cancel()
+            self.head_is_late = None
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.head_bytes, self.head_is_read = 0, False
+        self.scope["extensions"] = {
+            "ocmconsole.peer_certificate": self.peer_certificate,  # type: ignore[dict-item] # ASGI leaves extensions open
+            "ocmconsole.is_local": self.is_local,  # type: ignore[dict-item]
+            "ocmconsole.abort": _weakly(self.abort),  # type: ignore[dict-item]
+        }
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers arrive here too: past every check that a proxy made on the head, so they are dropped."""
+        if self.head_is_read:
+            return
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self.head_is_read = True
+        self._stop_waiting_for_head()
+        super().on_headers_complete()
+
+    def _count(self, size: int) -> None:
+        self.head_bytes += size
+        if self.head_bytes > LARGEST_HEAD:
+            raise HeadTooLargeError
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self.answering = cycle
+        extensions: dict[str, object] = cycle.scope["extensions"]  # type: ignore[assignment] # as above
+        seen = weakref.ref(cycle)  # whose scope this is
+        extensions[HAS_WHOLE_BODY] = lambda: (found := seen()) is not None and not found.more_body
+        extensions[IS_GONE] = lambda: (found := seen()) is None or found.disconnected
+        super()._start_asgi_task(cycle, app)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader(self._unread())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_waiting_for_reader()
+
+    def _await_reader(self, unread: int) -> None:
+        self.reader_is_late = self.loop.call_later(STALL_SECONDS, self._check_reader, unread)
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self.reader_is_late is not None:
+            self.reader_is_late.cancel()
+            self.reader_is_late = None
+
+    def _check_reader(self, unread: int) -> None:
+        """A slow reader is served to the end; one that took nothing for so long is not there."""
+        if (left := self._unread()) < unread:
+            self._await_reader(left)
+            return
+        logger.info("cut off %s, which has not read for %d s", self.client, STALL_SECONDS)
+        self.abort()
+
+    def _unread(self) -> int:
+        """Bytes that the client has not taken, with those that the kernel holds: it makes room in large steps only."""
+        held = bytearray(4)
+        with suppress(OSError):
+            fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, held)
+        return self.transport.get_write_buffer_size() + int.from_bytes(held, sys.byteorder)
+
+    def abort(self) -> None:
+        """Drop the connection without waiting for what the client has not taken."""
+        self._end_answer()
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The server tells the newest request; with pipelining the one that is being answered is another."""
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves it for ten minutes when the connection broke
+        self._stop_waiting_for_head()
+        self._stop_waiting_for_reader()
+        self._end_answer()
+
+    def _end_answer(self) -> None:
+        if self.answering is not None and not self.answering.response_complete:
+            self.answering.disconnected = True
+            self.answering.message_event.set()
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """The method while its object lives: a connection must be freed when it ends, not when garbage is collected."""
+    found = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if bound := found():
+            bound()
+
+    return call
+
+
+class Listener(uvicorn.Server):
+    """One socket. Signals are the business of ``serve``, which has two of these."""
+
+    def __init__(self, app: Application, listening: socket.socket, secure: ssl.SSLContext | None) -> None:
+        factory: Callable[..., ssl.SSLContext] | None = None if secure is None else lambda *_: secure
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=BACKLOG,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type] # it goes to asyncio.wait_for
+                ssl_context_factory=factory,
+            )
+        )
+        self.app = app
+        self.listening = listening
+        self.is_ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """As uvicorn, which has no setting for how long a handshake may take."""
+        secure = self.config.ssl
+        server = await asyncio.get_running_loop().create_server(
+            partial(Connection, config=self.config, server_state=self.server_state, app_state={}),
+            sock=self.listening,
+            ssl=secure,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=None if secure is None else HEAD_SECONDS,
+            ssl_shutdown_timeout=None if secure is None else FAREWELL_SECONDS,
+        )
+        self.servers = [server]
+        self.started = True
+        self.is_ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.app.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    api_app: Application,
+    console_app: Application,
+    *,
+    api_address: Address,
+    console_address: Address,
+    secure: ssl.SSLContext,
+    on_ready: Callable[[], None],
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept, ``on_stop`` at the signal.
+
+    Raises AddressError.
+    """
+    _allow_many_connections()
+    api_socket = listening_socket(api_address)
+    try:
+        console_socket = listening_socket(console_address)
+    except AddressError:
+        api_socket.close()
+        raise
+    api_secure = None if api_socket.family == socket.AF_UNIX else secure
+    listeners = [Listener(api_app, api_socket, api_secure), Listener(console_app, console_socket, None)]
+
+    def stop() -> None:
+        on_stop()
+        for listener in listeners:
+            listener.should_exit = True
+
+    with _signals(stop):
+        async with asyncio.TaskGroup() as group:
+            for listener in listeners:
+                group.create_task(listener.serve(sockets=[listener.listening]))
+            for listener in listeners:
+                await listener.is_ready.wait()
+            on_ready()
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    wanted = (signal.SIGTERM, signal.SIGINT)
+    for number in wanted:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in wanted:
+            loop.remove_signal_handler(number)
+
+
+class AddressError(OSError):
+    """An address cannot be listened on; the text says which and why."""
+
+
+def listening_socket(address: Address) -> socket.socket:
+    """A listening socket. Raises AddressError."""
+    host, port = address
+    try:
+        if host.startswith(UNIX):
+            return _bind_unix(Path(host.removeprefix(UNIX)))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:  # of which an unknown name is one
+        shown = host if host.startswith(UNIX) else f"{host}:{port}"
+        hint = "; is a hub running already?" if error.errno == errno.EADDRINUSE else ""
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+        raise AddressError(error.errno, f"cannot listen on {shown}: {reason.lower()}{hint}") from error
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)  # accepted connections inherit it
+    # Likewise: an agent that vanished without a word is noticed while it is silent.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if idle := getattr(socket, "TCP_KEEPIDLE", None):
+        listening.setsockopt(socket.IPPROTO_TCP, idle, FIRST_PROBE_SECONDS)
+    return listening
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    """For a proxy of the same machine. Peers that may open the socket are believed, so only owner and group may."""
+    path.unlink(missing_ok=True)
+    before = os.umask(0o117)
+    try:
+        return socket.create_server(str(path), family=socket.AF_UNIX, backlog=BACKLOG)
+    finally:
+        os.umask(before)
+
+
+def _allow_many_connections() -> None:
+    """An agent holds up to eight connections (W30); the usual soft limit of 1024 files ends at 130 clusters."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # where "unlimited" is more than the system takes
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

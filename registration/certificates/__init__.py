@@ -1,0 +1,4 @@
+"""Client certificates as pages show them: of one cluster, of all, of the authority; revoke, disconnect, reconnect.
+
+In: requests. Out: HTML; acts go through ``registration.approvals``. Called by ``registration.urls``.
+"""

@@ -1,0 +1,223 @@
+"""Client certificates of all clusters that a person sees, those that end first; and the authority that signs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from clusters import queries as clusters
+from ocmconsole.components.cursors import Cursor
+from ocmconsole.components.links import query_of
+from ocmconsole.components.row_counts import counted
+from ocmconsole.environment.durations import in_words
+from ocmconsole.kubeapi.access.actor import MASTERS
+from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.kubeapi.control import bulk_jobs
+from registration import hub_setup
+from registration.approvals import bulk_decisions
+from registration.certificates import issued_certificates
+from registration.certificates.issued_certificates import CertificateBucket
+from registration.keys import certificate_register
+from registration.models import IssuedCertificate
+from registration.pki import ca
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, QueryDict
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+PAGE = 50
+REVOKED_SHOWN = 50
+LONGEST = 253
+LANES = {
+    CertificateBucket.IN_USE: "In use",
+    CertificateBucket.ENDED: "Ended",
+    CertificateBucket.WEEK: "Within 7 days",
+    CertificateBucket.MONTH: "Within 30 days",
+    CertificateBucket.REPLACED: "Replaced, still honoured",
+    CertificateBucket.REMOVED: "Of removed clusters",
+    CertificateBucket.REVOKED: "Revoked",
+    CertificateBucket.OVER: "Over",
+}
+
+
+@login_required
+@require_GET
+def certificate_list(request: HttpRequest) -> HttpResponse:
+    """The certificate in use of each cluster; other expiry buckets show what was revoked or replaced."""
+    now = timezone.now()
+    actor, lane, query = actor_of(request), _lane(request.GET), _query(request.GET)
+    visible = _visible(actor)
+    counts = issued_certificates.count_by_bucket(visible, now)
+    rows = _matching(visible, lane, query, now)
+    falls = lane in {CertificateBucket.REVOKED, CertificateBucket.OVER}
+    order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
+    total = counted(counts[lane], rows if query else None)
+    if after := Cursor.read(request.GET.get("after", "")):
+        rows = rows.filter(after.beyond(*order))
+    found = list(rows.order_by(*order)[: PAGE + 1])
+    shown = found[:PAGE]
+    chosen = {name: value for name, value in (("lane", lane), ("q", query)) if value}
+    context = {
+        "rows": [{"issued": row, "days": (row.not_after - now).days, "is_over": row.not_after <= now} for row in shown],
+        "lanes": [
+            {
+                "label": label,
+                "count": counts[name],
+                "url": query_of({**chosen, "lane": name}),
+                "current": name == lane,
+            }
+            for name, label in LANES.items()
+            if name is not CertificateBucket.REMOVED or clusters.sees_all(actor)
+        ],
+        "lane": lane,
+        "query": query,
+        "counted": total,
+        "counts": {name.value: counts[name] for name in LANES},
+        "matching": rows.count() if lane is CertificateBucket.REMOVED else 0,
+        "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
+    }
+    return render(request, "registration/certificates.html", context)
+
+
+class RevokeManyForm(forms.Form):
+    """One reason for all of them; the number is typed when there are many."""
+
+    reason = forms.CharField(
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Kept with each certificate and in the audit, with your name.",
+        error_messages={"required": "Say why: the audit keeps it."},
+    )
+    count = forms.CharField(
+        required=False, max_length=9, widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"})
+    )
+
+    def __init__(self, data: QueryDict | None, number: int) -> None:
+        super().__init__(data)
+        self.number = number
+        if number > bulk_jobs.TYPED_ABOVE:
+            self.fields["count"].label = f"Type {number}, the number of certificates"
+        else:
+            del self.fields["count"]
+
+    def clean_count(self) -> str:
+        typed: str = self.cleaned_data["count"].strip()
+        if typed != str(self.number):
+            raise ValidationError(f"Type {self.number} to confirm.")
+        return typed
+
+
+@login_required
+@require_POST
+def revoke_many(request: HttpRequest) -> HttpResponse:
+    """Certificates of removed clusters: first what would be revoked, then, confirmed, each by itself.
+
+    The names travel in the body. ``every`` means all that the filter matches at that moment.
+    """
+    actor, query, now = actor_of(request), _query(request.POST), timezone.now()
+    rows = _matching(_visible(actor), CertificateBucket.REMOVED, query, now).order_by("cluster", "pk")
+    if "every" not in request.POST:
+        rows = rows.filter(pk__in=request.POST.getlist("select")[: bulk_jobs.MOST])
+    total, chosen = rows.count(), list(rows[: bulk_jobs.MOST])
+    if not chosen:
+        messages.error(request, "Select certificates first: none of those that you chose is left to revoke.")
+        return redirect(f"{reverse('registration:certificates')}?lane={CertificateBucket.REMOVED}")
+    form = RevokeManyForm(request.POST if "confirmed" in request.POST else None, len(chosen))
+    if form.is_bound and form.is_valid():
+        job = bulk_decisions.revoke_certificates(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
+        return redirect(
+            "bulk:job", bulk_jobs.led_back(job, query_of({"lane": CertificateBucket.REMOVED, "q": query})[1:]).pk
+        )
+    context = {
+        "rows": chosen,
+        "over": total - len(chosen),
+        "form": form,
+        "back_query": f"?lane={CertificateBucket.REMOVED}",
+    }
+    return render(request, "registration/revoke_many.html", context, status=400 if form.is_bound else 200)
+
+
+def _lane(given: QueryDict) -> CertificateBucket:
+    asked = given.get("lane", "")
+    return CertificateBucket(asked) if asked in set(CertificateBucket) else CertificateBucket.IN_USE
+
+
+def _query(given: QueryDict) -> str:
+    return str(given.get("q", "")).replace("\0", "").strip()[:LONGEST]
+
+
+def _matching(visible: QuerySet[Any], lane: CertificateBucket, query: str, now: datetime) -> QuerySet[Any]:
+    rows = visible.filter(issued_certificates.bucket_conditions(now)[lane])
+    if not query:
+        return rows
+    return rows.filter(Q(common_name__contains=query) | Q(serial__istartswith=query) | Q(pk__startswith=query.lower()))
+
+
+def _visible(actor: Actor) -> QuerySet[Any]:
+    """D16: those of clusters that the actor sees; those of removed ones for users who see all clusters."""
+    rows = issued_certificates.of_clusters()
+    if clusters.sees_all(actor):
+        return rows
+    return rows.filter(cluster__in=clusters.clusters_for(actor).order_by().values("name"))
+
+
+# ---------------------------------------------------------------- the authority
+
+
+@login_required
+@require_GET
+def authority(request: HttpRequest) -> HttpResponse:
+    """What signs, what the API shows, and what was revoked. For admins; the certificate itself is no secret."""
+    if MASTERS not in actor_of(request).groups:
+        raise PermissionDenied("The hub's authority is for its admins.")
+    now, home = timezone.now(), settings.OCMCONSOLE_HOME
+    chain = [
+        ca.parse_certificate((home / "ca.crt").read_bytes()),
+        ca.parse_certificate((home / "serving.crt").read_bytes()),
+    ]
+    revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False).order_by("-revoked_at")
+    alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now)
+    counts = issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now)
+    context = {
+        "authority": {"certificate": chain[0], "days": (chain[0].not_after - now).days},
+        "serving": {
+            "certificate": chain[1],
+            "days": (chain[1].not_after - now).days,
+            "names": sorted(hub_setup.serving_names()),
+        },
+        "lifetime": in_words(settings.OCMCONSOLE_CERT_LIFETIME),
+        "is_external": settings.OCMCONSOLE_CSR_SIGNER == "external",
+        "alive": issued_certificates.count_honoured(counts),
+        "in_use": counts[CertificateBucket.IN_USE],
+        "replaced": counts[CertificateBucket.REPLACED],
+        "removed": counts[CertificateBucket.REMOVED],
+        "people": alive.filter(cluster="").order_by("not_after")[:REVOKED_SHOWN],
+        "revoked": revoked[:REVOKED_SHOWN],
+        "revoked_count": revoked.count(),
+        "unknown": certificate_register.incidents()[:REVOKED_SHOWN],
+    }
+    return render(request, "registration/ca.html", context)
+
+
+@login_required
+@require_GET
+def authority_file(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view's signature
+    """``ca.crt``, which clients trust."""
+    text = (settings.OCMCONSOLE_HOME / "ca.crt").read_bytes()
+    name = 'attachment; filename="ca.crt"'
+    return HttpResponse(text, content_type="application/x-pem-file", headers={"Content-Disposition": name})

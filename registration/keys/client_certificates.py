@@ -1,0 +1,89 @@
+"""Reads client certificates: whose they are, and whether the hub still honours them (W21, W30).
+
+TLS takes every certificate whose key the client proves to hold. What it is worth is decided here at each request,
+answered with 401 like every bad credential, and logged with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from time import monotonic
+
+from django.conf import settings
+
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.access import authentication
+from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX, Actor
+from registration.keys import certificate_register
+from registration.pki import ca
+
+REMEMBERED = 20_000
+LOGGED = 256  # certificates whose refusal is remembered; a larger number of bad ones is logged more often
+
+logger = logging.getLogger(__name__)
+_logged: dict[bytes, int] = {}
+
+
+@authentication.reads_certificates
+def actor_of_certificate(der: bytes, address: str = "") -> Actor:
+    """User = CN, groups = every O. Dates are checked at each request, not once a connection. Raises Unauthorized.
+
+    ``address`` is from where it is shown. Names of the hub's own parts are no client's (D24).
+    """
+    try:
+        certificate, issuer = _verified(der, _roots())
+        _check_now(certificate)
+        certificate_register.require_honoured(certificate, issuer, address)
+    except ValueError as error:
+        _log_refusal(der, str(error))
+        raise errors.Unauthorized from error
+    except errors.Unauthorized:
+        _log_refusal(der, "the hub does not honour it, or not any more")
+        raise
+    groups = certificate.organizations
+    if issuer != "hub":  # another CA makes no superuser
+        groups = tuple(group for group in groups if group != MASTERS)
+    return Actor(user=certificate.common_name, groups=groups, credential=f"cert:{certificate.fingerprint}"[:120])
+
+
+def _check_now(certificate: ca.Certificate) -> None:
+    """What time and people change. Raises ValueError."""
+    if not certificate.not_before <= datetime.now(UTC) <= certificate.not_after:
+        raise ValueError("the certificate is not valid at this time")
+    if not certificate.common_name:
+        raise ValueError("the certificate has no common name")
+    if any(name.startswith(OWN_PREFIX) for name in (certificate.common_name, *certificate.organizations)):
+        raise ValueError("the certificate has a name of the hub's own parts")
+
+
+def _log_refusal(der: bytes, reason: str) -> None:
+    """Once a minute for each certificate: an agent with a bad one comes again and again."""
+    minute = int(monotonic() // 60)
+    if _logged.get(der) == minute:
+        return
+    if len(_logged) >= LOGGED:
+        _logged.clear()
+    _logged[der] = minute
+    try:
+        shown = ca.parse_certificate(der)
+    except ValueError:
+        logger.info("refused a client certificate: %s", reason)
+    else:
+        subject = {"CN": shown.common_name, "O": shown.organizations}
+        logger.info("refused a client certificate: %s; subject %s, serial %s", reason, subject, shown.serial)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _verified(der: bytes, roots: ca.Roots) -> tuple[ca.Certificate, str]:
+    """Signatures are checked once for each certificate; a change of the CAs forgets everything."""
+    return ca.trusted_client(der, roots)
+
+
+@lru_cache(maxsize=1)
+def _roots() -> ca.Roots:
+    hub = (Path(settings.OCMCONSOLE_HOME) / "ca.crt").read_bytes()
+    others = Path(settings.OCMCONSOLE_CLIENT_CA_FILE).read_bytes() if settings.OCMCONSOLE_CLIENT_CA_FILE else b""
+    return ca.Roots(hub=hub, others=others)

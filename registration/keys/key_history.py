@@ -1,0 +1,248 @@
+"""What the hub remembers of a cluster's name: keys that were let in, and who was declined (D9, D10). Reads only.
+
+Invariant: a known name keeps its keys. A new key is accepted with the identity's own certificate, or by an override
+for exactly that key. The validators and records in ``admission`` hold that for every entry point; ``assessment`` shows
+it, ``controllers`` and ``services`` check it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from django.conf import settings
+
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi.models import AuditEvent
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.kinds import request_pem
+from registration.models import AcceptedKey, Decline, IssuedCertificate
+from registration.pki import agent_names, ca
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
+    from registration.pki.ca import Request
+
+ACCEPT_KEY = "registration.ocmconsole.io/accept-key"
+
+
+# ---------------------------------------------------------------- who asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who made an object, as the audit recorded it. Two credentials or two addresses are two askers (K7, K11)."""
+
+    credential: str
+    address: str
+    user: str
+    at: datetime | None = None
+    certified: bool = False
+
+    @property
+    def same(self) -> tuple[str, str]:
+        return self.credential, self.address
+
+
+def creation_of(kind: Kind, name: str, uid: str) -> AuditEvent | None:
+    """The audit entry of an object's creation: its evidence (ADR 2)."""
+    return _creations(kind).filter(name=name, uid=uid).first()
+
+
+def _creations(kind: Kind) -> QuerySet[AuditEvent]:
+    return AuditEvent.objects.filter(
+        resource=kind.resource, namespace="", verb="create", outcome=AuditEvent.Outcome.ALLOWED
+    )
+
+
+class Created(Protocol):
+    """Who created an object: an audit entry, or what ``evidence_queries`` has read of one."""
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def impersonator(self) -> str: ...
+
+    @property
+    def credential(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def time(self) -> datetime: ...
+
+
+def asker_of(event: Created | None, *, user: str = "") -> Asker:
+    """``user`` is what the object itself says, for when the audit has been cut."""
+    if event is None:
+        return Asker(f"user:{user}", "", user)
+    # Each token of a service account has its own id, and a declined user can make another one.
+    is_lasting = event.credential and not event.credential.startswith("jwt:") and not event.impersonator
+    return Asker(
+        credential=event.credential if is_lasting else f"user:{event.user}",
+        address=event.address,
+        user=event.user,
+        at=event.time,
+        certified=event.credential.startswith("cert:") and not event.impersonator,
+    )
+
+
+def asker_of_request(doc: Doc) -> Asker:
+    return askers_of_requests([doc])[doc["metadata"]["name"]]
+
+
+def askers_of_requests(docs: Collection[Doc]) -> dict[str, Asker]:
+    """By the name of each request, in one query."""
+    uids = {doc["metadata"]["name"]: doc["metadata"].get("uid", "") for doc in docs}
+    events = _creations(CSR).filter(name__in=list(uids), uid__in=list(uids.values())).order_by("-pk") if uids else ()
+    found = {event.name: event for event in events if uids[event.name] == event.uid}
+    return {
+        doc["metadata"]["name"]: asker_of(found.get(doc["metadata"]["name"]), user=doc["spec"].get("username", ""))
+        for doc in docs
+    }
+
+
+# ---------------------------------------------------------------- keys
+
+
+def names_of(doc: Doc) -> tuple[str, ...]:
+    """The clusters as whose agent a certificate for this request would speak; none for signers of others."""
+    if doc["spec"].get("signerName") != agent_names.SIGNER:
+        return ()
+    return agent_names.clusters_named(requested(doc))
+
+
+def requested(doc: Doc) -> Request:
+    return _parsed(request_pem(doc))
+
+
+@lru_cache(maxsize=2_048)
+def _parsed(pem: bytes) -> Request:
+    """Rules, reconcilers and pages ask for the same few again and again."""
+    return ca.parse_request(pem)
+
+
+def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
+    return AcceptedKey.objects.filter(cluster=cluster)
+
+
+def is_stranger(cluster: str, fingerprint: str) -> bool:
+    known = set(keys_of(cluster).values_list("fingerprint", flat=True))
+    return is_strange(fingerprint, known, closed_keys([cluster]).get(cluster, ()) if known else ())
+
+
+def is_strange(fingerprint: str, known: Collection[str], closed: Collection[str]) -> bool:
+    """Whether the name has accepted keys, and this is none of them. A key whose line ended may be somebody else's."""
+    return bool(known) and (fingerprint in closed or fingerprint not in known)
+
+
+def closed_keys(clusters: Collection[str]) -> dict[str, set[str]]:
+    """By cluster name, the keys that are of no use any more: of an ended line (D19), or of a revoked certificate."""
+    revoked = IssuedCertificate.objects.filter(cluster__in=clusters, revoked_at__isnull=False)
+    ended = AcceptedKey.objects.filter(cluster__in=clusters, line__ended_at__isnull=False)
+    found: dict[str, set[str]] = {}
+    for rows in (revoked.values_list("cluster", "key_fingerprint"), ended.values_list("cluster", "fingerprint")):
+        for cluster, fingerprint in rows:
+            found.setdefault(cluster, set()).add(fingerprint)
+    return found
+
+
+def is_revoked(credential: str) -> bool:
+    """Whether the credential is a certificate of the hub's that opens nothing any more."""
+    fingerprint = credential.removeprefix("cert:")
+    return IssuedCertificate.objects.filter(pk=fingerprint, revoked_at__isnull=False).exists()
+
+
+def is_renewal(doc: Doc, asker: Asker, cluster: str, is_revoked: Callable[[str], bool] = is_revoked) -> bool:
+    """H36: whether a CSR was created with a valid certificate of exactly the name that it asks for, an agent's.
+
+    It vouches for that cluster alone, whatever else the subject names, and for nothing once it has been revoked.
+    """
+    if not asks_as_itself(doc, cluster) or not asker.certified:
+        return False
+    return asker.user == requested(doc).common_name and not is_revoked(asker.credential)
+
+
+def asks_as_itself(doc: Doc, cluster: str) -> bool:
+    """Whether a CSR of an agent of the cluster was created by a user of the name that it asks for."""
+    common_name = requested(doc).common_name
+    agent = agent_names.agent_name(common_name)
+    return agent is not None and agent.cluster == cluster and doc["spec"].get("username") == common_name
+
+
+def is_barred(cluster: str, fingerprint: str) -> bool:
+    """D9: whether a key lacks the override that it needs for this name; never with ``OCMCONSOLE_ALLOW_REKEY``."""
+    if settings.OCMCONSOLE_ALLOW_REKEY or not is_stranger(cluster, fingerprint):
+        return False
+    return vouched(cluster, fingerprint) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """Somebody said that this key is the right one for the name, and why."""
+
+    cluster: str
+    fingerprint: str
+    reason: str = ""
+
+
+_vouched: ContextVar[Vouched | None] = ContextVar("vouched", default=None)
+
+
+@contextmanager
+def vouching(word: Vouched | None) -> Iterator[None]:
+    """Acts inside the block are done on a person's word; it is stored with them, as annotation and in the memory."""
+    token = _vouched.set(word)
+    try:
+        yield
+    finally:
+        _vouched.reset(token)
+
+
+def vouched(cluster: str, fingerprint: str) -> Vouched | None:
+    """The word of the person who acts now, or the annotation, which only those write who may accept."""
+    word = _vouched.get()
+    if word is not None and (word.cluster, word.fingerprint) == (cluster, fingerprint):
+        return word
+    row = ManagedCluster.objects.filter(name=cluster).first()
+    annotations = (row.doc["metadata"].get("annotations") or {}) if row else {}
+    return Vouched(cluster, fingerprint) if annotations.get(ACCEPT_KEY) == fingerprint else None
+
+
+def reason_of_word(cluster: str, fingerprint: str) -> str:
+    """Why the person who acts now says that the key is the right one; an annotation says no reason."""
+    word = _vouched.get()
+    return word.reason if word is not None and (word.cluster, word.fingerprint) == (cluster, fingerprint) else ""
+
+
+# ---------------------------------------------------------------- declines
+
+
+def declines_of(cluster: str) -> QuerySet[Decline]:
+    """Those that nobody has lifted, newest first."""
+    return Decline.objects.filter(cluster=cluster, lifted_at=None).order_by("-declined_at", "-pk")
+
+
+def decline_of(cluster: str, fingerprint: str, asker: Asker) -> Decline | None:
+    return decline_among(declines_of(cluster), fingerprint, asker)
+
+
+def decline_among(declines: Iterable[Decline], fingerprint: str, asker: Asker) -> Decline | None:
+    """D10: the decline that a request meets: of its key; or of its credential or the whole name, if it came later."""
+    for decline in declines:
+        if decline.fingerprint and decline.fingerprint == fingerprint:
+            return decline
+        is_meant = decline.scope == Decline.Scope.NAME or decline.credential == asker.credential
+        if is_meant and (asker.at is None or asker.at > decline.declined_at):
+            return decline
+    return None

@@ -1,0 +1,171 @@
+"""Lines of keys (D19): which keys and certificates of a cluster name belong together, and how a line begins and ends.
+
+Invariants: at most one line of a name is open; a certificate that is honoured belongs to open lines only. A line begins
+when a key is accepted under a name that has none, or that has others (override, D9); a renewal by the identity's own
+certificate extends the line of that certificate; deleting the ManagedCluster changes nothing. A line ends when another
+begins, or when all that a cluster holds is revoked, and its unexpired certificates are revoked with it.
+
+The functions that end or extend return unsaved rows: their callers save them in the transaction of the decision, and
+call them under the counter's lock, so that two decisions about one name see each other. Called by ``decisions``,
+``admission``, ``services``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi.storage import audit
+from registration.keys import key_history
+from registration.models import AcceptedKey, IssuedCertificate, KeyLine
+from registration.pki.ca import BACKDATED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from django.db.models import Model, QuerySet
+
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from registration.pki.x509_reading import Certificate
+
+REPLACED = "Another key was accepted for this cluster."
+CERTIFICATE = "cert:"
+
+
+# ---------------------------------------------------------------- reads
+
+
+def open_line(cluster: str) -> KeyLine | None:
+    return KeyLine.objects.filter(cluster=cluster, ended_at=None).first()
+
+
+def certificates_of(cluster: str, now: datetime) -> QuerySet[IssuedCertificate]:
+    """Every certificate that gives rights of the cluster and is neither expired nor revoked, newest first.
+
+    Those of its agents, those whose subject names its groups, and those of add-ons that its agents asked for.
+    """
+    of_lines = IssuedCertificate.lines.through.objects.filter(keyline__cluster=cluster).values("issuedcertificate_id")
+    found = IssuedCertificate.objects.filter(
+        Q(cluster=cluster) | Q(pk__in=of_lines), revoked_at=None, not_after__gt=now
+    )
+    return found.order_by("-not_before", "pk")
+
+
+def of_request(doc: Doc) -> list[KeyLine]:
+    """The lines that the certificate of an approved request belongs to."""
+    if names := key_history.names_of(doc):
+        fingerprint = key_history.requested(doc).key_fingerprint
+        keys = AcceptedKey.objects.filter(cluster__in=names, fingerprint=fingerprint, line__isnull=False)
+        return [key.line for key in keys.select_related("line") if key.line is not None]
+    asker = key_history.asker_of_request(doc)
+    return (
+        list(KeyLine.objects.filter(certificates=asker.credential.removeprefix(CERTIFICATE))) if asker.certified else []
+    )
+
+
+def ended_among(lines: list[KeyLine]) -> KeyLine | None:
+    return next((line for line in lines if line.ended_at is not None), None)
+
+
+# ---------------------------------------------------------------- a key is accepted
+
+
+def accepted(actor: Actor, cluster: str, doc: Doc) -> Iterator[Model]:
+    """Rows that an approved request leaves for one of the clusters that it names; none for a key of the open line."""
+    request = key_history.requested(doc)
+    keys = {key.fingerprint: key for key in key_history.keys_of(cluster)}
+    key = keys.get(request.key_fingerprint)
+    if key is not None and not key_history.is_stranger(cluster, request.key_fingerprint):
+        return
+    is_renewal = key_history.asks_as_itself(doc, cluster) and key_history.is_renewal(
+        doc, key_history.asker_of_request(doc), cluster
+    )
+    line = open_line(cluster) if is_renewal else None
+    if line is None:
+        how = AcceptedKey.How.OVERRIDE if keys else AcceptedKey.How.ACCEPT
+        line = KeyLine(cluster=cluster, begun_at=timezone.now())
+        if not is_renewal:
+            yield from ended(actor, cluster, REPLACED)
+        yield line
+    if is_renewal:
+        how = AcceptedKey.How.RENEWAL
+    key = key or AcceptedKey(cluster=cluster, fingerprint=request.key_fingerprint)
+    key.line, key.how = line, how
+    key.key = request.key_text[:64]
+    key.accepted_by, key.accepted_at = actor.user[:320], timezone.now()
+    key.reason = key_history.reason_of_word(cluster, request.key_fingerprint)
+    key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
+    yield key
+
+
+# ---------------------------------------------------------------- a certificate that the register did not know
+
+
+def takes(cluster: str, certificate: Certificate) -> bool:
+    """Whether a certificate that was issued elsewhere, or before a restore, may belong to the open line of a name.
+
+    It does when its key is one of the line, or when it was issued since the line began. A name without any line takes
+    every one; a name whose lines have all ended takes none.
+    """
+    line = open_line(cluster)
+    if line is None:
+        return not KeyLine.objects.filter(cluster=cluster).exists()
+    if certificate.not_before + BACKDATED >= line.begun_at:
+        return certificate.key_fingerprint not in key_history.closed_keys([cluster]).get(cluster, ())
+    return not key_history.is_stranger(cluster, certificate.key_fingerprint)
+
+
+def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterator[Model]:
+    """Rows that put a certificate, which is stored already, and its key into the open line of a name."""
+    line = open_line(cluster)
+    if line is None:
+        line = KeyLine(cluster=cluster, begun_at=timezone.now())
+        yield line
+    if not AcceptedKey.objects.filter(cluster=cluster, fingerprint=certificate.key_fingerprint).exists():
+        yield AcceptedKey(
+            cluster=cluster,
+            fingerprint=certificate.key_fingerprint,
+            key="",
+            how=AcceptedKey.How.RECORDED,
+            line=line,
+            accepted_by=actor.user,
+            accepted_at=timezone.now(),
+            request="",
+            request_uid="",
+        )
+    yield IssuedCertificate.lines.through(issuedcertificate_id=certificate.fingerprint, keyline=line)
+
+
+# ---------------------------------------------------------------- a line ends
+
+
+def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
+    """The open line of a name ends, and every certificate that still gives rights of the cluster is revoked."""
+    now = timezone.now()
+    for line in KeyLine.objects.filter(cluster=cluster, ended_at=None):
+        line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
+        yield line
+    for certificate in certificates_of(cluster, now):
+        yield from revoked_rows(actor, certificate, cluster, reason)
+
+
+def revoked_rows(actor: Actor, certificate: IssuedCertificate, cluster: str, reason: str) -> Iterator[Model]:
+    """The row of a certificate that is revoked for a cluster, and its audit entry under the cluster's name."""
+    certificate.revoked_at, certificate.revoked_by = timezone.now(), actor.user[:320]
+    certificate.revocation_reason = reason
+    yield certificate
+    yield audit.allowed(
+        actor,
+        "certificate:revoke",
+        verb="update",
+        resource=MANAGED_CLUSTER.resource,
+        namespace="",
+        name=cluster,
+        reason=f"{certificate.common_name} {certificate.pk}: {reason}",
+        diff=[],
+    )

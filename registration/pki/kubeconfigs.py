@@ -1,0 +1,100 @@
+"""Kubeconfigs: of a user with a fresh certificate, of an agent that is to join, without a credential.
+
+Callers: commands, the wizard, and the hub's own foundation. Only ``of_user`` writes: a certificate and its audit entry.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import yaml
+from django.conf import settings
+from django.db import transaction
+
+from ocmconsole.accounts import permissions
+from registration.models import IssuedCertificate
+from registration.pki import ca
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.access.actor import Actor
+
+
+def kubeconfig(
+    server: str,
+    *,
+    user: str,
+    credential: Mapping[str, str],
+    cluster: str = "hub",
+    authority: bytes = b"",
+    proxy: str = "",
+) -> str:
+    """A kubeconfig with one cluster, user and context. ``credential`` is the user entry's content.
+
+    ``authority`` is PEM that stands for the hub's own CA, ``proxy`` a URL by which the hub is reached.
+    """
+    trusted = base64.b64encode(authority or (settings.OCMCONSOLE_HOME / "ca.crt").read_bytes()).decode()
+    reached = {"server": server, "certificate-authority-data": trusted} | ({"proxy-url": proxy} if proxy else {})
+    doc = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": reached}],
+        "users": [{"name": user, "user": dict(credential)}] if credential else [],
+        "contexts": [{"name": user or cluster, "context": {"cluster": cluster, "user": user}}] if credential else [],
+        "current-context": (user or cluster) if credential else "",
+    }
+    return yaml.safe_dump(doc, sort_keys=False)
+
+
+def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
+    """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
+    certificate, key = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(
+        user, groups, lifetime, datetime.now(UTC)
+    )
+    issued = IssuedCertificate.of(ca.parse_certificate(certificate))
+    told = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
+    diff = [{"path": path, "new": value} for path, value in told.items()]
+    with transaction.atomic():
+        issued.save()
+        permissions.audit_entry(
+            actor, "certificate:issue", permissions.AuditTarget("", "users", user, ""), diff=diff
+        ).save()
+    credential = {
+        "client-certificate-data": base64.b64encode(certificate).decode(),
+        "client-key-data": base64.b64encode(key).decode(),
+    }
+    return kubeconfig(settings.OCMCONSOLE_API_URL, user=user, credential=credential)
+
+
+def of_agent(token: str, server: str = "", *, authority: bytes = b"", proxy: str = "") -> str:
+    """What an agent's secret ``bootstrap-hub-kubeconfig`` holds (G4); ``server`` is where it reaches the hub."""
+    return kubeconfig(
+        server or settings.OCMCONSOLE_API_URL,
+        user="bootstrap",
+        credential={"token": token},
+        authority=authority,
+        proxy=proxy,
+    )
+
+
+def is_usable(text: str, authority: bytes) -> bool:
+    """Whether a kubeconfig names this hub and CA, and its certificate is honoured now and for another month.
+
+    One that begins in the future was made while the clock was ahead.
+    """
+    try:
+        doc = yaml.safe_load(text)
+        cluster = doc["clusters"][0]["cluster"]
+        certificate = ca.parse_certificate(base64.b64decode(doc["users"][0]["user"]["client-certificate-data"]))
+    except (yaml.YAMLError, LookupError, TypeError, ValueError):
+        return False
+    now = datetime.now(UTC)
+    return (
+        cluster["server"] == settings.OCMCONSOLE_API_URL
+        and base64.b64decode(cluster["certificate-authority-data"]) == authority
+        and certificate.not_before <= now
+        and certificate.not_after > now + timedelta(days=30)
+        and IssuedCertificate.objects.filter(pk=certificate.fingerprint, revoked_at=None).exists()
+    )

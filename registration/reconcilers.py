@@ -1,0 +1,373 @@
+"""Reconcilers of certificate requests: approve what needs no person, sign what is approved, forget what is old.
+
+What does not hold is left for a person (H35, H36). The hub denies only what a person has denied before (D10).
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.acceptance import agent_roles
+from clusters.acceptance.reconcilers import is_deleting
+from clusters.admission import GUARDED_NAMES
+from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterFacts, ManagedCluster
+from ocmconsole.core.kinds import CLUSTER_ROLE
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.control.controllers import reconciler
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.schema import times
+from registration import queries
+from registration.admission import decisions
+from registration.admission.decisions import AUTO_ACCEPTED
+from registration.admission.request_admission import cluster_of
+from registration.keys import key_history, key_lines
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
+from registration.kinds import conditions_of, request_pem, state_of
+from registration.models import CertificateSigningRequest
+from registration.pki import agent_names, ca
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocmconsole.kubeapi.control.controllers import Keys
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.models import AuditEvent
+    from registration.keys.key_history import Asker
+    from registration.models import Decline
+
+log = logging.getLogger(__name__)
+
+CONTROLLER = Actor.controller("registration")
+State = CertificateSigningRequest.State
+VERDICTS = frozenset({"Approved", "Denied"})  # at most one of them
+DECIDED_KEPT = timedelta(hours=1)
+PENDING_KEPT = timedelta(hours=24)
+AUTO_GATE = "ManagedClusterAutoApproval"
+
+
+def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """The waiting requests of the cluster that a role belongs to: its right to renew may be back."""
+    if new is None or not agent_roles.allows_renewal(new):
+        return []
+    cluster = (new["metadata"].get("labels") or {}).get(agent_names.CLUSTER_LABEL)
+    return [row.key for row in queries.waiting_requests(cluster)] if cluster else []
+
+
+def _in_state(*states: State) -> Keys:
+    """A request that is, after the write, in one of these states."""
+
+    def keys(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+        return (key,) if new is not None and state_of(new) in states else ()
+
+    return keys
+
+
+# ---------------------------------------------------------------- what a person has declined
+
+
+@reconciler(CSR, keys=_in_state(State.PENDING))
+def reconcile_request_refusal(key: Key) -> None:
+    """D10: a pending CSR with a declined key, or of a declined credential for the same name, is denied.
+
+    Its condition Denied carries the reason of the decline.
+    """
+    row = queries.request_at(key)
+    if row is None or row.state != State.PENDING:
+        return
+    asker = key_history.asker_of_request(row.doc)
+    for cluster in decisions.clusters_named(row.doc):
+        if decline := key_history.decline_of(cluster, row.key_fingerprint, asker):
+            verbs.edit(CONTROLLER, CSR, key, _deny_as(decline), subresource="approval")
+            return
+
+
+def _deny_as(decline: Decline) -> verbs.Edit:
+    def deny(doc: Doc) -> None:
+        add_decision(doc, "Denied", "DeclinedBefore", decline.reason or f"Declined by {decline.declined_by}.")
+
+    return deny
+
+
+# ---------------------------------------------------------------- approval
+
+
+@reconciler(CSR, keys=_in_state(State.PENDING), also={CLUSTER_ROLE: _pending_of})
+def reconcile_request_approval(key: Key) -> None:
+    """H34 to H38: approve CSRs of agents that need no person.
+
+    1. Skipped: decided CSRs, those of add-ons, those that do not speak for a cluster (H35), and declined ones (D10).
+    2. Approved: a renewal by the identity itself that may renew (H36), or the CSR of a listed user (H37).
+    3. All others wait for a person.
+    """
+    row = queries.request_at(key)
+    if row is None or row.state != State.PENDING or row.addon:
+        return
+    cluster, asker = cluster_of(row.doc), key_history.asker_of_request(row.doc)
+    if not cluster or key_history.decline_of(cluster, row.key_fingerprint, asker):
+        return
+    if _renews(row.doc, asker, cluster) or _is_given(row, cluster):
+        verbs.edit(CONTROLLER, CSR, key, _approve, subresource="approval")
+
+
+def _approve(doc: Doc) -> None:
+    add_decision(
+        doc,
+        "Approved",
+        "AutoApprovedByHubCSRApprovingController",
+        "Auto approving Managed cluster agent certificate after SubjectAccessReview.",
+    )
+
+
+def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:
+    """Append an Approved, Denied or Failed condition, unless another worker has decided it already."""
+    decided = {condition["type"] for condition in conditions_of(doc)}
+    if kind in decided or (kind in VERDICTS and not decided.isdisjoint(VERDICTS)):
+        return
+    status = doc.setdefault("status", {})
+    status["conditions"] = [
+        *conditions_of(doc),
+        {"type": kind, "status": "True", "reason": reason, "message": message},
+    ]
+
+
+def _renews(doc: Doc, asker: Asker, cluster: str) -> bool:
+    """H36: whether the requester is its own CN by certificate, and holds ``renew`` now."""
+    if not key_history.is_renewal(doc, asker, cluster):
+        return False
+    spec = doc["spec"]
+    requester = Actor(
+        user=spec["username"],
+        groups=tuple(spec.get("groups") or ()),
+        uid=spec.get("uid", ""),
+        extra={name: tuple(values) for name, values in (spec.get("extra") or {}).items()},
+    )
+    asked = Attributes("renew", "register.open-cluster-management.io", "managedclusters", "clientcertificates")
+    return authz.authorize(requester, asked).allowed
+
+
+def _is_given(row: CertificateSigningRequest, cluster: str) -> bool:
+    """H37: whether a listed user asks, for a name that may be given and (D9) has no other key."""
+    return _is_listed(row.username) and may_be_given(cluster) and not _is_strange(cluster, row.key_fingerprint)
+
+
+def _is_listed(user: str) -> bool:
+    return settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE] and user in settings.OCMCONSOLE_AUTO_APPROVED_USERS
+
+
+def _is_strange(cluster: str, fingerprint: str) -> bool:
+    """A certificate from before the hub remembered keys makes a name known as well."""
+    if key_history.keys_of(cluster).exists():
+        return key_history.is_stranger(cluster, fingerprint)
+    return bool(queries.facts_of(cluster).certificate_fingerprint)
+
+
+def may_be_given(cluster: str) -> bool:
+    """D10, D18: whether a policy may accept a name: not declined or un-accepted by a person, and not guarded."""
+    sent_away = {ClusterFacts.Decision.DECLINED, ClusterFacts.Decision.DISCONNECTED}
+    return (
+        queries.facts_of(cluster).decision not in sent_away
+        and not key_history.declines_of(cluster).exists()
+        and not GUARDED_NAMES.fullmatch(cluster)
+        and cluster not in agent_roles.TAKEN_NAMES
+        and not queries.is_foreign_namespace(cluster)
+    )
+
+
+# ---------------------------------------------------------------- acceptance without a person
+
+
+def _label_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    labels = ((new or {}).get("metadata") or {}).get("labels") or {}
+    cluster = labels.get(agent_names.CLUSTER_LABEL)
+    return (Key("", cluster),) if cluster else ()
+
+
+def _has_gate() -> bool:
+    return bool(settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE])
+
+
+def _untried(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """A cluster about which this has not decided yet."""
+    if new is None or is_deleting(new) or AUTO_ACCEPTED in (new["metadata"].get("annotations") or {}):
+        return ()
+    return (key,)
+
+
+@reconciler(MANAGED_CLUSTER, keys=_untried, also={CSR: _label_of}, is_wanted=_has_gate)
+def reconcile_auto_acceptance(key: Key) -> None:
+    """H9, K9: with the gate ManagedClusterAutoApproval, accept a cluster once, if a listed user asked for it.
+
+    The annotation ``automatically-accepted-on`` records that it happened. A refusal by a validator is logged; a person
+    who tries to accept reads it.
+    """
+    row = ManagedCluster.objects.at(key).first()
+    if row is None or row.deleted_at is not None or not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
+        return
+    annotations = row.doc["metadata"].get("annotations") or {}
+    if AUTO_ACCEPTED in annotations or not may_be_given(row.name) or not _is_asked_by_listed(row):
+        return
+    try:
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _accept)
+    except (errors.Forbidden, errors.Invalid) as error:  # a rule stands against it; a person who tries reads which
+        log.info("the policy does not accept %s: %s", row.name, error.message)
+
+
+def _accept(doc: Doc) -> None:
+    doc["metadata"].setdefault("annotations", {})[AUTO_ACCEPTED] = times.timestamp(timezone.now())
+    doc["spec"]["hubAcceptsClient"] = True
+
+
+def _is_asked_by_listed(row: ManagedCluster) -> bool:
+    """Whether a listed user created the cluster, while the name is new, or a CSR that the gate approves."""
+    creation = key_history.creation_of(MANAGED_CLUSTER, row.name, row.uid)
+    if creation is not None and _is_listed(creation.user) and not _is_strange(row.name, ""):
+        return True
+    return any(
+        _is_listed(request.username)
+        and cluster_of(request.doc) == row.name
+        and not _is_strange(row.name, request.key_fingerprint)
+        for request in queries.requests_of(row.name).exclude(state__in=(State.DENIED, State.FAILED))
+        if request.state == State.PENDING or _is_younger(request, creation)  # not of an earlier cluster of the name
+    )
+
+
+def _is_younger(request: CertificateSigningRequest, creation: AuditEvent | None) -> bool:
+    """By the audit: a time of creation is a whole second, in which a cluster can go and come back."""
+    asked = key_history.asker_of_request(request.doc).at
+    return creation is not None and asked is not None and asked > creation.time
+
+
+# ---------------------------------------------------------------- signing
+
+
+@reconciler(CSR, keys=_in_state(State.APPROVED))
+def reconcile_request_signing(key: Key) -> None:
+    """W24: an approved CSR for the hub's signer gets exactly one certificate.
+
+    1. Nothing is done where an external signer is configured.
+    2. A CSR that cannot be signed gets the condition Failed with the reason.
+    3. Else it is signed while nobody else may write, so that two workers never sign one CSR twice.
+    """
+    row = queries.request_at(key)
+    if row is None or row.state != State.APPROVED or row.signer != agent_names.SIGNER:
+        return
+    if settings.OCMCONSOLE_CSR_SIGNER != "internal":
+        return
+    doc = row.doc
+    if problem := _unsignable(doc):
+        _fail(key, problem)
+        return
+    try:
+        verbs.edit(CONTROLLER, CSR, key, _sign, subresource="status", options=verbs.Options(alone=True))
+    except ValueError as error:
+        _fail(key, str(error))
+
+
+def _sign(doc: Doc) -> None:
+    """Run while nobody else may write: a request that has its certificate, or never gets one, is not signed again."""
+    if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions_of(doc)}:
+        return
+    chain = ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
+        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=datetime.now(UTC)
+    )
+    doc["status"]["certificate"] = base64.b64encode(chain).decode()
+
+
+def _fail(key: Key, problem: str) -> None:
+    def fail(doc: Doc) -> None:
+        add_decision(doc, "Failed", "SignerValidationFailure", problem)
+
+    verbs.edit(CONTROLLER, CSR, key, fail, subresource="status")
+
+
+def _unsignable(doc: Doc) -> str:
+    """Why the hub's signer refuses, or ""."""
+    usages = set(doc["spec"].get("usages") or [])
+    if "client auth" not in usages or not usages <= agent_names.AGENT_USAGES:
+        return f"invalid usage for client certificate: {', '.join(sorted(usages))}"
+    request = ca.parse_request(request_pem(doc))
+    if request.size_flaw:  # from before such sizes were refused
+        return request.size_flaw
+    if not request.signature_valid:
+        return "the request is not signed by the key it carries"
+    if get_user_model().objects.filter(username=request.common_name).exists():
+        return f"the common name {request.common_name} is a person's user name on this hub"
+    if (line := key_lines.ended_among(key_lines.of_request(doc))) is not None:
+        return f"the keys of the cluster {line.cluster} that it belongs to were revoked: {line.end_reason}"
+    return ""
+
+
+def lifetime(doc: Doc) -> timedelta:
+    """For how long the hub's own signer would sign.
+
+    G25: an agent looks at its certificate every five minutes and renews in the last fifth of its life, so one that
+    lasts less than half an hour may end before it is renewed.
+    """
+    longest: timedelta = settings.OCMCONSOLE_CERT_LIFETIME
+    asked = doc["spec"].get("expirationSeconds")
+    wanted = min(timedelta(seconds=asked), longest) if asked else longest
+    return max(wanted, settings.OCMCONSOLE_CERT_SHORTEST_LIFETIME) if cluster_of(doc) else wanted
+
+
+# ---------------------------------------------------------------- collection
+
+
+@reconciler(CSR, keys=_in_state(State.PENDING, State.APPROVED))
+def reconcile_superseded_requests(key: Key) -> None:
+    """K11: of the pending CSRs of one requester for one name the newest counts, the others are deleted and noted.
+
+    Also when the newest is approved, through any entry point: it answers the older ones of that requester.
+    """
+    row = queries.request_at(key)
+    if row is None or not row.cluster or row.addon or row.signer != agent_names.SIGNER:
+        return
+    pending = {other.name: other for other in queries.undecided_requests(row.cluster)}
+    for name, by in queries.giving_way(row.cluster).items():
+        if (old := pending.get(name)) is not None:
+            _supersede(old, by=by)
+
+
+def _supersede(old: CertificateSigningRequest, *, by: str) -> None:
+    """Only as it was read: what somebody has decided meanwhile stays."""
+    try:
+        verbs.delete(
+            CONTROLLER, CSR, old.key, options=verbs.Options(uid=old.uid, resource_version=str(old.resource_version))
+        )
+    except (errors.NotFound, errors.Conflict):
+        return
+    with verbs.batch(CONTROLLER) as batch:
+        text = f"{old.name} with the key {old.key_fingerprint} gave way to {by} of the same asker"
+        diff = [{"path": queries.GAVE_WAY, "old": old.name, "new": by}]
+        batch.note(MANAGED_CLUSTER, Key("", old.cluster), queries.SUPERSEDED, text, diff)
+
+
+def collect_requests(now: datetime) -> int:
+    """W25: delete CSRs an hour after their decision (K36: not sooner), pending ones after a day. Returns how many.
+
+    What has a certificate and no decision was signed by somebody else; it goes when the certificate ends.
+    """
+    old = CertificateSigningRequest.objects.filter(
+        Q(state=State.PENDING, created__lte=now - PENDING_KEPT)
+        | (~Q(state=State.PENDING) & Q(decided_at__lte=now - DECIDED_KEPT))
+        | Q(decided_at=None, expires_at__lte=now)
+    )
+    removed = 0
+    for name in list(old.values_list("name", flat=True)):
+        try:
+            verbs.delete(CONTROLLER, CSR, Key("", name))
+        except (errors.NotFound, errors.Conflict):
+            continue
+        removed += 1
+    return removed
