@@ -52,7 +52,7 @@ NOT_LISTED = {
         "socialaccount.socialapp", "socialaccount.socialaccount", "socialaccount.socialtoken",
     ),
     "what people chose for their own pages": (
-        "ocmconsole.console.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
+        "ocmconsole.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
     ),
     "parts of rows that are listed": (
         "kubeapi.owner", "kubeapi.bulkitem", "clusters.reportedclaim", "clusters.clustertaint",
@@ -62,7 +62,7 @@ NOT_LISTED = {
     ),
     "the log of changes, and what the hub notes of itself": (
         "kubeapi.revision", "kubeapi.change", "kubeapi.compaction", "clusters.serving", "clusters.fleetminute",
-        "ocmconsole.demo.reconcilers",
+        "ocmconsole.demofleet",
     ),
     "Django's own": ("admin.logentry", "contenttypes.contenttype"),
 }  # fmt: skip
