@@ -47,18 +47,18 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 
-class DoorFilter(ChoiceFilter):
-    title = "door"
-    parameter_name = "door"
-    choices_of = tuple((door.value, door.value) for door in EntryPoint)
+class EntryPointFilter(ChoiceFilter):
+    title = "entry point"
+    parameter_name = "entry_point"
+    choices_of = tuple((entry_point.value, entry_point.value) for entry_point in EntryPoint)
 
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
     """The audit is append-only; the page Activity of the console shows it in sentences."""
 
-    list_display = ("time", "by", "outcome_word", "sentence", "kind_of", "namespace", "name", "door", "count")
-    list_filter = ("outcome", DoorFilter)
+    list_display = ("time", "by", "outcome_word", "sentence", "kind_of", "namespace", "name", "entry_point", "count")
+    list_filter = ("outcome", EntryPointFilter)
     search_fields = ("user__contains", "name__contains")
     search_help_text = "Part of a user's or an object's name"
     ordering = ("-time",)

@@ -146,7 +146,7 @@ def join_command(token: str, name: str, reach: Reach) -> str:
 
 def flags(reach: Reach) -> Iterator[tuple[str, str]]:
     """Each flag of the command in words."""
-    yield "--hub-token", "Opens the door for this cluster until it expires. It is shown on this page and never again."
+    yield "--hub-token", "Lets this cluster request to join until it expires. It is shown on this page and never again."
     yield "--hub-apiserver", "Where the agent finds the hub. The hub's certificate must name it."
     yield "--cluster-name", "The name under which the hub knows the cluster, and of its namespace on the hub."
     if reach.authority:

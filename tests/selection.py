@@ -46,7 +46,7 @@ PLACES: dict[str, Runs] = {
     "conformance/wire/test_validation.py": Runs.SQLITE,
     "controllers": Runs.BOTH,
     "crash": Runs.BOTH,
-    "doors": Runs.BOTH,
+    "entry_points": Runs.BOTH,
     "fuzz": Runs.BOTH,
     "lanes": Runs.SQLITE,
     "lanes/test_asgi.py": Runs.BOTH,

@@ -44,7 +44,7 @@ class RightHolder:
 def set_holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
     """Holders of a right on the set; those who have it by RBAC only if the actor may list RBAC's bindings."""
     found = who_can.who_can(word, MANAGED_CLUSTER_SET.resource, name)
-    shown = [source for source in found if with_rules or source.door is not GrantSource.BINDING]
+    shown = [source for source in found if with_rules or source.given_by is not GrantSource.BINDING]
     groups = {source.subject.name for source in shown if source.subject.kind == "Group"}
     sizes = dict(Group.objects.filter(name__in=groups).annotate(size=Count("user")).values_list("name", "size"))
     return [

@@ -137,7 +137,7 @@ def _part(subject: Subject, sources: list[Source], *, administers: bool) -> dict
 
 
 def _take_url(source: Source) -> str:
-    if source.door is who_can.GrantSource.SUPERUSER:
+    if source.given_by is who_can.GrantSource.SUPERUSER:
         return ""
     asked = {"holder": written(source.subject), "source": services.key_of(source)}
     return f"{reverse('access:take')}?{urlencode(asked)}"

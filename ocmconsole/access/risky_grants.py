@@ -51,7 +51,7 @@ def risks(held: Mapping[Subject, list[Source]], groups: Mapping[str, Iterable[st
 
 def _has_wildcards(source: Source) -> Iterator[Risk]:
     rule = source.rule
-    if source.door is GrantSource.BINDING and (ANY in rule.verbs or ANY in rule.resources):
+    if source.given_by is GrantSource.BINDING and (ANY in rule.verbs or ANY in rule.resources):
         what = "verbs" if ANY in rule.verbs else "resources"
         if ANY in rule.verbs and ANY in rule.resources:
             what = "verbs and resources"
@@ -67,7 +67,7 @@ def _hands_out(source: Source) -> Iterator[Risk]:
 
 
 def _changes_every_object(source: Source) -> Iterator[Risk]:
-    if ALL not in source.names or ANY in source.rule.verbs or source.door is GrantSource.SUPERUSER:
+    if ALL not in source.names or ANY in source.rule.verbs or source.given_by is GrantSource.SUPERUSER:
         return
     for right in source.rights:
         if right.word == "change":

@@ -123,12 +123,12 @@ def _holds(actor: Actor, wanted: Permitted) -> bool:
 
 def withdraw_source(actor: Actor, source: Source) -> None:
     """Take one source away. Raises Forbidden, NotFound, Conflict, and BadRequest for what is no grant."""
-    if source.door is GrantSource.PERMISSION:
+    if source.given_by is GrantSource.PERMISSION:
         obj_name = "" if ALL in source.names else source.names[0]
         plural, _, group = source.resource.partition(".")
         wanted = Permitted(source.label, group, plural, obj_name)
         permissions.change_permissions(actor, [_change(PermissionAct.REVOKE, wanted, holder_of(source.subject))])
-    elif source.door is GrantSource.BINDING:
+    elif source.given_by is GrantSource.BINDING:
         _unbind(actor, source)
     else:
         raise errors.BadRequest("a superuser is one by the account: change that in Django admin")

@@ -47,7 +47,7 @@ class Source:
     """
 
     subject: Subject
-    door: GrantSource
+    given_by: GrantSource
     names: tuple[str, ...] = (ALL,)
     binding: Binding | None = None
     rule: PolicyRule = NO_RULE
@@ -65,9 +65,9 @@ class Source:
     @property
     def rights(self) -> list[Right]:
         """The words that it is worth; none for what only RBAC has words for."""
-        if self.door is GrantSource.PERMISSION:
+        if self.given_by is GrantSource.PERMISSION:
             return [right for right in rights.all_rights() if self.label in right.labels]
-        if self.door is GrantSource.SUPERUSER:
+        if self.given_by is GrantSource.SUPERUSER:
             return rights.all_rights()
         return [] if self.namespace else [right for right in rights.all_rights() if allows(self.rule, right)]
 
@@ -76,15 +76,15 @@ class Source:
         """The object that gives it, as its owner would look for it."""
         if self.binding:
             return text_of(self.binding)
-        if self.door is GrantSource.PERMISSION:
+        if self.given_by is GrantSource.PERMISSION:
             where = "on all objects" if ALL in self.names else f"on {', '.join(self.names)}"
             return f"Django permission {self.label} {where}"
-        return "is a superuser" if self.door is GrantSource.SUPERUSER else self.reach
+        return "is a superuser" if self.given_by is GrantSource.SUPERUSER else self.reach
 
     @property
     def sentence(self) -> str:
         """What it lets its holder do."""
-        if self.door is GrantSource.SUPERUSER or self.rule.covers(PolicyRule((ALL,), (ALL,), (ALL,))):
+        if self.given_by is GrantSource.SUPERUSER or self.rule.covers(PolicyRule((ALL,), (ALL,), (ALL,))):
             return "do everything" + (f" in namespace {self.namespace}" if self.namespace else "")
         if words := self.rights:
             return ", ".join(right.sentence(self.names) for right in words)
@@ -155,7 +155,7 @@ def find_sources(asked: Question) -> list[Source]:
 
 
 def _order(source: Source) -> tuple[bool, str, str, str]:
-    return source.subject.kind != "User", source.subject.name, source.door, source.text
+    return source.subject.kind != "User", source.subject.name, source.given_by, source.text
 
 
 def of_rule(grant: Granted) -> Source:
@@ -307,7 +307,7 @@ def with_givers(sources: list[Source]) -> list[Source]:
     """The sources with the person who gave each, as far as the audit remembers."""
     bindings = {source.binding.place for source in sources if source.binding}
     given = _bound(bindings) if bindings else {}
-    names = {name for source in sources if source.door is GrantSource.PERMISSION for name in _audited(source)}
+    names = {name for source in sources if source.given_by is GrantSource.PERMISSION for name in _audited(source)}
     permitted = _permitted(names) if names else {}
     return [_given(source, given, permitted) for source in sources]
 

@@ -24,7 +24,7 @@ def actor_named(username: str) -> Actor:
     if user is None:
         msg = f"there is no active user {username!r}"
         raise CommandError(msg)
-    return actor_for(user, door=EntryPoint.CLI, credential="cli")
+    return actor_for(user, entry_point=EntryPoint.CLI, credential="cli")
 
 
 class ActingCommand(BaseCommand, ABC):

@@ -75,7 +75,7 @@ class TrailEntry:
 
     @property
     def is_by_hub(self) -> bool:
-        return self.audit is not None and self.audit.door == HUB
+        return self.audit is not None and self.audit.entry_point == HUB
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _rank(entry: TrailEntry) -> int:
 
 def audit_rows(rows: QuerySet[AuditEvent], wanted: TrailFilters) -> QuerySet[AuditEvent]:
     if wanted.source == PEOPLE:
-        rows = rows.exclude(door=HUB).exclude(user__startswith=MACHINES)
+        rows = rows.exclude(entry_point=HUB).exclude(user__startswith=MACHINES)
     if wanted.kind:
         rows = rows.filter(_is_of(wanted.kind))
     if wanted.act:

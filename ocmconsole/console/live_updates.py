@@ -318,4 +318,4 @@ def look_again(session: str, user: str) -> NoticeVisibility | None:
         return None
     if not (found.is_authenticated and found.is_active and found.get_username() == user):
         return None
-    return NoticeVisibility.of(actor_for(found, door=EntryPoint.WEB))
+    return NoticeVisibility.of(actor_for(found, entry_point=EntryPoint.WEB))

@@ -98,7 +98,7 @@ def _earliest(now: datetime) -> datetime:
 
 def _admin() -> Actor:
     user = User.objects.filter(is_superuser=True, is_active=True).order_by("pk")[0]
-    return actor_for(user, door=EntryPoint.CLI, credential="cli")
+    return actor_for(user, entry_point=EntryPoint.CLI, credential="cli")
 
 
 # ---------------------------------------------------------------- and then it goes on

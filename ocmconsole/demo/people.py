@@ -60,7 +60,11 @@ def actor(name: str) -> Actor:
     """A person who has signed in at the console."""
     user = User.objects.get(username=name)
     return actor_for(
-        user, door=EntryPoint.WEB, credential=f"session:{user.pk}", address="10.20.4.17", user_agent="Mozilla/5.0"
+        user,
+        entry_point=EntryPoint.WEB,
+        credential=f"session:{user.pk}",
+        address="10.20.4.17",
+        user_agent="Mozilla/5.0",
     )
 
 

@@ -60,7 +60,7 @@ def reconcile_demo_fleet(key: Key) -> timedelta | None:  # noqa: ARG001 - there 
     if fleet is None:
         return None
     try:
-        actor = actor_of_present(fleet.person_id or 0, door=EntryPoint.WEB, **fleet.origin)
+        actor = actor_of_present(fleet.person_id or 0, entry_point=EntryPoint.WEB, **fleet.origin)
         is_done = _go_on(fleet, actor)
     except errors.Unauthorized:
         return _stand_still(fleet, "The person who asked for this cannot sign in any more.", None)

@@ -248,7 +248,7 @@ class AuditEvent(models.Model):
     credential = models.CharField(max_length=120, blank=True, default="")
     address = models.CharField(max_length=64, blank=True, default="")
     user_agent = models.CharField(max_length=256, blank=True, default="")
-    door = models.CharField(max_length=10)
+    entry_point = models.CharField(max_length=10, db_column="door")  # the name of the column and of exports
     outcome = models.CharField(max_length=7, choices=Outcome)
     act = models.CharField(max_length=80)
     verb = models.CharField(max_length=20)

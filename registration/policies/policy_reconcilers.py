@@ -191,7 +191,12 @@ def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> lis
 
     Raises Conflict when the policy has ended: checked under the counter's lock, so that none exceeds its number.
     """
-    if new is None or old is None or actor.door is not EntryPoint.STANDING or not actor.credential.startswith(POLICY):
+    if (
+        new is None
+        or old is None
+        or actor.entry_point is not EntryPoint.STANDING
+        or not actor.credential.startswith(POLICY)
+    ):
         return []
     if old["spec"].get("hubAcceptsClient") or not new["spec"].get("hubAcceptsClient"):
         return []

@@ -78,7 +78,7 @@ async function ask() {
   clearTimeout(timer);
   const query = typed();
   const number = ++asked;
-  const options = { headers: { "X-Fragment": "found" }, redirect: "error" }; // to the door, when the session has ended
+  const options = { headers: { "X-Fragment": "found" }, redirect: "error" }; // to the sign-in page, when the session has ended
   const answer = await fetch(`${form.action}?q=${encodeURIComponent(query)}`, options).catch(() => null);
   if (number !== asked || !answer?.ok) return;
   const list = dialog.querySelector("#palette-found");

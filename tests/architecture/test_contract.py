@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.test_repository import ROOT, tracked
-from tests.doors.admission.table import CASES
-from tests.doors.test_admission_table import ids_of
+from tests.entry_points.admission.table import CASES
+from tests.entry_points.test_admission_table import ids_of
 from tests.mutants.subjects import subjects
 from tests.statements.verdicts import IDS
 

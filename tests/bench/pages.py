@@ -52,22 +52,22 @@ def _page(browser: httpx.Client, page: str, path: str, rounds: int) -> tuple[flo
 
 @contextmanager
 def signed_in(hub: Hub, name: str = ADMIN, password: str = PASSWORD) -> Iterator[httpx.Client]:
-    """A browser without eyes, past the door."""
+    """A signed-in client that draws nothing."""
     with httpx.Client(base_url=hub.console_url, timeout=60, headers={"Accept-Encoding": "gzip"}) as browser:
         _sign_in(browser, name, password)
         yield browser
 
 
 def _sign_in(browser: httpx.Client, name: str, password: str) -> None:
-    door = browser.get("/login/")
-    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', door.text)
-    field = re.search(r'name="(login|username)"', door.text)
+    signing_in = browser.get("/login/")
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', signing_in.text)
+    field = re.search(r'name="(login|username)"', signing_in.text)
     if token is None or field is None:
-        raise callers.UnexpectedError(f"the door has no form: {door.text[:300]}")
+        raise callers.UnexpectedError(f"the sign-in page has no form: {signing_in.text[:300]}")
     form = {"csrfmiddlewaretoken": token[1], field[1]: name, "password": password}
     answer = browser.post("/login/", data=form, headers={"Referer": f"{browser.base_url}login/"})
     if answer.status_code != httpx.codes.FOUND:
-        raise callers.UnexpectedError(f"the door stays shut: {answer.status_code} {answer.text[:300]}")
+        raise callers.UnexpectedError(f"signing in failed: {answer.status_code} {answer.text[:300]}")
 
 
 def _ask(browser: httpx.Client, path: str, rounds: int) -> tuple[list[float], int]:

@@ -30,7 +30,7 @@ from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
 
 def person(name):
-    return actor_for(User.objects.get(username=name), door=EntryPoint.CLI, credential="cli")
+    return actor_for(User.objects.get(username=name), entry_point=EntryPoint.CLI, credential="cli")
 
 rule = PolicyInput(name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=timezone.now() + timedelta(days=9))
 policy_services.create_policy(person("admin"), rule)
@@ -294,7 +294,7 @@ from ocmconsole.kubeapi.access.session import actor_for
 from registration.approvals import bulk_decisions as requests, inbox
 from registration.models import IssuedCertificate
 
-admin = actor_for(User.objects.get(username="admin"), door=EntryPoint.CLI, credential="cli")
+admin = actor_for(User.objects.get(username="admin"), entry_point=EntryPoint.CLI, credential="cli")
 observed = queries.observe_clusters(queries.clusters_for(admin), timezone.now())
 known = {each.status.word.value: each.row.name for each in observed}
 known |= {str(row.verdict): row.name for row in inbox.inbox_for(admin).rows}

@@ -52,14 +52,14 @@ window.wcag = {
 
   /** 2.5.8 for thumbs: what a page is for is 44 px high. */
   thumbs() {
-    return [...document.querySelectorAll(".oc-main :is(.pf-m-primary, .pf-m-danger, select, input:not([type=hidden], [type=checkbox], [type=radio])), .oc-door__card .pf-m-primary")]
+    return [...document.querySelectorAll(".oc-main :is(.pf-m-primary, .pf-m-danger, select, input:not([type=hidden], [type=checkbox], [type=radio])), .oc-cardpage__card .pf-m-primary")]
       .filter((element) => element.checkVisibility({ visibilityProperty: true }) && element.getBoundingClientRect().height < 43.5)
       .map((element) => `${wcag.name(element)} is ${Math.round(element.getBoundingClientRect().height)} px high`);
   },
 
   /** 1.4.12: with the reader's own spacing, no box cuts its text off. */
   spacing() {
-    const cut = () => new Set([...document.querySelectorAll(".oc-page *, .oc-door *")].filter(wcag.isCut));
+    const cut = () => new Set([...document.querySelectorAll(".oc-page *, .oc-cardpage *")].filter(wcag.isCut));
     const before = cut();
     const sheet = new CSSStyleSheet();
     sheet.replaceSync("* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important; } p { margin-block-end: 2em !important; }");

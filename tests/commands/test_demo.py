@@ -64,7 +64,7 @@ def test_a_fleet_is_in_every_state_with_a_past_and_goes_on(home: Path) -> None:
     assert all(later > earlier - timedelta(seconds=1) for earlier, later in pairwise(entries))
     assert entries[0] < timezone.now() - timedelta(days=100)
     assert HeartbeatDay.objects.earliest("day").day <= (timezone.now() - KEPT / 2).date()
-    assert AuditEvent.objects.filter(user="ana", door="web", act__contains="accept").exists()
+    assert AuditEvent.objects.filter(user="ana", entry_point="web", act__contains="accept").exists()
 
     people = {name: actor_for(User.objects.get(username=name)) for name in ("ana", "raj", "li", "mallory")}
     seen = {name: set(clusters.clusters_for(actor).values_list("name", flat=True)) for name, actor in people.items()}

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.contract("D11")]
 
 
 def acts() -> list[tuple[str, str, str, str]]:
-    return list(AuditEvent.objects.order_by("pk").values_list("outcome", "act", "name", "door"))
+    return list(AuditEvent.objects.order_by("pk").values_list("outcome", "act", "name", "entry_point"))
 
 
 def test_a_superuser_made_at_the_command_line_is_in_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:

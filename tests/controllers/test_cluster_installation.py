@@ -149,4 +149,4 @@ def test_what_upstream_neither_measures_nor_remembers_is_in_the_audit() -> None:
         "managedcluster:disconnect",
         "managedcluster:delete",
     ]
-    assert {event.door for event in told} == {"api", "controller"}
+    assert {event.entry_point for event in told} == {"api", "controller"}

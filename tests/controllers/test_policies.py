@@ -102,7 +102,7 @@ def test_what_fits_and_is_safe_is_let_in_as_the_person_of_the_policy() -> None:
     assert (facts.decision, facts.decided_by) == ("accepted", "ana")
     assert AcceptedKey.objects.get().accepted_by == "ana"
     done = AuditEvent.objects.get(act="managedcluster:accept")
-    assert (done.user, done.door, done.credential) == ("ana", "standing", "policy:web")
+    assert (done.user, done.entry_point, done.credential) == ("ana", "standing", "policy:web")
     assert (fresh(made).accepts, fresh(made).failure) == (1, "")
     assert AuditEvent.objects.filter(act="approvalpolicy:use", name="web").count() == 1
 
@@ -237,7 +237,7 @@ def test_an_accept_that_comes_after_its_last_use_is_refused_when_it_is_stored() 
     policy(ana, pattern="eu-*", max_accepts=1)
     make.cluster("eu-1")
     ApprovalPolicy.objects.update(enabled=False)
-    late = replace(ana, door=EntryPoint.STANDING, credential="policy:web")
+    late = replace(ana, entry_point=EntryPoint.STANDING, credential="policy:web")
     with pytest.raises(errors.Conflict, match="has ended"):
         make.accept("eu-1", by=late)
     assert not is_accepted("eu-1")
@@ -324,7 +324,7 @@ def test_what_the_minter_wished_for_is_done_once_as_him() -> None:
     make.settle()
     assert make.stored("eu-1").labels.items() >= {CLUSTERSET_LABEL: "web", "env": "prod"}.items()
     done = AuditEvent.objects.get(credential=f"wish:{token}")
-    assert (done.user, done.door) == ("ana", "standing")
+    assert (done.user, done.entry_point) == ("ana", "standing")
     make.label("eu-1", env="test")
     make.settle()
     policy_reconcilers.reconcile_token_wish(Key("", "eu-1"))

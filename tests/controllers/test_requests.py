@@ -372,7 +372,7 @@ def test_server_usages_are_not_signed() -> None:
 
 
 @pytest.mark.contract("W24")
-def test_system_masters_is_refused_at_the_door() -> None:
+def test_system_masters_is_refused_when_it_is_created() -> None:
     with pytest.raises(errors.Forbidden, match="system:masters"):
         requests.ask("root", requests.pem("root", ["system:masters"]), cluster="", by=make.ADMIN)
     assert not CertificateSigningRequest.objects.exists()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ocmconsole.kubeapi.storage import reader
 from tests.fuzz import bodies, headers, patches, paths, protobufs, queries, world
 from tests.fuzz.cases import Case
-from tests.fuzz.door import Door
+from tests.fuzz.judging import Judge
 from tests.selection import FULL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
@@ -33,16 +33,16 @@ CASES = int(os.environ.get("FUZZ_CASES", "10000" if FULL else "3000")) // len(PA
 
 
 @pytest.fixture
-def door() -> Door:
-    return Door(world.build())
+def judge() -> Judge:
+    return Judge(world.build())
 
 
 @pytest.mark.contract("W2", "W8", "W10", "W19", "W20", "W174", "W183", "W184")
 @pytest.mark.parametrize(("theme", "part"), PARTS, ids=str)
-def test_what_is_valid_succeeds_and_what_is_not_is_refused_without_a_trace(theme: str, part: int, door: Door) -> None:
-    _judged(door.judge, THEMES[theme][0], part)
-    assert door.cases >= CASES
-    assert door.valid >= door.cases / 4
+def test_what_is_valid_succeeds_and_what_is_not_is_refused_without_a_trace(theme: str, part: int, judge: Judge) -> None:
+    _judged(judge.judge, THEMES[theme][0], part)
+    assert judge.cases >= CASES
+    assert judge.valid >= judge.cases / 4
     assert reader.check_wire()[1] == []
     assert world.work_off() == []
 

@@ -15,7 +15,7 @@ from ocmconsole.kubeapi.storage import audit
 from tests import factories as make
 
 LIST = Attributes("list", "cluster.open-cluster-management.io", "managedclusters")
-SLOW, QUICK = (Actor(user=name, door=EntryPoint.API) for name in ("slow", "quick"))
+SLOW, QUICK = (Actor(user=name, entry_point=EntryPoint.API) for name in ("slow", "quick"))
 
 
 @pytest.mark.django_db(transaction=True)

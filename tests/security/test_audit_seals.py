@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.storage import audit, audit_chain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D11")]
 
-ANA = Actor(user="ana", groups=("reviewers",), door=EntryPoint.WEB)
+ANA = Actor(user="ana", groups=("reviewers",), entry_point=EntryPoint.WEB)
 TABLE = AuditEvent._meta.db_table
 
 

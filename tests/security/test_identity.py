@@ -94,7 +94,7 @@ def test_the_name_whose_group_holds_every_agent_is_never_accepted() -> None:
         make.cluster("managed-clusters", accepted=True)
 
 
-def test_a_token_for_one_cluster_opens_the_door_for_no_other() -> None:
+def test_a_token_for_one_cluster_lets_no_other_request_to_join() -> None:
     boot = bearer(tokens.issue_bootstrap_token(ROOT, ttl=timedelta(hours=1), cluster="c1"))
     for name, code in (("c2", 403), ("c1", 201)):
         spec = {"hubAcceptsClient": False}

@@ -30,8 +30,8 @@ from registration.pki import agent_names, ca
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT
-from tests.doors.doors import Api, Browser
-from tests.doors.scene import Waiting
+from tests.entry_points.scene import Waiting
+from tests.entry_points.ways import Api, Browser
 from tests.security.callers import CLUSTERS, REQUESTS, Caller
 
 pytestmark = [pytest.mark.usefixtures("fresh_hub"), pytest.mark.contract("D19")]

@@ -56,7 +56,7 @@ def c1() -> ManagedCluster:
 
 
 def actor(user: User) -> Actor:
-    return session.actor_for(user, door=EntryPoint.ADMIN, credential=f"session:{user.pk}")
+    return session.actor_for(user, entry_point=EntryPoint.ADMIN, credential=f"session:{user.pk}")
 
 
 def told(**narrowed: Any) -> list[str]:

@@ -109,7 +109,7 @@ def test_a_persons_change_of_his_own_password_is_recorded_without_it() -> None:
     sam.refresh_from_db()
     assert sam.check_password("seven new words")
     event = AuditEvent.objects.get(act="user:update", name="sam")
-    assert (event.user, event.door, event.diff) == ("sam", "admin", [{"path": "password"}])
+    assert (event.user, event.entry_point, event.diff) == ("sam", "admin", [{"path": "password"}])
     assert browser.get("/admin/").status_code == 200  # still signed in
 
 
@@ -130,7 +130,7 @@ def test_nobody_changes_more_than_his_own_password_in_that_way() -> None:
 def test_a_certificate_for_a_person_is_recorded() -> None:
     call_command("user_kubeconfig", "zoe", "--group", "system:masters")
     event = AuditEvent.objects.get(act="certificate:issue", name="zoe")
-    assert (event.user, event.door) == ("admin", "cli")
+    assert (event.user, event.entry_point) == ("admin", "cli")
     assert {"path": "groups", "new": ["system:masters"]} in event.diff
 
 

@@ -328,7 +328,7 @@ def test_a_superuser_made_at_the_command_line_ends_earlier_certificates_of_the_n
     call_command("createsuperuser", interactive=False, username="rita", email="rita@example.com", verbosity=0)
     assert earlier.get("/version").code == 401
     assert change_log.rights() > before
-    assert AuditEvent.objects.get(act="certificate:revoke").door == "cli"
+    assert AuditEvent.objects.get(act="certificate:revoke").entry_point == "cli"
 
 
 @pytest.mark.contract("D24")

@@ -123,7 +123,7 @@ def _records() -> None:
             AuditEvent(
                 time=now,
                 user="hiddenperson",
-                door="api",
+                entry_point="api",
                 outcome="denied",
                 act="x:get",
                 verb="get",

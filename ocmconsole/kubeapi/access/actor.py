@@ -42,7 +42,7 @@ class Actor:
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    door: EntryPoint = EntryPoint.API
+    entry_point: EntryPoint = EntryPoint.API
     credential: str = ""
     address: str = ""
     user_agent: str = ""
@@ -60,7 +60,7 @@ class Actor:
     @property
     def is_controller(self) -> bool:
         """The hub itself: its writers bypass permission rules (K6), never shape rules."""
-        return self.door is EntryPoint.CONTROLLER
+        return self.entry_point is EntryPoint.CONTROLLER
 
     @property
     def is_anonymous(self) -> bool:
@@ -74,15 +74,15 @@ class Actor:
 
     def renewed(self) -> Actor:
         """The actor with present groups and rights, with the same entry point. Raises Unauthorized, Forbidden."""
-        return replace(self.renew(), door=self.door, request_id=self.request_id) if self.renew else self
+        return replace(self.renew(), entry_point=self.entry_point, request_id=self.request_id) if self.renew else self
 
-    def through(self, door: EntryPoint) -> Actor:
-        return replace(self, door=door)
+    def through(self, entry_point: EntryPoint) -> Actor:
+        return replace(self, entry_point=entry_point)
 
     @classmethod
     def controller(cls, name: str) -> Actor:
         """A part of the hub itself as an actor: ``system:ocmconsole:<name>``."""
-        return cls(user=f"{OWN_PREFIX}{name}", groups=(MASTERS, AUTHENTICATED), door=EntryPoint.CONTROLLER)
+        return cls(user=f"{OWN_PREFIX}{name}", groups=(MASTERS, AUTHENTICATED), entry_point=EntryPoint.CONTROLLER)
 
     @classmethod
     def anonymous(cls) -> Actor:

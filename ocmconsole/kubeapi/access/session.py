@@ -24,7 +24,7 @@ REQUEST_ID = "ocmconsole.request_id"
 AS_OF = "ocmconsole.as_of"
 
 
-def actor_of(request: HttpRequest, door: EntryPoint = EntryPoint.WEB) -> Actor:
+def actor_of(request: HttpRequest, entry_point: EntryPoint = EntryPoint.WEB) -> Actor:
     """Who is signed in."""
 
     def renew() -> Actor:
@@ -32,7 +32,7 @@ def actor_of(request: HttpRequest, door: EntryPoint = EntryPoint.WEB) -> Actor:
             raise errors.Unauthorized
         return replace(actor_of_present(request.user.pk, **how), renew=renew)
 
-    how: dict[str, Any] = {"door": door, "credential": f"session:{request.user.pk}", **seen(request)}
+    how: dict[str, Any] = {"entry_point": entry_point, "credential": f"session:{request.user.pk}", **seen(request)}
     how["until"] = _store().expires_at(request.session)
     return actor_for(request.user, as_of=request.META.get(AS_OF), renew=renew, **how)
 
@@ -75,7 +75,7 @@ def known_as(environ: dict[str, Any]) -> str:
 
 def stranger(request: HttpRequest) -> Actor:
     """Who is not signed in, or not yet."""
-    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), door=EntryPoint.WEB, **seen(request))
+    return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), entry_point=EntryPoint.WEB, **seen(request))
 
 
 def seen(request: HttpRequest) -> dict[str, Any]:
@@ -91,7 +91,11 @@ def stand_in(name: str, credential: str) -> Actor | None:
     """The user of that name, for what they decided beforehand: with present rights. None when the account is gone."""
     found = get_user_model().objects.filter(username=name, is_active=True).values_list("pk", flat=True).first()
     try:
-        return actor_of_present(found, door=EntryPoint.STANDING, credential=credential) if found is not None else None
+        return (
+            actor_of_present(found, entry_point=EntryPoint.STANDING, credential=credential)
+            if found is not None
+            else None
+        )
     except errors.Unauthorized:  # deactivated in between
         return None
 

@@ -259,7 +259,7 @@ def _was_done(act: BulkAct, job: BulkJob, item: BulkItem) -> bool:
 def _person(job: BulkJob) -> Actor | None:
     """The person as of now, read after the count of rights; None when the account is deactivated or gone."""
     try:
-        return actor_of_present(job.person_id, door=EntryPoint.WEB, **job.origin)
+        return actor_of_present(job.person_id, entry_point=EntryPoint.WEB, **job.origin)
     except errors.Unauthorized:
         return None
 

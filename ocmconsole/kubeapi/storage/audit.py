@@ -42,7 +42,7 @@ def actor_columns(actor: Actor) -> dict[str, Any]:
         "credential": actor.credential,
         "address": actor.address[:64],
         "user_agent": actor.user_agent,
-        "door": actor.door.value,
+        "entry_point": actor.entry_point.value,
         "request_id": actor.request_id,
     }
 
@@ -174,5 +174,5 @@ def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", 
 
 
 def _minute_digest(actor: Actor, attributes: Attributes, reason: str, now: datetime) -> str:
-    parts = (actor.user, actor.door, repr(attributes), reason, f"{now:%Y%m%d%H%M}")
+    parts = (actor.user, actor.entry_point, repr(attributes), reason, f"{now:%Y%m%d%H%M}")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -36,6 +36,7 @@ FIRST = -(2**63)  # before any number that a row can have
 COLUMNS = ("id", "time", "revision", "request_id", "user", "groups", "impersonator", "credential", "address",
            "user_agent", "door", "outcome", "act", "verb", "resource", "namespace", "name", "uid", "reason", "diff",
            "count")  # fmt: skip
+FIELDS = {"door": "entry_point"}  # seals and exports keep the name that they were made with
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _seal_of(last: AuditSeal | None, entries: list[AuditEvent]) -> AuditSeal:
 
 def line(entry: AuditEvent) -> bytes:
     """An entry as it is sealed and exported: one line of JSON, its names in a fixed order."""
-    values: dict[str, Any] = {name: getattr(entry, name) for name in COLUMNS}
+    values: dict[str, Any] = {name: getattr(entry, FIELDS.get(name, name)) for name in COLUMNS}
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
 
 

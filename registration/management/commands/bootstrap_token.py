@@ -1,4 +1,4 @@
-"""``manage.py bootstrap_token create | list | revoke``: keys to the door, printed once."""
+"""``manage.py bootstrap_token create | list | revoke``: tokens with which agents request to join, printed once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Django's permissions on clusters as rights of the API: what they open, and what they leave closed (D2).
 
-Who may let in and move clusters is in the table of admission (``tests/doors/admission``).
+Who may let in and move clusters is in the table of admission (``tests/entry_points/admission``).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ TABS = {
 
 
 def acting(name: str) -> Actor:
-    return actor_for(User.objects.get(username=name), door=EntryPoint.WEB, credential=f"session:{name}")
+    return actor_for(User.objects.get(username=name), entry_point=EntryPoint.WEB, credential=f"session:{name}")
 
 
 @dataclass(frozen=True)

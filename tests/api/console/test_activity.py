@@ -31,12 +31,22 @@ def stream(client: Client, query: str = "") -> str:
 
 
 def note(
-    act: str, *, user: str = "ana", door: EntryPoint = EntryPoint.WEB, at: datetime | None = None, name: str = "x"
+    act: str,
+    *,
+    user: str = "ana",
+    entry_point: EntryPoint = EntryPoint.WEB,
+    at: datetime | None = None,
+    name: str = "x",
 ) -> None:
     """An entry of the audit as a write of this act leaves it."""
     resource = f"{act.partition(':')[0]}s"
     audit.allowed(
-        Actor(user=user, door=door), act, time=at or timezone.now(), verb="update", resource=resource, name=name
+        Actor(user=user, entry_point=entry_point),
+        act,
+        time=at or timezone.now(),
+        verb="update",
+        resource=resource,
+        name=name,
     ).save()
 
 
@@ -72,9 +82,12 @@ def test_it_opens_with_what_people_did(admin: Client) -> None:
     make.settle()
     note("managedcluster:disconnect", name="by-a-person")
     note(
-        "managedcluster:update", user="system:open-cluster-management:s-1:abc", door=EntryPoint.API, name="by-an-agent"
+        "managedcluster:update",
+        user="system:open-cluster-management:s-1:abc",
+        entry_point=EntryPoint.API,
+        name="by-an-agent",
     )
-    assert AuditEvent.objects.filter(door=EntryPoint.CONTROLLER).exists()
+    assert AuditEvent.objects.filter(entry_point=EntryPoint.CONTROLLER).exists()
     first = stream(admin)
     assert "by-a-person" in first
     assert "by-an-agent" not in first
@@ -85,13 +98,13 @@ def test_it_opens_with_what_people_did(admin: Client) -> None:
 
 
 def test_a_filter_looks_through_everything(admin: Client) -> None:
-    note("managedcluster:update", user="system:open-cluster-management:s-1:abc", door=EntryPoint.API, name="s-1")
+    note("managedcluster:update", user="system:open-cluster-management:s-1:abc", entry_point=EntryPoint.API, name="s-1")
     assert "s-1" in stream(admin, "?name=s-1")
 
 
 def test_writes_of_the_hub_are_folded_between_those_of_people(admin: Client) -> None:
     now = timezone.now()
-    doors = [
+    entry_points = [
         EntryPoint.CONTROLLER,
         EntryPoint.CONTROLLER,
         EntryPoint.WEB,
@@ -99,8 +112,8 @@ def test_writes_of_the_hub_are_folded_between_those_of_people(admin: Client) -> 
         EntryPoint.CONTROLLER,
         EntryPoint.CONTROLLER,
     ]
-    for ago, door in enumerate(doors):
-        note("managedcluster:update", door=door, at=now - timedelta(seconds=ago), name="z-1")
+    for ago, entry_point in enumerate(entry_points):
+        note("managedcluster:update", entry_point=entry_point, at=now - timedelta(seconds=ago), name="z-1")
     folds = re.findall(r"<b>(\d+) writes of the hub itself", stream(admin, "?name=z-1"))
     assert folds == ["2", "3"]
 

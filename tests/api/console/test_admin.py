@@ -289,7 +289,7 @@ def test_what_is_recorded_of_a_cluster_is_for_those_who_see_it(records: None) ->
 
 def acts() -> list[tuple[str, str, str]]:
     found = AuditEvent.objects.exclude(user__startswith="system:").order_by("pk")
-    return [(each.door, each.outcome, each.act) for each in found if each.user != "root"]
+    return [(each.entry_point, each.outcome, each.act) for each in found if each.user != "root"]
 
 
 def test_disconnecting_asks_first_and_does_what_it_named(root: Client, fleet: None) -> None:
@@ -355,7 +355,7 @@ def test_a_certificate_a_token_and_a_policy_are_ended_by_their_services(root: Cl
     assert not ApprovalPolicy.objects.get().enabled
     run(root, policies, "enable", [ApprovalPolicy.objects.get().pk], confirmed="yes")
     assert ApprovalPolicy.objects.get().enabled
-    assert {act for door, _, act in acts() if door == "admin"} >= {
+    assert {act for entry_point, _, act in acts() if entry_point == "admin"} >= {
         "certificate:revoke", "bootstraptoken:revoke", "approvalpolicy:disable",
     }  # fmt: skip
 

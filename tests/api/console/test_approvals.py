@@ -41,8 +41,8 @@ from registration.pki import agent_names
 from tests import factories as make
 from tests import requests
 from tests.actors import ROOT, grow_old
-from tests.doors import rights
-from tests.doors.scene import Waiting
+from tests.entry_points import rights
+from tests.entry_points.scene import Waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -795,7 +795,7 @@ class TestBulk:
         ana, token = person("ana"), bearer()
         waiting = [asks(f"web-{number}", token) for number in range(4)]
         rights.by_guardian(ana, waiting[0], waiting[2], waiting[3])
-        actor, act = actor_for(ana, door=EntryPoint.WEB), bulk_decisions.ACTS["accept"]
+        actor, act = actor_for(ana, entry_point=EntryPoint.WEB), bulk_decisions.ACTS["accept"]
         items = {each.name: asdict(stale_decision.seen_of(assessment.evidence_of(each.name))) for each in waiting}
         assert bulk_decisions.plan_requests(actor, act, items).left_out == [(bulk_decisions.GONE, 1)]
         permitted = BulkPlan([BulkStep(each.name) for each in waiting])  # as it was when the page was shown

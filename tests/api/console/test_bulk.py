@@ -56,7 +56,7 @@ def fleet() -> list[str]:
 
 
 def actor(name: str = "li") -> Actor:
-    return actor_for(User.objects.get(username=name), door=EntryPoint.WEB, address="10.3.0.9", request_id="r-1")
+    return actor_for(User.objects.get(username=name), entry_point=EntryPoint.WEB, address="10.3.0.9", request_id="r-1")
 
 
 def label(names: list[str], **told: str) -> BulkJob:
@@ -97,7 +97,7 @@ class TestHowItRuns:
         assert labelled(fleet) == fleet
         entries = AuditEvent.objects.filter(name__in=fleet, user="li", request_id="r-1", address="10.3.0.9")
         assert entries.count() == MANY
-        assert {entry.door for entry in entries} == {"web"}
+        assert {entry.entry_point for entry in entries} == {"web"}
         job.refresh_from_db()
         assert job.ended
         assert not WorkItem.objects.filter(reconciler=bulk_jobs.WORKER, name=str(job.pk)).exists()

@@ -28,7 +28,7 @@ from registration.approvals import services as registration
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.actors import grant, person, rule
-from tests.doors import scene
+from tests.entry_points import scene
 
 pytestmark = pytest.mark.django_db
 

@@ -30,7 +30,7 @@ from registration.certificates import issued_certificates
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.api.console.test_cluster_pages import _authority, joined, signed_in, text_of  # noqa: F401 - fixtures
-from tests.doors import scene
+from tests.entry_points import scene
 
 pytestmark = pytest.mark.django_db
 

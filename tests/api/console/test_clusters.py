@@ -288,7 +288,7 @@ class TestSight:
     def test_an_empty_hub_shows_the_way_in(self, admin: Client) -> None:
         assert "No cluster has joined yet" in admin.get("/clusters/").content.decode()
 
-    def test_a_stranger_is_sent_to_the_door(self) -> None:
+    def test_who_is_not_signed_in_is_sent_to_the_sign_in_page(self) -> None:
         for path in ("", "_export/csv/"):
             assert Client().get(f"/clusters/{path}").status_code == 302
         for path in ("_views/", "_columns/", "_views/1/forget/"):

@@ -162,7 +162,7 @@ def test_a_form_that_is_too_old_changes_nothing_and_says_so() -> None:
     assert answer["X-Request-ID"].encode() in answer.content
 
 
-def test_a_page_for_who_is_signed_in_sends_others_to_the_door_and_back(client: Client) -> None:
+def test_a_page_for_who_is_signed_in_sends_others_to_the_sign_in_page_and_back(client: Client) -> None:
     assert client.get("/preferences/?a=1")["Location"] == "/login/?next=/preferences/%3Fa%3D1"
 
 

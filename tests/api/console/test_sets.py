@@ -183,7 +183,7 @@ class TestMove:
         assert where("web-1") == "db"
         assert "web-1 moved to set db" in text(done)
         entry = AuditEvent.objects.filter(name="web-1").latest("pk")
-        assert (entry.user, entry.door) == ("raj", "web")
+        assert (entry.user, entry.entry_point) == ("raj", "web")
 
     @pytest.mark.contract("A6")
     @pytest.mark.parametrize(("held", "lacking"), [("web", "db"), ("db", "web")])

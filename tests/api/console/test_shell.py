@@ -406,7 +406,7 @@ def test_activity_shows_what_one_did_oneself(mallory: Client) -> None:
             AuditEvent(
                 time=timezone.now(),
                 user="mallory",
-                door="web",
+                entry_point="web",
                 outcome="denied",
                 act="x:y",
                 verb="get",

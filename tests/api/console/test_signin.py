@@ -66,7 +66,7 @@ def test_who_knows_name_and_password_gets_in_and_the_audit_says_so(client: Clien
         ("allowed", "session:delete", "ana", ""),
     ]
     first = AuditEvent.objects.filter(act="session:create").get()
-    assert (first.door, first.address, first.credential) == ("web", "127.0.0.1", f"session:{ana.pk}")
+    assert (first.entry_point, first.address, first.credential) == ("web", "127.0.0.1", f"session:{ana.pk}")
 
 
 @pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
@@ -122,7 +122,7 @@ def test_nobody_signs_up(client: Client) -> None:
     assert client.get("/login/sso/").status_code == 404  # no provider is set
 
 
-def test_django_admin_has_no_door_of_its_own(client: Client, ana: User) -> None:
+def test_django_admin_has_no_sign_in_page_of_its_own(client: Client, ana: User) -> None:
     answer = client.get("/admin/login/")
     assert answer.status_code == 302
     assert answer["Location"].startswith("/login/")
@@ -198,7 +198,7 @@ def test_a_new_password_ends_other_sessions_and_is_in_the_audit_without_itself(c
     assert client.get("/account/").status_code == 200
     assert other.get("/account/").status_code == 302
     (event,) = AuditEvent.objects.filter(act="user:update")
-    assert (event.user, event.door, event.diff) == ("ana", "web", [{"path": "password"}])
+    assert (event.user, event.entry_point, event.diff) == ("ana", "web", [{"path": "password"}])
     ana.refresh_from_db()
     assert ana.check_password("seven new words here")
 

@@ -115,7 +115,7 @@ def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
     told = explain.explain(actor, question)
     assert told.allowed == reviewed(actor, question)
     assert bool(told.sources) == told.allowed
-    assert all(source.door is not GrantSource.RULE for source in told.sources)
+    assert all(source.given_by is not GrantSource.RULE for source in told.sources)
     assert all(near.lacks for near in told.near)
     assert not (told.allowed and told.near)
 
@@ -160,14 +160,14 @@ def test_a_yes_names_everything_that_gives_it_and_who_gave_it() -> None:
 
 @pytest.mark.contract("D15")
 def test_a_rule_of_the_hubs_own_is_told_in_its_words() -> None:
-    from tests.doors import scene
+    from tests.entry_points import scene
 
-    waiting = scene.ask("door-one")
+    waiting = scene.ask("site-one")
     ana = User.objects.create_user("ana")
-    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="door-one"))
+    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="site-one"))
     told = why("ana", "update", "certificatesigningrequests/approval.certificates.k8s.io", name=waiting.request)
     assert [source.text for source in told.sources] == [
-        "may accept cluster door-one: clusters.accept_managedcluster granted to ana"
+        "may accept cluster site-one: clusters.accept_managedcluster granted to ana"
     ]
 
 

@@ -45,7 +45,7 @@ def test_only_a_hash_is_kept_and_the_audit_knows_who_minted() -> None:
     secret = token.split(".")[1]
     assert secret not in str(BootstrapToken.objects.values())
     event = AuditEvent.objects.get(act="bootstraptoken:create")
-    assert (event.user, event.door, event.name) == ("ana", "cli", token_id)
+    assert (event.user, event.entry_point, event.name) == ("ana", "cli", token_id)
     assert secret not in str(event.diff)
 
 

@@ -1,4 +1,4 @@
-"""Who lacks the permission is told which one at every door and leaves no mark; who has nothing else may do nothing else."""
+"""Who lacks the permission is told which one at every way and leaves no mark; who has nothing else may do nothing else."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
-from tests.doors import rights, scene
-from tests.doors.doors import CHANGELIST, DOORS, AdminAction, Api, Browser, Door, Page, Refused
-from tests.doors.scene import Waiting
+from tests.entry_points import rights, scene
+from tests.entry_points.scene import Waiting
+from tests.entry_points.ways import CHANGELIST, WAYS, AdminAction, Api, Browser, Page, Refused, Way
 
 pytestmark = pytest.mark.django_db
 
@@ -19,24 +19,24 @@ PERMISSION = "clusters.accept_managedcluster"
 
 @pytest.fixture
 def waiting(db: None) -> Waiting:
-    return scene.ask("door-one")
+    return scene.ask("site-one")
 
 
 def denials(user: Any) -> list[str]:
     found = AuditEvent.objects.filter(user=user.username, outcome=AuditEvent.Outcome.DENIED)
-    return [f"{event.door} {event.name}: {event.reason}" for event in found.order_by("pk")]
+    return [f"{event.entry_point} {event.name}: {event.reason}" for event in found.order_by("pk")]
 
 
 # ---------------------------------------------------------------- without the permission
 
 
 @pytest.mark.contract("D2", "D11")
-@pytest.mark.parametrize("name", [name for name in DOORS if name != "api"])
-def test_the_other_doors_name_the_permission_in_djangos_words(ana: Any, waiting: Waiting, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in WAYS if name != "api"])
+def test_the_other_ways_name_the_permission_in_djangos_words(ana: Any, waiting: Waiting, name: str) -> None:
     rights.but_accept(ana, waiting)
     before = scene.everything_but_audit()
     with pytest.raises(Refused) as refusal:
-        DOORS[name].accept(ana, waiting)
+        WAYS[name].accept(ana, waiting)
     assert PERMISSION in str(refusal.value)
     assert scene.everything_but_audit() == before
     # The page does not even offer the button, so nobody was refused yet.
@@ -54,7 +54,7 @@ def test_a_page_that_is_sent_without_its_button_is_refused(ana: Any, waiting: Wa
     with pytest.raises(Refused, match=PERMISSION):
         browser.send(form, reason="No.")
     assert scene.everything_but_audit() == before
-    assert [text.partition(":")[0] for text in denials(ana)] == ["web door-one"]
+    assert [text.partition(":")[0] for text in denials(ana)] == ["web site-one"]
 
 
 @pytest.mark.parametrize("act", ["accept", "decline", "disconnect"])
@@ -69,10 +69,10 @@ def test_a_page_without_its_token_is_refused(ana: Any, waiting: Waiting, act: st
 
 
 @pytest.mark.contract("D16")
-@pytest.mark.parametrize("door", [Page(), AdminAction()])
-def test_whoever_may_not_see_a_cluster_is_not_told_that_it_asks(ana: Any, waiting: Waiting, door: Door) -> None:
+@pytest.mark.parametrize("way", [Page(), AdminAction()])
+def test_whoever_may_not_see_a_cluster_is_not_told_that_it_asks(ana: Any, waiting: Waiting, way: Way) -> None:
     with pytest.raises(Refused) as refusal:
-        door.accept(ana, waiting)
+        way.accept(ana, waiting)
     assert PERMISSION not in str(refusal.value)
 
 
@@ -90,40 +90,40 @@ def test_a_sent_page_tells_a_stranger_nothing_now_or_later(ana: Any, waiting: Wa
 
 @pytest.mark.contract("D16")
 def test_a_request_without_a_cluster_waits_for_those_who_may_see_every_cluster(ana: Any) -> None:
-    scene.ask_again(Waiting("door-none", "door-none-00001"))
-    assert "door-none" not in Browser(ana).open("/approvals/").text
-    with pytest.raises(Refused, match="Nothing called door-none asks to join"):
-        Browser(ana).open("/approvals/door-none/")
+    scene.ask_again(Waiting("site-none", "site-none-00001"))
+    assert "site-none" not in Browser(ana).open("/approvals/").text
+    with pytest.raises(Refused, match="Nothing called site-none asks to join"):
+        Browser(ana).open("/approvals/site-none/")
     rights.by_rules(ana)
-    assert "door-none" in Browser(ana).open("/approvals/").text
-    Page().decline(ana, Waiting("door-none", "door-none-00001"), "Nobody knows it.")
-    assert scene.state_of(Waiting("door-none", "door-none-00001")) == "Denied"
+    assert "site-none" in Browser(ana).open("/approvals/").text
+    Page().decline(ana, Waiting("site-none", "site-none-00001"), "Nobody knows it.")
+    assert scene.state_of(Waiting("site-none", "site-none-00001")) == "Denied"
 
 
 # ---------------------------------------------------------------- with the permission alone
 
 
 @pytest.mark.contract("D2", "W22")
-@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-def test_the_permission_on_one_cluster_opens_every_door_to_that_cluster_only(ana: Any, door: Door) -> None:
-    mine, other = scene.ask("door-one"), scene.ask("door-two")
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_the_permission_on_one_cluster_opens_every_way_to_that_cluster_only(ana: Any, way: Way) -> None:
+    mine, other = scene.ask("site-one"), scene.ask("site-two")
     rights.by_guardian(ana, mine)
-    door.accept(ana, mine)
+    way.accept(ana, mine)
     make.settle()
     assert scene.is_accepted(mine)
     before = scene.everything_but_audit()
     with pytest.raises(Refused):
-        door.accept(ana, other)
+        way.accept(ana, other)
     assert scene.everything_but_audit() == before
 
 
 @pytest.mark.contract("D16")
 def test_django_admin_lists_what_the_permission_shows(ana: Any, waiting: Waiting) -> None:
-    scene.ask("door-two")
+    scene.ask("site-two")
     rights.by_guardian(ana, waiting)
     shown = Browser(ana).open(CHANGELIST)
-    assert [row.name for row in shown.response.context["cl"].result_list] == ["door-one"]
-    assert "door-two" not in shown.text
+    assert [row.name for row in shown.response.context["cl"].result_list] == ["site-one"]
+    assert "site-two" not in shown.text
 
 
 def test_django_admin_deletes_nothing_in_bulk(ana: Any, waiting: Waiting) -> None:
@@ -147,14 +147,14 @@ def test_the_permission_decides_the_requests_of_that_cluster(ana: Any, waiting: 
 
 
 @pytest.mark.contract("D15", "H35")
-@pytest.mark.parametrize("speaks_for", ["door-two", "door-three"])
+@pytest.mark.parametrize("speaks_for", ["site-two", "site-three"])
 def test_the_permission_decides_no_request_that_speaks_for_another(ana: Any, waiting: Waiting, speaks_for: str) -> None:
     """Whether it says so in its label or only in its subject."""
     rights.by_guardian(ana, waiting)
     other = (
-        scene.ask("door-two")
-        if speaks_for == "door-two"
-        else scene.ask_again(Waiting("door-one", "door-one-00002"), speaks_for=speaks_for)
+        scene.ask("site-two")
+        if speaks_for == "site-two"
+        else scene.ask_again(Waiting("site-one", "site-one-00002"), speaks_for=speaks_for)
     )
     before = scene.everything_but_audit()
     with pytest.raises(Refused, match=f'"{other.request}" is forbidden'):
@@ -164,7 +164,7 @@ def test_the_permission_decides_no_request_that_speaks_for_another(ana: Any, wai
 
 @pytest.mark.contract("D15")
 def test_the_permission_reads_no_list_of_requests_and_signs_nothing(ana: Any, waiting: Waiting) -> None:
-    from tests.doors.doors import REQUESTS, signed
+    from tests.entry_points.ways import REQUESTS, signed
 
     rights.by_guardian(ana, waiting)
     client = signed(ana)

@@ -1,7 +1,7 @@
-"""What every door of a suite meets, a cluster that waits with its request, and what a door leaves behind.
+"""What every way of a suite meets, a cluster that waits with its request, and what a way leaves behind.
 
 A trace is made of rows and audit entries as `manage.py dumpdata` prints them, so that the same code reads the database
-of the test and that of a served hub. Two traces are equal when the doors did the same.
+of the test and that of a served hub. Two traces are equal when the ways did the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ISSUED = "registration.issuedcertificate"
 # The order of writes, not what they left: kubectl needs two requests for what the others do in one transaction.
 PROGRESS = {AUDIT, "kubeapi.change", "kubeapi.revision", "kubeapi.workitem"}
 # How and when somebody came in; everything else of an audit entry must be equal.
-OF_THE_DOOR = {"door", "credential", "address", "user_agent", "request_id", "time", "revision", "same"}
+OF_THE_WAY = {"entry_point", "credential", "address", "user_agent", "request_id", "time", "revision", "same"}
 # Bookkeeping of each write: who wrote which field with which tool, and as which revision.
 OF_THE_WRITE = {"managedFields", "resourceVersion", "resource_version"}
 # Random by nature; that there is one must be equal.
@@ -112,7 +112,7 @@ def parsed(dump: str) -> list[Record]:
 
 
 def everything_but_audit() -> list[Record]:
-    """Rows, revisions, log and work: what a refusal leaves as it was. A door may need a kubeconfig to be refused."""
+    """Rows, revisions, log and work: what a refusal leaves as it was. A way may need a kubeconfig to be refused."""
     return [record for record in records() if record["model"] != AUDIT and not _is_kubeconfig(record)]
 
 
@@ -127,11 +127,11 @@ def rows_of(waiting: Waiting, found: list[Record]) -> list[str]:
 
 
 def audit_of(waiting: Waiting, found: list[Record], *, user: str = "") -> list[str]:
-    """Every audit entry about them, of everybody or of one user, but for what only the door explains."""
+    """Every audit entry about them, of everybody or of one user, but for what only the way explains."""
     fields = [record["fields"] for record in found if record["model"] == AUDIT and record["fields"]["act"] != EVIDENCE]
     about = [entry for entry in fields if waiting.name in json.dumps(entry) and user in {"", entry["user"]}]
     return sorted(
-        _comparable(waiting, {name: value for name, value in entry.items() if name not in OF_THE_DOOR})
+        _comparable(waiting, {name: value for name, value in entry.items() if name not in OF_THE_WAY})
         for entry in about
     )
 
@@ -144,7 +144,7 @@ def _comparable(waiting: Waiting, record: Record) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Without what differs between two runs of the same act through the same door."""
+    """Without what differs between two runs of the same act through the same way."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, str):

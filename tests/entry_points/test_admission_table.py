@@ -1,4 +1,4 @@
-"""Each row of the table of admission through each door: same outcome, same words, nothing left behind by a refusal."""
+"""Each row of the table of admission through each way: same outcome, same words, nothing left behind by a refusal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusters.kinds import GROUP
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
-from tests.doors.admission import scene
-from tests.doors.admission.doors import DOORS, Door, Said
-from tests.doors.admission.row import BINDING, MUTATING, VALIDATING, Act, Allowed, Refused, Row, Stamp
-from tests.doors.admission.scene import Caller
-from tests.doors.admission.table import CASES, TABLE, brief
+from tests.entry_points.admission import scene
+from tests.entry_points.admission.row import BINDING, MUTATING, VALIDATING, Act, Allowed, Refused, Row, Stamp
+from tests.entry_points.admission.scene import Caller
+from tests.entry_points.admission.table import CASES, TABLE, brief
+from tests.entry_points.admission.ways import WAYS, Said, Way
 from tests.selection import FULL
 
 WARNING = '299 - "{}"'
@@ -38,28 +38,28 @@ def ids_of(row: Row) -> list[str]:
     ],
 )
 def test_admission(row: Row, name: str, settings: Any) -> None:
-    door = DOORS[name]
+    way = WAYS[name]
     by = prepare(row)
     for setting, value in row.settings.items():
         present = getattr(settings, setting)
         setattr(settings, setting, {**present, **value} if isinstance(value, dict) else value)
     before, there, head = scene.everything(), scene.stored(row), change_log.newest_revision()
-    said = door.act(row, by)
+    said = way.act(row, by)
     allowed, denied = audited(head), denials(by)
     if isinstance(row.outcome, Allowed):
         is_done(row, row.outcome, said)
-        expected = (by.name, door.place, row.outcome.act or f"{row.kind.kind.lower()}:{VERBS.get(row.act, door.verb)}")
+        expected = (by.name, way.place, row.outcome.act or f"{row.kind.kind.lower()}:{VERBS.get(row.act, way.verb)}")
         assert allowed == ([] if there == scene.stored(row) else [expected])
         assert denied == []
     else:
-        text = words(row.outcome, door, by)
+        text = words(row.outcome, way, by)
         assert said.text == (row.outcome.by_admin if name == "admin-form" and row.outcome.by_admin else text)
-        if door.place == "api":
+        if way.place == "api":
             assert (said.code, said.reason) == (row.outcome.code, row.outcome.reason)
             assert not row.outcome.about or said.details == {**row.outcome.about, "group": GROUP}
         assert scene.everything() == before
         assert allowed == []
-        assert denied == ([(door.place, text)] if row.outcome.code == 403 else [])
+        assert denied == ([(way.place, text)] if row.outcome.code == 403 else [])
 
 
 def prepare(row: Row) -> Caller:
@@ -106,19 +106,19 @@ def shows(wanted: Any, found: Any, at: str = "") -> None:
 # ---------------------------------------------------------------- said and noted
 
 
-def words(outcome: Refused, door: Door, by: Caller) -> str:
-    text = (outcome.by_service if door.is_service else "") or outcome.message
-    return text.replace("{user}", by.name).replace("{verb}", door.verb)
+def words(outcome: Refused, way: Way, by: Caller) -> str:
+    text = (outcome.by_service if way.is_service else "") or outcome.message
+    return text.replace("{user}", by.name).replace("{verb}", way.verb)
 
 
 def audited(since: int) -> list[tuple[str, str, str]]:
     found = AuditEvent.objects.filter(outcome=AuditEvent.Outcome.ALLOWED, revision__gt=since).order_by("revision")
-    return list(found.values_list("user", "door", "act"))
+    return list(found.values_list("user", "entry_point", "act"))
 
 
 def denials(by: Caller) -> list[tuple[str, str]]:
     found = AuditEvent.objects.filter(outcome=AuditEvent.Outcome.DENIED, user=by.name).order_by("pk")
-    return list(found.values_list("door", "reason"))
+    return list(found.values_list("entry_point", "reason"))
 
 
 # ---------------------------------------------------------------- the table itself
@@ -130,7 +130,7 @@ def test_the_table_is_long_enough_and_says_everything_once() -> None:
     assert {row.title for row, _ in CASES} == set(titles)
 
 
-def test_the_ordinary_run_has_each_row_once_and_each_rule_done_and_refused_through_each_door() -> None:
+def test_the_ordinary_run_has_each_row_once_and_each_rule_done_and_refused_through_each_way() -> None:
     def shown(cases: list[tuple[Row, str]]) -> set[tuple[str, str, bool]]:
         return {(name, rule, isinstance(row.outcome, Refused)) for row, name in cases for rule in row.ids}
 

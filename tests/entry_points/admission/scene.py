@@ -1,4 +1,4 @@
-"""What a row of the table of admission finds when its door opens, and what it leaves there."""
+"""What a row of the table of admission finds when its way opens, and what it leaves there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests import factories as make
 from tests.actors import grant, person
 from tests.api import entry
 from tests.api.entry import Entry
-from tests.doors.admission.row import Doc, Row, Sort, Who
+from tests.entry_points.admission.row import Doc, Row, Sort, Who
 
 MANAGER = "the-table"
 LONG_AGO = "2026-01-02T03:04:05Z"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from clusters.kinds import GROUP
 from tests.actors import rule
-from tests.doors.admission import scene
-from tests.doors.admission.row import (
+from tests.entry_points.admission import scene
+from tests.entry_points.admission.row import (
     AGENT,
     BOOTSTRAP,
     CLERK,
@@ -182,24 +182,24 @@ CREATED: list[Row] = [
             join_refused("raj", "none-such"), "D2", "A6", who=clerk(permissions=(JOIN_WEB,)), around=SETS),
     creates("the permission for all counts for a set that does not exist", labels(set="none-such"), is_in("none-such"), "D2",
             who=clerk(permissions=(JOIN_ALL,))),
-    creates("a bootstrap agent creates its cluster", {}, is_in("default"), "A7", who=BOOTSTRAP, doors=("post",)),
+    creates("a bootstrap agent creates its cluster", {}, is_in("default"), "A7", who=BOOTSTRAP, ways=("post",)),
     creates("a bootstrap token for this cluster creates it", {}, is_in("default"), "A7", "K4",
-            who=Who("c1", sort=BOOTSTRAP.sort), doors=("post",)),
+            who=Who("c1", sort=BOOTSTRAP.sort), ways=("post",)),
     creates("a bootstrap token for another cluster creates none", {},
             Refused(403, 'managedclusters.cluster.open-cluster-management.io "c1" is forbidden: User "{user}" cannot create resource '
                     '"managedclusters" in API group "cluster.open-cluster-management.io" at the cluster scope: '
                     'the bootstrap token is for the cluster "c2" only'),
-            "K4", who=Who("c2", sort=BOOTSTRAP.sort), doors=("post",)),
+            "K4", who=Who("c2", sort=BOOTSTRAP.sort), ways=("post",)),
     creates("the hub's own hand creates freely", labels(set="web"), is_in("web"), "K6", who=HUB),
 ]  # fmt: skip
 
 AGENTS: list[Row] = [
     changes("an agent does not move its own cluster", cluster(accepted=True, clusterset="web"), labels(set="db"),
             join_refused(AGENT.name, "web"), "A6",
-            who=AGENT, settled=True, doors=("put",)),
+            who=AGENT, settled=True, ways=("put",)),
     changes("an agent writes other labels of its own cluster", cluster(accepted=True, clusterset="web"), labels(color="red"),
             is_in("web", color="red"), "A6",
-            who=AGENT, settled=True, doors=("put",)),
+            who=AGENT, settled=True, ways=("put",)),
 ]  # fmt: skip
 
 ROWS = [*GIVEN, *OLD_KEY, *MOVED, *CREATED, *AGENTS]

@@ -1,6 +1,6 @@
 """One row of the table of admission: who, what is stored, what he wants, and what the hub says to it.
 
-Rows are data. ``scene`` prepares what they need, ``doors`` carries them in, ``table`` lists them.
+Rows are data. ``scene`` prepares what they need, ``ways`` carries them in, ``table`` lists them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Allowed:
 class Refused:
     """Forms and services have words of their own for a right that is missing; else the message is the same anywhere.
 
-    ``{user}`` stands for a name that nobody knows before, ``{verb}`` for that of the door. ``about`` is whom the
+    ``{user}`` stands for a name that nobody knows before, ``{verb}`` for that of the way. ``about`` is whom the
     details of the Status name, where it is a virtual resource.
     """
 
@@ -171,7 +171,7 @@ class Row:
     """``new`` is the whole document at create, and what changes (as in a merge patch) at update.
 
     ``around`` makes what else there is, ``settled`` runs the reconcilers on all of it, ``settings`` holds while the act is done, ``twice`` is a field
-    that the text has two times, ``doors`` names the only ones that can
+    that the text has two times, ``ways`` names the only ones that can
     express the row or that see it so.
     """
 
@@ -190,8 +190,8 @@ class Row:
     settings: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
     twice: str = ""
-    doors: tuple[str, ...] = ()
-    not_doors: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+    not_ways: tuple[str, ...] = ()
 
 
 def creates(title: str, new: Doc, outcome: Allowed | Refused, *ids: str, who: Who = WRITER, **more: Any) -> Row:

@@ -9,7 +9,7 @@ from guardian.shortcuts import assign_perm
 
 from clusters.models import ManagedCluster
 from tests.actors import grant, person, rule
-from tests.doors.scene import Waiting
+from tests.entry_points.scene import Waiting
 
 CLUSTERS = "cluster.open-cluster-management.io"
 REGISTER = "register.open-cluster-management.io"

@@ -9,8 +9,8 @@ from typing import Any
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi.kinds import Kind
-from tests.doors.admission import scene
-from tests.doors.admission.row import (
+from tests.entry_points.admission import scene
+from tests.entry_points.admission.row import (
     BIND_ANY,
     JOIN_ANY,
     MUTATING,
@@ -67,9 +67,7 @@ def refuses(kind: Kind, what: str, spec: Any, *causes: str) -> Row:
     outcome = invalid(kind, place.get("name", "c1"), *causes)
     # Server-side apply reads types and keyed lists before anybody validates them.
     hidden = ("apply",) if any(UNREADABLE.search(cause) for cause in causes) else ()
-    return creates(
-        f"{kind.kind}: {what}", {"spec": spec}, outcome, "A11", kind=kind, who=who, not_doors=hidden, **place
-    )
+    return creates(f"{kind.kind}: {what}", {"spec": spec}, outcome, "A11", kind=kind, who=who, not_ways=hidden, **place)
 
 
 CONFIG = "spec.managedClusterClientConfigs"
@@ -184,7 +182,7 @@ LATER: list[Row] = [
             {"spec": taint(effect="Foo", timeAdded="2001-02-03T04:05:06Z")},
             Refused(400, f'{MUTATING}It is not allowed to set TimeAdded of Taint "a".'), "A7c", "A1", "A11"),
     changes("status is not written here", cluster(), {"status": {"conditions": "x"}}, Allowed({"status": None}), "A11",
-            not_doors=("apply",)),
+            not_ways=("apply",)),
 ]  # fmt: skip
 
 OLDEST: list[Row] = [
@@ -234,16 +232,16 @@ STRICT: list[Row] = [
             strict("ManagedClusterSet", 'unknown field "spec.clusterSelector.zz"', version="v1beta2"), "A11", strict=True,
             kind=MANAGED_CLUSTER_SET, name="web"),
     creates("an unknown field is warned about", {"spec": {"zz": 1}}, Allowed({"spec": {"zz": None}}, 'unknown field "spec.zz"'),
-            "A11", doors=("post", "apply")),
+            "A11", ways=("post", "apply")),
     creates("a field that stands twice is refused on request", {"spec": {"hubAcceptsClient": False}},
             strict("ManagedCluster", 'duplicate field "spec.hubAcceptsClient"'), "A11", strict=True, twice="hubAcceptsClient",
-            doors=("post",)),
+            ways=("post",)),
     changes("a field that stands twice in a change is refused on request", cluster(), {"spec": {"leaseDurationSeconds": 5}},
             strict("ManagedCluster", 'duplicate field "spec.leaseDurationSeconds"'), "A11", strict=True,
-            twice="leaseDurationSeconds", doors=("put", "merge-patch")),
+            twice="leaseDurationSeconds", ways=("put", "merge-patch")),
     creates("a field that stands twice is warned about", {"spec": {"hubAcceptsClient": False}},
             Allowed({"spec": {"hubAcceptsClient": False}}, 'duplicate field "spec.hubAcceptsClient"'), "A11",
-            twice="hubAcceptsClient", doors=("post",)),
+            twice="hubAcceptsClient", ways=("post",)),
 ]  # fmt: skip
 
 ROWS = [*CLUSTERS, *SETS, *OLDEST, *BINDINGS, *LATER, *FINE, *STRICT]

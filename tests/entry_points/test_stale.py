@@ -11,9 +11,9 @@ import yaml
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from registration.models import CertificateSigningRequest
 from tests import factories as make
-from tests.doors import rights, scene
-from tests.doors.doors import COMPLETE_DOORS, AdminAction, AdminForm, Browser, Door, Page, Refused
-from tests.doors.scene import Waiting
+from tests.entry_points import rights, scene
+from tests.entry_points.scene import Waiting
+from tests.entry_points.ways import COMPLETE_WAYS, AdminAction, AdminForm, Browser, Page, Refused, Way
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ CHANGES = [another_key, another_label, decided_elsewhere]
 
 @pytest.fixture
 def waiting(ana: Any) -> Waiting:
-    waiting = scene.ask("door-one")
+    waiting = scene.ask("site-one")
     rights.by_guardian(ana, waiting)
     return waiting
 
@@ -126,20 +126,20 @@ def test_a_busy_agent_cannot_make_the_page_too_stale_to_disconnect_it(ana: Any, 
 
 
 @pytest.mark.contract("K7", "K11")
-@pytest.mark.parametrize("door", COMPLETE_DOORS.values(), ids=COMPLETE_DOORS)
-def test_of_two_keys_of_one_requester_the_newest_counts(ana: Any, waiting: Waiting, door: Door) -> None:
+@pytest.mark.parametrize("way", COMPLETE_WAYS.values(), ids=COMPLETE_WAYS)
+def test_of_two_keys_of_one_requester_the_newest_counts(ana: Any, waiting: Waiting, way: Way) -> None:
     newest = another_key(waiting)
-    door.accept(ana, waiting)
+    way.accept(ana, waiting)
     assert not CertificateSigningRequest.objects.filter(name=waiting.request).exists()
     assert scene.state_of(newest) == "Approved"
 
 
 @pytest.mark.contract("K7")
-@pytest.mark.parametrize("door", COMPLETE_DOORS.values(), ids=COMPLETE_DOORS)
-def test_no_door_chooses_between_two_requesters(ana: Any, waiting: Waiting, door: Door) -> None:
+@pytest.mark.parametrize("way", COMPLETE_WAYS.values(), ids=COMPLETE_WAYS)
+def test_no_way_chooses_between_two_requesters(ana: Any, waiting: Waiting, way: Way) -> None:
     scene.ask_again(Waiting(waiting.name, f"{waiting.name}-00002"), by=Actor("mallory", groups=(MASTERS,)))
     before = scene.records()
     with pytest.raises(Refused):
-        door.accept(ana, waiting)
+        way.accept(ana, waiting)
     assert scene.records() == before
     assert not scene.is_accepted(waiting)

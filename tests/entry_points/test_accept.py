@@ -1,4 +1,4 @@
-"""One act, many doors: the same rows, the same audit entry, the same permission."""
+"""One act, many ways: the same rows, the same audit entry, the same permission."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests import factories as make
-from tests.doors import rights, scene
-from tests.doors.doors import COMPLETE_DOORS, DOORS, AdminForm, Api, Door
-from tests.doors.scene import Waiting
+from tests.entry_points import rights, scene
+from tests.entry_points.scene import Waiting
+from tests.entry_points.ways import COMPLETE_WAYS, WAYS, AdminForm, Api, Way
 
 pytestmark = pytest.mark.django_db
 
@@ -27,25 +27,25 @@ def leave_the_same(first: Waiting, second: Waiting) -> None:
     assert scene.audit_of(first, found) == scene.audit_of(second, found)
 
 
-@pytest.mark.parametrize("door", COMPLETE_DOORS.values(), ids=COMPLETE_DOORS)
+@pytest.mark.parametrize("way", COMPLETE_WAYS.values(), ids=COMPLETE_WAYS)
 @pytest.mark.parametrize("allow", RIGHTS)
 @pytest.mark.contract("D2", "D15", "W22", "S5")
-def test_a_door_leaves_what_kubectl_leaves(ana: Any, door: Door, allow: Allow) -> None:
-    by_kubectl, by_door = scene.ask("door-one"), scene.ask("door-two")
-    allow(ana, by_kubectl, by_door)
+def test_a_way_leaves_what_kubectl_leaves(ana: Any, way: Way, allow: Allow) -> None:
+    by_kubectl, by_way = scene.ask("site-one"), scene.ask("site-two")
+    allow(ana, by_kubectl, by_way)
     Api().accept(ana, by_kubectl)
     make.settle()
-    door.accept(ana, by_door)
+    way.accept(ana, by_way)
     make.settle()
-    for waiting in (by_kubectl, by_door):
+    for waiting in (by_kubectl, by_way):
         assert (scene.is_accepted(waiting), scene.state_of(waiting)) == (True, "Issued")
-    leave_the_same(by_kubectl, by_door)
+    leave_the_same(by_kubectl, by_way)
 
 
 @pytest.mark.parametrize("allow", RIGHTS)
 @pytest.mark.contract("D2", "W22")
 def test_the_form_of_django_admin_leaves_what_kubectl_patch_leaves(ana: Any, allow: Allow) -> None:
-    by_kubectl, by_form = scene.ask("door-one"), scene.ask("door-two")
+    by_kubectl, by_form = scene.ask("site-one"), scene.ask("site-two")
     allow(ana, by_kubectl, by_form)
     Api().patch(ana, by_kubectl, {"spec": {"hubAcceptsClient": True}})
     AdminForm().accept(ana, by_form)
@@ -55,19 +55,19 @@ def test_the_form_of_django_admin_leaves_what_kubectl_patch_leaves(ana: Any, all
 
 
 @pytest.mark.contract("D11")
-def test_the_audit_names_person_door_and_act(ana: Any) -> None:
+def test_the_audit_names_person_way_and_act(ana: Any) -> None:
     from ocmconsole.kubeapi.models import AuditEvent
 
-    for name, door in DOORS.items():
+    for name, way in WAYS.items():
         waiting = scene.ask(f"cluster-of-{name}")
         rights.by_guardian(ana, waiting)
-        door.accept(ana, waiting)
+        way.accept(ana, waiting)
     found = AuditEvent.objects.filter(user="ana", act="managedcluster:accept").order_by("pk")
-    assert list(found.values_list("name", "door", "reason")) == [
+    assert list(found.values_list("name", "entry_point", "reason")) == [
         (
             f"cluster-of-{name}",
             {"page": "web", "command": "cli"}.get(name, name.partition("-")[0]),
             f"{PERMISSION} granted to ana",
         )
-        for name in DOORS
+        for name in WAYS
     ]

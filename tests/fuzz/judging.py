@@ -57,7 +57,7 @@ class Answer:
 
 
 @dataclass
-class Door:
+class Judge:
     """``judge`` is the test; the counters say what has been judged."""
 
     credentials: dict[str, Credential]

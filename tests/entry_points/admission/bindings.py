@@ -7,8 +7,8 @@ from functools import partial
 from clusters.kinds import GROUP
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from tests.actors import rule
-from tests.doors.admission import row, scene
-from tests.doors.admission.row import (
+from tests.entry_points.admission import row, scene
+from tests.entry_points.admission.row import (
     BIND_ANY,
     BINDING,
     CLERK,

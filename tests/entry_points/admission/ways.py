@@ -1,4 +1,4 @@
-"""Every door that can carry a row of the table of admission in, and what it says to whoever stands before it."""
+"""Every way that can carry a row of the table of admission in, and what it says to whoever stands before it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from tests.api.entry import APPLY, JSON, JSON_PATCH, MERGE, Answer
-from tests.doors.admission import scene
-from tests.doors.admission.row import ACCEPTS, DISCONNECTS, Act, Doc, Row, Sort
-from tests.doors.admission.scene import Caller
+from tests.entry_points.admission import scene
+from tests.entry_points.admission.row import ACCEPTS, DISCONNECTS, Act, Doc, Row, Sort
+from tests.entry_points.admission.scene import Caller
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Door:
+class Way:
     """``act`` does what the row says. ``verb`` is what authorisation is asked for; ``place`` is the audit's word."""
 
     act: Callable[[Row, Caller], Said]
@@ -246,18 +246,18 @@ def operations(old: Doc, change: Doc, at: str = "") -> Iterator[Doc]:
 ANYBODY = (Sort.PERSON, Sort.AGENT, Sort.BOOTSTRAP)
 BOTH = (ACCEPTS, DISCONNECTS)
 
-DOORS: dict[str, Door] = {
-    "post": Door(post, (Act.CREATE,), ANYBODY, verb="create"),
-    "put": Door(put, (Act.UPDATE,), ANYBODY, verb="update"),
-    "merge-patch": Door(merge, (Act.UPDATE,), ANYBODY),
-    "json-patch": Door(json_patch, (Act.UPDATE,), ANYBODY),
-    "apply": Door(apply, (Act.CREATE, Act.UPDATE), ANYBODY),
-    "delete": Door(delete, (Act.DELETE,), ANYBODY, verb="delete"),
-    "admin-form": Door(admin_form, (Act.CREATE, Act.UPDATE), place="admin"),
-    "admin-deletion": Door(admin_deletion, (Act.DELETE,), place="admin", verb="delete"),
-    "admin-action": Door(admin_action, (Act.UPDATE,), place="admin", changes=BOTH, is_service=True),
-    "page": Door(page, (Act.UPDATE,), place="web", changes=BOTH, is_service=True),
-    "command": Door(command, (Act.UPDATE,), place="cli", changes=(ACCEPTS,), is_service=True),
-    "controller": Door(controller, (Act.CREATE, Act.UPDATE), (Sort.HUB,), place="controller"),
+WAYS: dict[str, Way] = {
+    "post": Way(post, (Act.CREATE,), ANYBODY, verb="create"),
+    "put": Way(put, (Act.UPDATE,), ANYBODY, verb="update"),
+    "merge-patch": Way(merge, (Act.UPDATE,), ANYBODY),
+    "json-patch": Way(json_patch, (Act.UPDATE,), ANYBODY),
+    "apply": Way(apply, (Act.CREATE, Act.UPDATE), ANYBODY),
+    "delete": Way(delete, (Act.DELETE,), ANYBODY, verb="delete"),
+    "admin-form": Way(admin_form, (Act.CREATE, Act.UPDATE), place="admin"),
+    "admin-deletion": Way(admin_deletion, (Act.DELETE,), place="admin", verb="delete"),
+    "admin-action": Way(admin_action, (Act.UPDATE,), place="admin", changes=BOTH, is_service=True),
+    "page": Way(page, (Act.UPDATE,), place="web", changes=BOTH, is_service=True),
+    "command": Way(command, (Act.UPDATE,), place="cli", changes=(ACCEPTS,), is_service=True),
+    "controller": Way(controller, (Act.CREATE, Act.UPDATE), (Sort.HUB,), place="controller"),
 }
 API = ("post", "put", "merge-patch", "json-patch", "apply", "delete")

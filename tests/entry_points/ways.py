@@ -1,6 +1,6 @@
-"""The doors through which a person lets a cluster in, each as he meets it: requests, forms as rendered, a command.
+"""The ways through which a person lets a cluster in, each as he meets it: requests, forms as rendered, a command.
 
-A door returns when it did what was asked and raises Refused with the text that the person reads when it did not.
+A way returns when it did what was asked and raises Refused with the text that the person reads when it did not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.access.actor import MASTERS
 from registration.pki import kubeconfigs
 from tests.actors import ROOT
-from tests.doors.scene import Waiting
+from tests.entry_points.scene import Waiting
 
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -37,7 +37,7 @@ class Refused(Exception):
     """Its text is what the person reads."""
 
 
-class Door(Protocol):
+class Way(Protocol):
     def accept(self, user: Any, waiting: Waiting) -> None: ...
 
 
@@ -172,8 +172,8 @@ class Command:
 
 
 # By one call they accept a cluster with its request, as kubectl does by two.
-COMPLETE_DOORS: dict[str, Door] = {"page": Page(), "admin": AdminAction(), "command": Command()}
-DOORS: dict[str, Door] = {"api": Api(), **COMPLETE_DOORS, "admin-form": AdminForm()}
+COMPLETE_WAYS: dict[str, Way] = {"page": Page(), "admin": AdminAction(), "command": Command()}
+WAYS: dict[str, Way] = {"api": Api(), **COMPLETE_WAYS, "admin-form": AdminForm()}
 
 
 # ---------------------------------------------------------------- a browser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusters.kinds import MANAGED_CLUSTER
-from tests.doors.admission.row import (
+from tests.entry_points.admission.row import (
     ACCEPTS,
     Allowed,
     Doc,
@@ -90,7 +90,7 @@ NO_NAMES: list[Row] = [
         invalid(MANAGED_CLUSTER, "", "metadata.name: Required value: name or generateName is required"),
         "A11",
         name="",
-        doors=("post", "admin-form"),
+        ways=("post", "admin-form"),
     ),
 ]
 

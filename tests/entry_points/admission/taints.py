@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.doors.admission.row import Allowed, Doc, Row, Stamp, changes, cluster, creates, time_refused
-from tests.doors.admission.scene import LONG_AGO
+from tests.entry_points.admission.row import Allowed, Doc, Row, Stamp, changes, cluster, creates, time_refused
+from tests.entry_points.admission.scene import LONG_AGO
 
 ZERO, OTHER = "0001-01-01T00:00:00Z", "2001-02-03T04:05:06Z"
 NOW = Stamp.NOW

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors import scene
-from tests.doors.scene import Waiting
+from tests.entry_points import scene
+from tests.entry_points.scene import Waiting
 from tests.fleet import Fleet
 from tests.hub import Hub
 
@@ -50,7 +50,7 @@ def kubeconfig(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(fleet: Fleet) -> Waiting:
-    name = f"kubectl-door-{next(numbers):03}"
+    name = f"kubectl-site-{next(numbers):03}"
     return Waiting(name, fleet.ask(name).request)
 
 

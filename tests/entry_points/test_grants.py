@@ -1,4 +1,4 @@
-"""Rights given and taken in Django admin: what the pages do, what they refuse, and what the rights then open at each door."""
+"""Rights given and taken in Django admin: what the pages do, what they refuse, and what the rights then open at each way."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ocmconsole.accounts import permissions
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
-from tests.doors import scene
-from tests.doors.doors import CHANGELIST, AdminForm, Api, Browser, Refused, answer, signed
-from tests.doors.scene import Waiting
+from tests.entry_points import scene
+from tests.entry_points.scene import Waiting
+from tests.entry_points.ways import CHANGELIST, AdminForm, Api, Browser, Refused, answer, signed
 
 pytestmark = pytest.mark.django_db
 
@@ -37,8 +37,8 @@ def cluster(db: None) -> Waiting:
     """A cluster in the set web."""
     make.clusterset("web")
     make.clusterset("db")
-    waiting = scene.ask("door-one")
-    make.label("door-one", {CLUSTERSET_LABEL: "web"})
+    waiting = scene.ask("site-one")
+    make.label("site-one", {CLUSTERSET_LABEL: "web"})
     return waiting
 
 
@@ -60,7 +60,7 @@ def give(boss: Any, name: str, codename: str, obj: Any) -> None:
 
 def told() -> list[tuple[str, str, str, str, Any]]:
     found = AuditEvent.objects.filter(act__startswith="permission:").order_by("pk")
-    return [(each.user, each.door, each.act, each.name, each.diff) for each in found]
+    return [(each.user, each.entry_point, each.act, each.name, each.diff) for each in found]
 
 
 def rows() -> list[scene.Record]:
@@ -93,8 +93,8 @@ def test_the_page_gives_and_takes_and_shows_who_holds_what(
     assert rows() == before
     label, whom = "clusters.accept_managedcluster", f'{role} "{name}"'
     assert told() == [
-        ("boss", "admin", "permission:grant", "door-one", [{"path": label, "new": whom}]),
-        ("boss", "admin", "permission:revoke", "door-one", [{"path": label, "old": whom}]),
+        ("boss", "admin", "permission:grant", "site-one", [{"path": label, "new": whom}]),
+        ("boss", "admin", "permission:revoke", "site-one", [{"path": label, "old": whom}]),
     ]
 
 
@@ -130,7 +130,7 @@ def test_nobody_gives_by_the_page_what_he_does_not_hold(ana: Any, cluster: Waiti
         give(ana, "ana", "accept_managedcluster", row)
     assert scene.everything_but_audit() == before
     [denial] = AuditEvent.objects.all()
-    assert (denial.outcome, denial.act, denial.user, denial.name) == ("denied", "permission:grant", "ana", "door-one")
+    assert (denial.outcome, denial.act, denial.user, denial.name) == ("denied", "permission:grant", "ana", "site-one")
     User.objects.create_user("li")
     give(ana, "li", "view_managedcluster", row)
 
@@ -161,7 +161,7 @@ def test_a_form_that_makes_no_sense_changes_nothing(
 
 
 @pytest.mark.contract("D2", "S119", "S161", "A6")
-def test_join_on_both_sets_moves_a_cluster_by_every_door_and_no_other(boss: Any, ana: Any, cluster: Waiting) -> None:
+def test_join_on_both_sets_moves_a_cluster_by_every_way_and_no_other(boss: Any, ana: Any, cluster: Waiting) -> None:
     move = {"metadata": {"labels": {CLUSTERSET_LABEL: "db"}}}
     give(boss, "ana", "change_managedcluster", make.stored(cluster.name))
     give(boss, "ana", "join_managedclusterset", web())
@@ -182,8 +182,8 @@ def test_join_on_both_sets_moves_a_cluster_by_every_door_and_no_other(boss: Any,
 
 
 @pytest.mark.contract("D2", "S123", "S165", "A9")
-@pytest.mark.parametrize("door", ["api", "admin"])
-def test_bind_on_a_set_binds_that_set_only(boss: Any, ana: Any, cluster: Waiting, door: str) -> None:
+@pytest.mark.parametrize("way", ["api", "admin"])
+def test_bind_on_a_set_binds_that_set_only(boss: Any, ana: Any, cluster: Waiting, way: str) -> None:
     make.namespace("team")
     grant(person("ana"), rule("create get", "managedclustersetbindings", groups=GROUP))
 
@@ -194,7 +194,7 @@ def test_bind_on_a_set_binds_that_set_only(boss: Any, ana: Any, cluster: Waiting
             "metadata": {"name": name, "namespace": "team"},
             "spec": {"clusterSet": name},
         }
-        if door == "api":
+        if way == "api":
             answer(signed(ana).post(BINDINGS, json.dumps(doc), content_type="application/json"))
             return
         browser = Browser(ana)
@@ -216,21 +216,21 @@ def test_bind_on_a_set_binds_that_set_only(boss: Any, ana: Any, cluster: Waiting
 def test_a_right_to_see_opens_the_pages_until_it_is_taken_back(
     boss: Any, ana: Any, cluster: Waiting, by_set: bool
 ) -> None:
-    scene.ask("door-two")
-    obj, codename = (web(), "view_managedclusterset") if by_set else (make.stored("door-one"), "view_managedcluster")
+    scene.ask("site-two")
+    obj, codename = (web(), "view_managedclusterset") if by_set else (make.stored("site-one"), "view_managedcluster")
     browser = Browser(ana)
 
     def listed(path: str) -> list[str]:
-        return [name for name in ("door-one", "door-two") if f">{name}</a>" in browser.open(path).text]
+        return [name for name in ("site-one", "site-two") if f">{name}</a>" in browser.open(path).text]
 
     assert listed("/clusters/") == []
     give(boss, "ana", codename, obj)
-    assert listed("/clusters/") == listed(CHANGELIST) == ["door-one"]
-    browser.open("/clusters/door-one/")
+    assert listed("/clusters/") == listed(CHANGELIST) == ["site-one"]
+    browser.open("/clusters/site-one/")
     press(boss, obj, "revoke", codename, user="ana")
     assert listed("/clusters/") == listed(CHANGELIST) == []
     with pytest.raises(Refused):
-        browser.open("/clusters/door-one/")
+        browser.open("/clusters/site-one/")
 
 
 # ---------------------------------------------------------------- people and groups
@@ -242,7 +242,7 @@ def form_of(browser: Browser, path: str, field: str) -> Any:
 
 def acts() -> list[str]:
     found = AuditEvent.objects.filter(act__regex="^(user|group|permission):").order_by("pk")
-    return [f"{each.door} {each.outcome} {each.act} {each.name}" for each in found]
+    return [f"{each.entry_point} {each.outcome} {each.act} {each.name}" for each in found]
 
 
 def test_an_account_is_made_given_rights_and_put_away(boss: Any) -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from tests.doors.admission import bindings, letting_in, names, schema, sets, taints
-from tests.doors.admission.doors import DOORS, Door
-from tests.doors.admission.row import Refused, Row
+from tests.entry_points.admission import bindings, letting_in, names, schema, sets, taints
+from tests.entry_points.admission.row import Refused, Row
+from tests.entry_points.admission.ways import WAYS, Way
 
 TABLE: list[Row] = [*taints.ROWS, *names.ROWS, *letting_in.ROWS, *sets.ROWS, *bindings.ROWS, *schema.ROWS]
 
 
-def carries(row: Row, name: str, door: Door) -> bool:
-    return door.fits(row) and (not row.doors or name in row.doors) and name not in row.not_doors
+def carries(row: Row, name: str, way: Way) -> bool:
+    return way.fits(row) and (not row.ways or name in row.ways) and name not in row.not_ways
 
 
-CASES: list[tuple[Row, str]] = [
-    (row, name) for row in TABLE for name, door in DOORS.items() if carries(row, name, door)
-]
+CASES: list[tuple[Row, str]] = [(row, name) for row in TABLE for name, way in WAYS.items() if carries(row, name, way)]
 
 
 def brief(cases: list[tuple[Row, str]]) -> list[tuple[Row, str]]:
-    """Each row through the first door that carries it; through the others, for each id, one that is done and one refused."""
+    """Each row through the first way that carries it; through the others, for each id, one that is done and one refused."""
     chosen: list[tuple[Row, str]] = []
     rows: set[str] = set()
     shown: set[tuple[str, str, bool]] = set()

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from clusters.kinds import GROUP, MANAGED_CLUSTER, REGISTER
 from tests.actors import rule
-from tests.doors.admission import scene
-from tests.doors.admission.doors import API
-from tests.doors.admission.row import (
+from tests.entry_points.admission import scene
+from tests.entry_points.admission.row import (
     ACCEPT_ANY,
     ACCEPTS,
     AGENT,
@@ -37,6 +36,7 @@ from tests.doors.admission.row import (
     invalid,
     labels,
 )
+from tests.entry_points.admission.ways import API
 
 ACCEPT_ALL, ACCEPT_C1, ACCEPT_C2 = (("clusters.accept_managedcluster", name) for name in ("", "c1", "c2"))
 SENT_AWAY = Allowed(DISCONNECTS, act="managedcluster:disconnect")
@@ -132,7 +132,7 @@ MAY_NOT: list[Row] = [
     changes("an agent does not let itself in", cluster(), ACCEPTS, accept_refused(AGENT.name), "A4b",
             who=replace(AGENT, rules=(rule("get update patch", "managedclusters", groups=GROUP, names="c1"),))),
     creates("a bootstrap agent creates nothing as let in", ACCEPTS, accept_refused("{user}"), "A4b", "A7",
-            who=BOOTSTRAP, doors=("post",)),
+            who=BOOTSTRAP, ways=("post",)),
 ]  # fmt: skip
 
 OTHERS: dict[str, Doc] = {
@@ -147,14 +147,14 @@ NO_WRITERS: list[Row] = [
         changes(f"{who.name} changes no cluster", cluster(), {"metadata": {"labels": {"color": "red"}}},
                 Refused(403, f'managedclusters.cluster.open-cluster-management.io "c1" is forbidden: User "{who.name}" cannot '
                         '{verb} resource "managedclusters" in API group "cluster.open-cluster-management.io" at the cluster scope'),
-                "A0", who=who, doors=API)
+                "A0", who=who, ways=API)
         for who in (NOBODY, READER)
     ),
     *(
         creates(f"{who.name} creates no cluster",{},
                 Refused(403, f'managedclusters.cluster.open-cluster-management.io is forbidden: User "{who.name}" cannot '
                         'create resource "managedclusters" in API group "cluster.open-cluster-management.io" at the cluster scope'),
-                "A0", "K48", who=who, doors=("post",))
+                "A0", "K48", who=who, ways=("post",))
         for who in (NOBODY, READER)
     ),
     *(

@@ -1,4 +1,4 @@
-"""D9: a name that is known keeps its keys, whatever door somebody knocks at with another one."""
+"""D9: a name that is known keeps its keys, whatever way somebody knocks at with another one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from registration.keys.key_history import ACCEPT_KEY
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest
 from tests import factories as make
-from tests.doors import rights, scene
-from tests.doors.doors import COMPLETE_DOORS, AdminForm, Api, Browser, Command, Door, Page, Refused
-from tests.doors.scene import Waiting
+from tests.entry_points import rights, scene
+from tests.entry_points.scene import Waiting
+from tests.entry_points.ways import COMPLETE_WAYS, AdminForm, Api, Browser, Command, Page, Refused, Way
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +57,7 @@ def annotate(user: Any, waiting: Waiting, key: str) -> None:
 
 @pytest.fixture
 def waiting(ana: Any) -> Waiting:
-    waiting = known("door-one")
+    waiting = known("site-one")
     rights.by_guardian(ana, waiting)
     return waiting
 
@@ -67,12 +67,12 @@ def waiting(ana: Any) -> Waiting:
 
 @pytest.mark.contract("D9", "D13", "K7", "W23")
 @pytest.mark.parametrize(
-    "door", [door for name, door in COMPLETE_DOORS.items() if name != "page"], ids=["admin", "command"]
+    "way", [way for name, way in COMPLETE_WAYS.items() if name != "page"], ids=["admin", "command"]
 )
-def test_a_new_key_is_refused_with_its_fingerprint_and_nothing_changes(ana: Any, waiting: Waiting, door: Door) -> None:
+def test_a_new_key_is_refused_with_its_fingerprint_and_nothing_changes(ana: Any, waiting: Waiting, way: Way) -> None:
     before = scene.everything_but_audit()
     with pytest.raises(Refused) as refusal:
-        door.accept(ana, waiting)
+        way.accept(ana, waiting)
     assert f"annotate the ManagedCluster with {ACCEPT_KEY}: {key_of(waiting)}" in str(refusal.value)
     assert scene.everything_but_audit() == before
     denial = AuditEvent.objects.get(user="ana", outcome=AuditEvent.Outcome.DENIED)
@@ -101,7 +101,7 @@ def test_whoever_may_approve_for_the_signer_is_held_to_it_too(ana: Any, waiting:
 def test_the_page_blocks_it_and_says_why(ana: Any, waiting: Waiting) -> None:
     shown = Browser(ana).open(f"/approvals/{waiting.name}/").text
     assert BLOCKED in shown
-    assert "“door-one” is known, and not under this key" in shown
+    assert "“site-one” is known, and not under this key" in shown
     assert assessment.KeyHistory.UNKNOWN in shown
     with pytest.raises(Refused):
         Page().accept(ana, waiting)
@@ -109,14 +109,14 @@ def test_the_page_blocks_it_and_says_why(ana: Any, waiting: Waiting) -> None:
 
 @pytest.mark.contract("D9")
 def test_memory_outlives_request_and_cluster(ana: Any, waiting: Waiting) -> None:
-    (first, _), *_ = keys("door-one")
-    for name in ("door-one-00001", "door-one-00002"):
+    (first, _), *_ = keys("site-one")
+    for name in ("site-one-00001", "site-one-00002"):
         verbs.delete(make.ADMIN, CSR, Key("", name))
-    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "door-one"))
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "site-one"))
     for _ in range(3):
         make.settle()
-    again = scene.ask("door-one")
-    assert keys("door-one") == [(first, HOW.ACCEPT)]
+    again = scene.ask("site-one")
+    assert keys("site-one") == [(first, HOW.ACCEPT)]
     with pytest.raises(Refused, match=ACCEPT_KEY):
         Api().decide(person_with_all_rights(), again.request, "Approved")
 
@@ -133,18 +133,18 @@ def test_the_annotation_lets_exactly_that_key_in(ana: Any, waiting: Waiting) -> 
     Api().decide(ana, waiting.request, "Approved")
     make.settle()
     assert scene.state_of(waiting) == "Issued"
-    assert [how for _, how in keys("door-one")] == [HOW.ACCEPT, HOW.OVERRIDE]
+    assert [how for _, how in keys("site-one")] == [HOW.ACCEPT, HOW.OVERRIDE]
 
 
 @pytest.mark.contract("D9")
-@pytest.mark.parametrize("door", ["page", "command", "admin-form"])
-def test_every_door_has_a_way_to_give_that_word(ana: Any, waiting: Waiting, door: str) -> None:
+@pytest.mark.parametrize("way", ["page", "command", "admin-form"])
+def test_every_way_has_a_way_to_give_that_word(ana: Any, waiting: Waiting, way: str) -> None:
     key = key_of(waiting)
-    if door == "page":
+    if way == "page":
         browser = Browser(ana)
         form = browser.open(f"/approvals/{waiting.name}/").form(f"/approvals/{waiting.name}/override/")
         browser.send(form, accept_key=key, typed=waiting.name, reason=REASON)
-    elif door == "command":
+    elif way == "command":
         Command()._call("accept", waiting.name, "--accept-key", key, "--reason", REASON, "--as", "ana")
     else:
         AdminForm().edit(
@@ -153,24 +153,24 @@ def test_every_door_has_a_way_to_give_that_word(ana: Any, waiting: Waiting, door
         Command().accept(ana, waiting)
     make.settle()
     assert scene.state_of(waiting) == "Issued"
-    kept = AcceptedKey.objects.get(cluster="door-one", fingerprint=key)
+    kept = AcceptedKey.objects.get(cluster="site-one", fingerprint=key)
     assert (kept.how, kept.accepted_by, kept.request) == (HOW.OVERRIDE, "ana", waiting.request)
-    assert kept.reason == ("" if door == "admin-form" else REASON)
-    assert make.stored("door-one").doc["metadata"]["annotations"][ACCEPT_KEY] == key
+    assert kept.reason == ("" if way == "admin-form" else REASON)
+    assert make.stored("site-one").doc["metadata"]["annotations"][ACCEPT_KEY] == key
 
 
 @pytest.mark.contract("D9", "D11")
 def test_the_audit_keeps_the_word(ana: Any, waiting: Waiting) -> None:
     Command()._call("accept", waiting.name, "--accept-key", key_of(waiting), "--reason", REASON, "--as", "ana")
     told = AuditEvent.objects.get(user="ana", act="managedcluster:accept-key")
-    assert (told.name, told.reason) == ("door-one", f"{key_of(waiting)}: {REASON}")
+    assert (told.name, told.reason) == ("site-one", f"{key_of(waiting)}: {REASON}")
 
 
 @pytest.mark.contract("D9")
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [
-        ("typed", "door-on", "This is not the name of the cluster."),
+        ("typed", "site-on", "This is not the name of the cluster."),
         ("typed", "", "Type the name of the cluster."),
         ("reason", "  ", "Say how you know"),
         ("accept_key", "", "Choose the key"),
@@ -194,9 +194,9 @@ def test_a_word_that_is_not_given_whole_does_nothing(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("door-one", "--accept-key", "SHA256:" + "0" * 64),
-        ("door-one", "--reason", "Because."),
-        ("door-one", "door-two", "--accept-key", "SHA256:" + "0" * 64, "--reason", "Because."),
+        ("site-one", "--accept-key", "SHA256:" + "0" * 64),
+        ("site-one", "--reason", "Because."),
+        ("site-one", "site-two", "--accept-key", "SHA256:" + "0" * 64, "--reason", "Because."),
     ],
 )
 def test_the_command_wants_one_name_and_a_reason(ana: Any, waiting: Waiting, arguments: tuple[str, ...]) -> None:
@@ -207,20 +207,20 @@ def test_the_command_wants_one_name_and_a_reason(ana: Any, waiting: Waiting, arg
 @pytest.mark.contract("D9")
 def test_a_word_for_a_key_that_does_not_wait_does_nothing(ana: Any, waiting: Waiting) -> None:
     before = scene.everything_but_audit()
-    with pytest.raises(Refused, match="No fitting request for door-one waits with the key"):
-        Command()._call("accept", "door-one", "--accept-key", "SHA256:" + "0" * 64, "--reason", REASON, "--as", "ana")
+    with pytest.raises(Refused, match="No fitting request for site-one waits with the key"):
+        Command()._call("accept", "site-one", "--accept-key", "SHA256:" + "0" * 64, "--reason", REASON, "--as", "ana")
     assert scene.everything_but_audit() == before
 
 
 @pytest.mark.contract("D9", "D2")
 def test_the_word_needs_the_permission(ana: Any) -> None:
-    waiting = known("door-one")
+    waiting = known("site-one")
     rights.but_accept(ana, waiting)
     with pytest.raises(Refused, match=r"clusters\.accept_managedcluster"):
-        Command()._call("accept", "door-one", "--accept-key", key_of(waiting), "--reason", REASON, "--as", "ana")
+        Command()._call("accept", "site-one", "--accept-key", key_of(waiting), "--reason", REASON, "--as", "ana")
     with pytest.raises(Refused, match=f"cannot change the annotation {ACCEPT_KEY}"):
         annotate(ana, waiting, key_of(waiting))
-    assert [how for _, how in keys("door-one")] == [HOW.ACCEPT]
+    assert [how for _, how in keys("site-one")] == [HOW.ACCEPT]
 
 
 # ---------------------------------------------------------------- parity, and who needs no word
@@ -229,19 +229,19 @@ def test_the_word_needs_the_permission(ana: Any) -> None:
 @pytest.mark.contract("D9")
 def test_a_setting_restores_what_upstream_does(ana: Any, waiting: Waiting, settings: Any) -> None:
     settings.OCMCONSOLE_ALLOW_REKEY = True
-    assert assessment.evidence_of("door-one").verdict is assessment.Verdict.CHECK
+    assert assessment.evidence_of("site-one").verdict is assessment.Verdict.CHECK
     Page().accept(ana, waiting)
     make.settle()
     assert scene.state_of(waiting) == "Issued"
-    assert len(keys("door-one")) == 2  # remembered all the same
+    assert len(keys("site-one")) == 2  # remembered all the same
 
 
 @pytest.mark.contract("D9", "S5")
 def test_the_first_key_of_a_name_needs_no_word_and_is_remembered(ana: Any) -> None:
-    waiting = scene.ask("door-one")
+    waiting = scene.ask("site-one")
     rights.by_guardian(ana, waiting)
     Page().accept(ana, waiting)
-    kept = AcceptedKey.objects.get(cluster="door-one")
+    kept = AcceptedKey.objects.get(cluster="site-one")
     assert (kept.fingerprint, kept.how, kept.accepted_by) == (key_of(waiting), HOW.ACCEPT, "ana")
     assert kept.key == "ECDSA P-256"
 
@@ -252,7 +252,7 @@ def test_a_request_that_names_the_cluster_in_its_group_only_is_held_to_it(ana: A
     from tests import requests
 
     for number, organizations in enumerate(
-        (["system:open-cluster-management:door-one"], ["open-cluster-management:door-one"])
+        (["system:open-cluster-management:site-one"], ["open-cluster-management:site-one"])
     ):
         requests.ask(f"sideways-{number}", requests.pem("somebody", organizations), cluster="", by=make.ADMIN)
         with pytest.raises(Refused, match=f"{ACCEPT_KEY}: SHA256:"):
@@ -264,12 +264,12 @@ def test_a_request_that_names_the_cluster_in_its_group_only_is_held_to_it(ana: A
 
 @pytest.mark.contract("K7", "D9")
 def test_of_several_askers_a_person_chooses_one_by_its_key(ana: Any) -> None:
-    waiting = scene.ask("door-one")
+    waiting = scene.ask("site-one")
     rights.by_guardian(ana, waiting)
-    other = scene.ask_again(Waiting("door-one", "door-one-00002"), by=Actor("mallory", groups=make.ADMIN.groups))
-    with pytest.raises(Refused, match="Several requesters ask for door-one"):
+    other = scene.ask_again(Waiting("site-one", "site-one-00002"), by=Actor("mallory", groups=make.ADMIN.groups))
+    with pytest.raises(Refused, match="Several requesters ask for site-one"):
         Command().accept(ana, waiting)
-    Command()._call("accept", "door-one", "--accept-key", key_of(waiting), "--reason", REASON, "--as", "ana")
+    Command()._call("accept", "site-one", "--accept-key", key_of(waiting), "--reason", REASON, "--as", "ana")
     make.settle()
     assert (scene.state_of(waiting), scene.state_of(other)) == ("Issued", "Pending")
 
@@ -278,25 +278,25 @@ def test_of_several_askers_a_person_chooses_one_by_its_key(ana: Any) -> None:
 def test_one_credential_from_two_addresses_is_two_askers(ana: Any) -> None:
     from dataclasses import replace
 
-    waiting = scene.ask("door-one")
+    waiting = scene.ask("site-one")
     rights.by_guardian(ana, waiting)
-    scene.ask_again(Waiting("door-one", "door-one-00002"), by=replace(make.ADMIN, address="203.0.113.9"))
-    assert assessment.evidence_of("door-one").verdict is assessment.Verdict.BLOCKED
+    scene.ask_again(Waiting("site-one", "site-one-00002"), by=replace(make.ADMIN, address="203.0.113.9"))
+    assert assessment.evidence_of("site-one").verdict is assessment.Verdict.BLOCKED
     before = scene.everything_but_audit()
-    for door in COMPLETE_DOORS.values():
+    for way in COMPLETE_WAYS.values():
         with pytest.raises(Refused):
-            door.accept(ana, waiting)
+            way.accept(ana, waiting)
     assert scene.everything_but_audit() == before
 
 
 @pytest.mark.contract("K7", "H35")
-def test_a_request_that_does_not_fit_blocks_every_door_until_it_is_declined(ana: Any) -> None:
-    waiting = scene.ask("door-one")
+def test_a_request_that_does_not_fit_blocks_every_way_until_it_is_declined(ana: Any) -> None:
+    waiting = scene.ask("site-one")
     rights.by_mastery(ana, waiting)
-    scene.ask_again(Waiting("door-one", "door-one-00002"), speaks_for="door-two")
-    for door in COMPLETE_DOORS.values():
+    scene.ask_again(Waiting("site-one", "site-one-00002"), speaks_for="site-two")
+    for way in COMPLETE_WAYS.values():
         with pytest.raises(Refused):
-            door.accept(ana, waiting)
+            way.accept(ana, waiting)
     assert scene.state_of(waiting) == "Pending"
     Command().decline(ana, waiting, "One of them lies.")
     states = CertificateSigningRequest.objects.order_by("name").values_list("state", flat=True)
@@ -305,7 +305,7 @@ def test_a_request_that_does_not_fit_blocks_every_door_until_it_is_declined(ana:
 
 @pytest.mark.contract("D9")
 def test_a_refusal_is_a_status_that_clients_read(ana: Any, waiting: Waiting) -> None:
-    from tests.doors.doors import REQUESTS, signed
+    from tests.entry_points.ways import REQUESTS, signed
 
     client = signed(ana)
     doc = client.get(f"{REQUESTS}/{waiting.request}").json()
