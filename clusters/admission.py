@@ -21,11 +21,11 @@ from clusters.models import ClusterFacts, ManagedCluster
 from clusters.webhook_refusals import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.core.models import Namespace
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import admission, errors
-from ocmconsole.kubeapi.access import authz, request_limits
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization, request_limits
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema import names, times
 from ocmconsole.kubeapi.schema.values import quoted
 
@@ -59,16 +59,18 @@ def _accept_spellings(name: str) -> list[Attributes]:
     ]
 
 
-authz.spell(ACCEPT, _accept_spellings)
-rights.register(
-    rights.domain_right("accept", ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster")
+authorization.spell(ACCEPT, _accept_spellings)
+known_rights.register(
+    known_rights.domain_right(
+        "accept", ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster"
+    )
 )
 
 
 # ---------------------------------------------------------------- defaults
 
 
-@admission.defaults(MANAGED_CLUSTER)
+@admission.defaulter(MANAGED_CLUSTER)
 def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W5: a missing ``hubAcceptsClient`` becomes false, as upstream's mutating webhook leaves it behind."""
     spec = new.setdefault("spec", {})
@@ -76,7 +78,7 @@ def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
         spec.setdefault("hubAcceptsClient", False)
 
 
-@admission.defaults(MANAGED_CLUSTER)
+@admission.defaulter(MANAGED_CLUSTER)
 def accepted_clusters_are_held(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """H27: a cluster gets the finalizer ``resource-cleanup`` in the write that accepts it.
 
@@ -92,7 +94,7 @@ def accepted_clusters_are_held(actor: Actor, old: Doc | None, new: Doc) -> None:
         metadata["finalizers"] = [RESOURCE_CLEANUP, *finalizers]
 
 
-@admission.defaults(MANAGED_CLUSTER)
+@admission.defaulter(MANAGED_CLUSTER)
 def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A1: only the hub sets ``timeAdded`` of taints. Raises BadRequest when the client sent another time.
 
@@ -164,7 +166,7 @@ def _time(value: Any) -> datetime | None:
 # ---------------------------------------------------------------- shape
 
 
-@admission.checks(MANAGED_CLUSTER, subresource="status")
+@admission.validator(MANAGED_CLUSTER, subresource="status")
 def claims_are_so_many(actor: Actor, old: Doc | None, new: Doc) -> None:
     """D23: a status holds at most ``OCMCONSOLE_LIMIT_CLAIMS`` claims. Raises OverSizeError.
 
@@ -178,7 +180,7 @@ def claims_are_so_many(actor: Actor, old: Doc | None, new: Doc) -> None:
         raise request_limits.OverSizeError("OCMCONSOLE_LIMIT_CLAIMS", text)
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def cluster_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A3: a name is a DNS label of at most 63 characters, URLs of client configs are https. Raises BadRequest.
 
@@ -212,20 +214,22 @@ def _is_https(url: str) -> bool:
     return port_is_sane and parts.scheme == "https" and not BAD_ESCAPE.search(parts.netloc + parts.path)
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def token_is_for_this_cluster(actor: Actor, old: Doc | None, new: Doc) -> None:
     """K4: a bootstrap token that was made for one cluster creates no other. Raises Forbidden."""
     name = new["metadata"]["name"]
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and bound != name:
         asked = Attributes("create", GROUP, MANAGED_CLUSTER.plural, name=name)
-        raise authz.forbidden_error(actor, asked, f"the bootstrap token is for the cluster {quoted(bound)} only")
+        raise authorization.forbidden_error(
+            actor, asked, f"the bootstrap token is for the cluster {quoted(bound)} only"
+        )
 
 
 # ---------------------------------------------------------------- what holds a cluster
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def removal_is_for_those_who_may_delete(actor: Actor, old: Doc | None, new: Doc) -> None:
     """H27, W18: changing owners or removing the hub's finalizers needs ``delete``. Raises Forbidden.
 
@@ -235,8 +239,8 @@ def removal_is_for_those_who_may_delete(actor: Actor, old: Doc | None, new: Doc)
     if not touched or actor.is_controller:
         return
     asked = Attributes("delete", GROUP, MANAGED_CLUSTER.plural, name=new["metadata"]["name"])
-    if not authz.authorize(actor, asked).allowed:
-        raise authz.forbidden_error(actor, asked, f"this is needed to change {' and '.join(touched)}")
+    if not authorization.authorize(actor, asked).allowed:
+        raise authorization.forbidden_error(actor, asked, f"this is needed to change {' and '.join(touched)}")
 
 
 def _holds(old: Doc | None, new: Doc) -> Iterator[tuple[str, bool]]:
@@ -262,7 +266,7 @@ def _accepts(doc: Doc) -> bool:
     return bool(spec_of(doc).get("hubAcceptsClient"))
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A4a: no cluster is accepted while the namespace of its name is Terminating. Raises Forbidden."""
     name = new["metadata"]["name"]
@@ -270,7 +274,7 @@ def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  #
         raise _accept_forbidden(name, f'cluster namespace "{name}" is terminating')
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     """A4b: accepting needs the right to accept that cluster. D3: un-accepting needs the same. Raises Forbidden."""
     guarded = is_accepting(old, new) or (settings.OCMCONSOLE_GUARD_DISCONNECT and is_disconnecting(old, new))
@@ -278,11 +282,11 @@ def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     name = new["metadata"]["name"]
     cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
-    if not authz.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
+    if not authorization.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
         raise _accept_forbidden(name, f"user {quoted(actor.user)} cannot update the HubAcceptsClient field")
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def guarded_names_stay_out(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """D18: no cluster is accepted under a guarded name, or one whose role is shared by all clusters. Raises Invalid.
 
@@ -338,7 +342,7 @@ def withheld_renewal_is_remembered(actor: Actor, old: Doc | None, new: Doc | Non
 # ---------------------------------------------------------------- leases
 
 
-@admission.checks(LEASE)
+@admission.validator(LEASE)
 def lease_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W29: a Lease's duration is positive and its transitions are not negative. Raises Invalid."""
     spec = spec_of(new)

@@ -16,11 +16,11 @@ from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedClusterGroupPermission, ManagedClusterUserPermission
-from ocmconsole.core.rbac import rights, rule_index
-from ocmconsole.core.rbac.rights import Right
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.core.rbac import known_rights, rule_index
+from ocmconsole.core.rbac.known_rights import Right
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.kinds import Kind
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING, NOTHING
 
@@ -61,7 +61,7 @@ class Grants:
     def visible(self, actor: Actor) -> Q:
         """Rows that the actor may get by name; a condition, so that the database does the work (D16)."""
         question = Attributes("get", self.kind.group, self.kind.plural)
-        if authz.authorize(actor, question).allowed:
+        if authorization.authorize(actor, question).allowed:
             return EVERYTHING
         return Q(name__in=self._named_in_rules(actor)) | self.holding(actor, *self.verbs)
 
@@ -123,7 +123,7 @@ class Grants:
 
 def _person(actor: Actor) -> Any:
     """A superuser counts as one only through the group ``system:masters``, which not every credential carries."""
-    person = authz.person_of(actor)
+    person = authorization.person_of(actor)
     return None if person is None or person.is_superuser else person
 
 
@@ -145,6 +145,6 @@ CLUSTERS = Grants(
         ),
     },
 )
-authz.authorizer(CLUSTERS.decide)
-rights.carries(CLUSTERS.labels_for)
-rights.register(*CLUSTERS.words("cluster"))
+authorization.authorizer(CLUSTERS.decide)
+known_rights.carries(CLUSTERS.labels_for)
+known_rights.register(*CLUSTERS.words("cluster"))

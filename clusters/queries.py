@@ -18,10 +18,10 @@ from clusters.health.status import Facts, Status
 from clusters.kinds import MANAGED_CLUSTER, parse_instant
 from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
 from clusters.taints import maintenance
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import request_cache
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING, NOTHING
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def named_sets(actor: Actor) -> list[NamedSet]:
     return [each for reader in _set_readers for each in reader(actor)]
 
 
-@rights.sees("cluster", MANAGED_CLUSTER.resource)
+@known_rights.sees("cluster", MANAGED_CLUSTER.resource)
 def clusters_for(actor: Actor) -> QuerySet[Any]:
     """Clusters the actor may see in the console (D16), in the order of their names."""
     visible = request_cache.cached(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
@@ -107,7 +107,9 @@ def may_see(actor: Actor, name: str) -> bool:
         return True
     if ManagedCluster.objects.filter(name=name).exists():
         return False
-    return authz.authorize(actor, Attributes("get", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed
+    return authorization.authorize(
+        actor, Attributes("get", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)
+    ).allowed
 
 
 @dataclass(frozen=True, slots=True)

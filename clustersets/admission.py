@@ -17,15 +17,15 @@ from clusters.webhook_refusals import BINDING_WEBHOOK, CLUSTER_WEBHOOK
 from clustersets import membership
 from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.kubeapi import admission, errors
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.schema.values import quoted
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
-    from ocmconsole.kubeapi.access.authz import Spelling
+    from ocmconsole.kubeapi.access.authorization import Spelling
     from ocmconsole.kubeapi.errors import Doc
 
 JOIN = "clustersets.join_managedclusterset"
@@ -48,20 +48,22 @@ def _spelled(subresource: str) -> Spelling:
     return spelling
 
 
-authz.spell(JOIN, _spelled("join"))
-authz.spell(BIND, _spelled("bind"))
-authz.spell(MOVE, _spelled("move"))
+authorization.spell(JOIN, _spelled("join"))
+authorization.spell(BIND, _spelled("bind"))
+authorization.spell(MOVE, _spelled("move"))
 for _word, _permission, _phrase in (
     ("join", JOIN, "add clusters to {}"),
     ("bind", BIND, "bind {}"),
     ("move", MOVE, "change the set label of clusters in {}"),
 ):
-    rights.register(
-        rights.domain_right(_word, _permission, group=GROUP, plural="managedclustersets", phrase=_phrase, noun="set")
+    known_rights.register(
+        known_rights.domain_right(
+            _word, _permission, group=GROUP, plural="managedclustersets", phrase=_phrase, noun="set"
+        )
     )
 
 
-@authz.authorizer
+@authorization.authorizer
 def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """A6, D2: the right to move clusters of an exclusive set allows changes of their set label, and of nothing else.
 
@@ -75,7 +77,7 @@ def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | Non
     found = _set(cluster.clusterset) if cluster is not None and cluster.clusterset else None
     if found is None or found.deleted_at or not membership.membership_of(found.doc).is_exclusive:
         return None
-    if not authz.permitted(actor, MOVE, obj=found).allowed:
+    if not authorization.permitted(actor, MOVE, obj=found).allowed:
         return None
     reason = f"{MOVE} on set {found.name} of the cluster granted to {actor.user}"
     return AccessDecision(allowed=True, reason=reason, fields=None if asked.verb == "get" else SET_LABEL)
@@ -83,9 +85,9 @@ def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | Non
 
 def _may_hold_move(actor: Actor) -> bool:
     """False where a look at the rules in memory shows that the actor cannot; the agents of clusters end here."""
-    if authz.person_of(actor) is not None:
+    if authorization.person_of(actor) is not None:
         return True
-    moves = authz.spellings(MOVE, "")
+    moves = authorization.spellings(MOVE, "")
     return any(rule.speaks_of(each) for rule in rule_index.index.rules_for(actor) for each in moves)
 
 
@@ -97,7 +99,7 @@ def _set(name: str) -> ManagedClusterSet | None:
 # ---------------------------------------------------------------- membership of a cluster
 
 
-@admission.defaults(MANAGED_CLUSTER)
+@admission.defaulter(MANAGED_CLUSTER)
 def old_label_is_copied(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """D6: a changed value of the oldest set label is copied to the current key, unless that was changed too."""
     labels = new["metadata"].get("labels")
@@ -111,7 +113,7 @@ def old_label_is_copied(actor: Actor, old: Doc | None, new: Doc) -> None:  # noq
         )
 
 
-@admission.defaults(MANAGED_CLUSTER)
+@admission.defaulter(MANAGED_CLUSTER)
 def default_set_is_given(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A2: a cluster without a set label gets that of the set ``default`` (gate DefaultClusterSet)."""
     if not settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"]:
@@ -123,7 +125,7 @@ def default_set_is_given(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
         labels[CLUSTERSET_LABEL] = DEFAULT_SET
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
     """A6: changing the set label needs ``join`` on the old set and on the new one. Raises Forbidden.
 
@@ -133,14 +135,14 @@ def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
     if before == after or actor.is_controller:
         return
     for name in filter(None, (before, after)):
-        if not authz.permitted(actor, JOIN, obj=_set(name), name=name).allowed:
+        if not authorization.permitted(actor, JOIN, obj=_set(name), name=name).allowed:
             why = (
                 f"user {quoted(actor.user)} cannot add/remove a ManagedCluster to/from ManagedClusterSet {quoted(name)}"
             )
             raise webhook_refusals.webhook_forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def bound_namespace_stays_no_cluster_namespace(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """D18: no cluster is accepted whose namespace would be one that holds a ManagedClusterSetBinding. Raises Invalid.
 
@@ -159,7 +161,7 @@ def _label(doc: Doc | None, label: str) -> str:
 # ---------------------------------------------------------------- bindings
 
 
-@admission.checks(MANAGED_CLUSTER_SET_BINDING)
+@admission.validator(MANAGED_CLUSTER_SET_BINDING)
 def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A8: a binding has the name of its set. Raises BadRequest."""
     if new["metadata"]["name"] != spec_of(new).get("clusterSet"):
@@ -167,18 +169,18 @@ def binding_has_name_of_set(actor: Actor, old: Doc | None, new: Doc) -> None:  #
         raise webhook_refusals.bad_request(BINDING_WEBHOOK, text)
 
 
-@admission.checks(MANAGED_CLUSTER_SET_BINDING)
+@admission.validator(MANAGED_CLUSTER_SET_BINDING)
 def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     """A9: creating a binding needs ``bind`` on the set. Raises Forbidden, with the right API group (K2)."""
     if old is not None or actor.is_controller:
         return
     name = new["metadata"]["name"]
-    if not authz.permitted(actor, BIND, obj=_set(name), name=name).allowed:
+    if not authorization.permitted(actor, BIND, obj=_set(name), name=name).allowed:
         why = f"user {quoted(actor.user)} is not allowed to bind cluster set {quoted(name)}"
         raise webhook_refusals.webhook_forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
 
 
-@admission.checks(MANAGED_CLUSTER_SET_BINDING)
+@admission.validator(MANAGED_CLUSTER_SET_BINDING)
 def cluster_namespace_is_not_bound(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """D4: no set is bound into the namespace of an accepted cluster. Raises Invalid, or warns where that is allowed.
 

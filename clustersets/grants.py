@@ -5,8 +5,8 @@ from __future__ import annotations
 from clusters.grants import CHANGE, DELETE, READ, Grants
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
-from ocmconsole.core.rbac import rights
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.core.rbac import known_rights
+from ocmconsole.kubeapi.access import authorization
 
 SETS = Grants(
     MANAGED_CLUSTER_SET,
@@ -22,6 +22,6 @@ SETS = Grants(
         "move_managedclusterset": READ,
     },
 )
-authz.authorizer(SETS.decide)
-rights.carries(SETS.labels_for)
-rights.register(*SETS.words("set"))
+authorization.authorizer(SETS.decide)
+known_rights.carries(SETS.labels_for)
+known_rights.register(*SETS.words("set"))

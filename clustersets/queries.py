@@ -14,10 +14,10 @@ from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from ocmconsole.access import who_can
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import request_cache
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.storage import selector_sql
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Resource
 
 
-@rights.sees("set", MANAGED_CLUSTER_SET.resource)
+@known_rights.sees("set", MANAGED_CLUSTER_SET.resource)
 def sets_for(actor: Actor) -> QuerySet[Any]:
     """Sets the actor may see, in the order of their names."""
     return ManagedClusterSet.objects.filter(SETS.visible(actor)).order_by("name")
@@ -82,4 +82,4 @@ def _chooses(actor: Actor, shown: Membership) -> bool:
     if shown.is_exclusive:
         return False
     asked = (Attributes(verb, GROUP, MANAGED_CLUSTER_SET.plural, name=shown.name) for verb in ("update", "patch"))
-    return any(authz.authorize(actor, each).allowed for each in asked)
+    return any(authorization.authorize(actor, each).allowed for each in asked)

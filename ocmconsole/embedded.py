@@ -20,7 +20,7 @@ from django.utils.module_loading import import_string
 from clusters.health import uptime
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import probes
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.schedule import BEAT, CLOCK, WORK, queue_of
 from registration import hub_setup
 from registration.pki import ca
@@ -185,7 +185,7 @@ class Standby:
 
     def look(self, now: float) -> None:
         """``now`` in seconds of ``monotonic``."""
-        self._failures = 0 if broker.answers() else self._failures + 1
+        self._failures = 0 if redis_client.answers() else self._failures + 1
         if self._failures >= MOST_FAILURES:
             self._wanted_until = now + HOLD_SECONDS
         if now < self._wanted_until and self._workers is None:

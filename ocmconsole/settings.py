@@ -35,7 +35,7 @@ from ocmconsole.environment.readers import (
     text,
     url,
 )
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.server import intake, logs
 
 django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written with the types they hold
@@ -218,7 +218,7 @@ CACHES = {
     "default": {
         "BACKEND": "ocmconsole.server.cache.SteadyCache",
         "LOCATION": OCMCONSOLE_REDIS_URL,
-        "OPTIONS": broker.options(),
+        "OPTIONS": redis_client.options(),
     }
     if OCMCONSOLE_REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}

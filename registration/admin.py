@@ -187,8 +187,8 @@ class ManagedClusterAdmin(GrantsAdmin):
     @admin.display
     def certificate(self, row: Any) -> SafeString | str:
         facts = (row.seen.row.facts if row.seen else None) or ClusterFacts()
-        lane = certificate_expiry.lane_of(facts, timezone.now())
-        return status_label(lane.label, lane.tone)
+        bucket = certificate_expiry.bucket_of(facts, timezone.now())
+        return status_label(bucket.label, bucket.tone)
 
     def view_on_site(self, row: ManagedCluster) -> str:
         return reverse("clusters:detail", args=[row.name])

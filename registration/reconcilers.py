@@ -22,9 +22,9 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
@@ -154,7 +154,7 @@ def _renews(doc: Doc, asker: Asker, cluster: str) -> bool:
         extra={name: tuple(values) for name, values in (spec.get("extra") or {}).items()},
     )
     asked = Attributes("renew", "register.open-cluster-management.io", "managedclusters", "clientcertificates")
-    return authz.authorize(requester, asked).allowed
+    return authorization.authorize(requester, asked).allowed
 
 
 def _is_given(row: CertificateSigningRequest, cluster: str) -> bool:
@@ -169,7 +169,7 @@ def _is_listed(user: str) -> bool:
 def _is_strange(cluster: str, fingerprint: str) -> bool:
     """A certificate from before the hub remembered keys makes a name known as well."""
     if key_history.keys_of(cluster).exists():
-        return key_history.is_stranger(cluster, fingerprint)
+        return key_history.is_unknown_key(cluster, fingerprint)
     return bool(queries.facts_of(cluster).certificate_fingerprint)
 
 

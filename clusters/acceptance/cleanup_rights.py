@@ -21,8 +21,8 @@ from clusters.addons.addon_kinds import MANIFEST_WORK, WORK_GROUP
 from clusters.models import ManifestWork
 from ocmconsole.core.models import RoleBinding
 from ocmconsole.core.rbac import rule_index
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import AccessDecision
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import AccessDecision
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.access.actor import Actor
-    from ocmconsole.kubeapi.access.authz import Attributes
+    from ocmconsole.kubeapi.access.authorization import Attributes
     from ocmconsole.kubeapi.errors import Doc
 
 READS = frozenset({"get", "list", "watch"})
@@ -66,7 +66,7 @@ def grants_no_works_any_more(binding: Doc) -> bool:
     )
 
 
-@authz.authorizer
+@authorization.authorizer
 def cleans_up(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """D20: the agent of an un-accepted or deleted cluster may read works that are being deleted, and finish them.
 

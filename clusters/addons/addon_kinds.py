@@ -14,7 +14,7 @@ from clusters.models import ClusterManagementAddOn, ManagedClusterAddOn, Manifes
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 WORK_GROUP = "work.open-cluster-management.io"
 STATUS = (Subresource("status"),)

@@ -17,20 +17,20 @@ from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from clusters import queries, rights
+from clusters import cluster_rights, queries
 from clusters.cluster import diagnosis, gone_page
+from clusters.cluster_rights import RightCheck
 from clusters.fleet import bulk_acts
-from clusters.health.certificate_expiry import lane_of
+from clusters.health.certificate_expiry import bucket_of
 from clusters.health.status import NextStepPage, Word, silence_grace
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
-from clusters.rights import RightCheck
 from clusters.taints import edit_history, maintenance
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
 from ocmconsole.environment.durations import span
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.quantities import readable_quantity
 
@@ -134,7 +134,9 @@ def _open(actor: Actor, name: str) -> Opened | None:
         return None
     row = found[0].row
     known = ClusterFacts.objects.filter(cluster=name).first() or ClusterFacts(cluster=name)
-    return Opened(actor, now, row, row.doc, found[0].status, found[0].last_heard, known, rights.to_change(actor, name))
+    return Opened(
+        actor, now, row, row.doc, found[0].status, found[0].last_heard, known, cluster_rights.to_change(actor, name)
+    )
 
 
 # ---------------------------------------------------------------- the frame
@@ -205,7 +207,7 @@ def _facts(cluster: Opened) -> dict[str, Any]:
         "certificate": known if ends else None,
         "certificate_days": (ends - cluster.now).days if ends else 0,
         "certificate_is_over": ends is None or ends <= cluster.now,
-        "certificate_lane": lane_of(known, cluster.now),
+        "certificate_bucket": bucket_of(known, cluster.now),
         "last_heard": cluster.last_heard,
         "cpu": readable_quantity(allocatable["cpu"]) if "cpu" in allocatable else "",
         "cpu_of": readable_quantity(capacity["cpu"]) if "cpu" in capacity else "",
@@ -217,7 +219,7 @@ def _facts(cluster: Opened) -> dict[str, Any]:
 def _set_url(actor: Actor, name: str) -> str:
     """Only for users who may open it."""
     asked = Attributes("get", MANAGED_CLUSTER.group, "managedclustersets", name=name)
-    if not name or not authz.authorize(actor, asked).allowed:
+    if not name or not authorization.authorize(actor, asked).allowed:
         return ""
     return link("clustersets:set", name)
 
@@ -233,7 +235,7 @@ def link(route: str, *arguments: str) -> str:
 def _acts(cluster: Opened) -> dict[str, Any]:
     """What may be done from the head, each with the reason why not."""
     row, change = cluster.row, cluster.may_change
-    accept, delete = rights.to_accept(cluster.actor, row), rights.to_delete(cluster.actor, cluster.name)
+    accept, delete = cluster_rights.to_accept(cluster.actor, row), cluster_rights.to_delete(cluster.actor, cluster.name)
     waits = cluster.status.word in {Word.NEEDS_REVIEW, Word.DECLINED, Word.WAITING}
     leaving = row.deleted_at is not None
     more = [

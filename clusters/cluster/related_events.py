@@ -16,8 +16,8 @@ from django.db.models import Q
 from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER, REGISTER
 from ocmconsole.core.models import Event
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.storage.selector_sql import NOTHING
 
@@ -46,7 +46,7 @@ def trace(rule: Trace) -> Trace:
 def events_of(actor: Actor, name: str) -> QuerySet[Event]:
     """Events about the cluster; and about objects in its namespace, if the actor may list them there."""
     about = Q(regarding_kind=MANAGED_CLUSTER.kind, regarding_name=name)
-    if authz.authorize(actor, Attributes("list", "", "events", namespace=name)).allowed:
+    if authorization.authorize(actor, Attributes("list", "", "events", namespace=name)).allowed:
         about |= Q(namespace=name)
     return Event.objects.filter(about)
 
@@ -61,6 +61,6 @@ def of_its_namespace(actor: Actor, name: str) -> Q:
     listed = [
         kind.resource
         for kind in IN_ITS_NAMESPACE
-        if authz.authorize(actor, Attributes("list", kind.group, kind.plural, namespace=name)).allowed
+        if authorization.authorize(actor, Attributes("list", kind.group, kind.plural, namespace=name)).allowed
     ]
     return Q(resource__in=listed, namespace=name) if listed else NOTHING

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from clusters import rights, services
+from clusters import cluster_rights, services
 from clusters.acceptance import departure
 from clusters.cluster.page_frame import Opened, frame, opens_cluster
 from clusters.cluster.taints_tab import put_beside
@@ -72,7 +72,7 @@ def _page(
         "page_name": "Remove",
         "departure": found,
         "may_revoke": departure.certificates().may_revoke(cluster.actor, cluster.name),
-        "may_delete": rights.to_delete(cluster.actor, cluster.name),
+        "may_delete": cluster_rights.to_delete(cluster.actor, cluster.name),
         "form": form or RemoveForm(cluster.name),
         "abandon_form": abandon_form or AbandonForm(cluster.name),
         "hub_commands": [f"kubectl delete managedcluster {cluster.name}"],

@@ -17,7 +17,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from clusters import queries, rights, services
+from clusters import cluster_rights, queries, services
 from clusters.fleet.filters import Filters
 from clusters.fleet.listing import Listing
 from clusters.forms import LabelForm, MaintenanceForm, RemoveManyForm, TaintForm
@@ -58,9 +58,9 @@ class ClusterAct:
     done: str
     perform: Callable[[Actor, str, Arguments], str] | None = None
     permit: Callable[[Actor, str], None] | None = None
-    allowed: Callable[[Actor, Iterable[str]], set[str]] = rights.changeable
+    allowed: Callable[[Actor, Iterable[str]], set[str]] = cluster_rights.changeable
     lacking: str = "takes clusters.change_managedcluster"
-    right: tuple[str, str] = ("patch", rights.RESOURCE)
+    right: tuple[str, str] = ("patch", cluster_rights.RESOURCE)
     obstacle: Callable[[Any], str] = lambda _: ""
     form: type[forms.Form] = EmptyForm
     arguments: Callable[[forms.Form], Told] = lambda _: {}
@@ -289,8 +289,8 @@ TAINT = register(
 REMOVE = register(
     ClusterAct(
         "remove", "Remove", "removed",
-        perform=_remove, allowed=rights.deletable, lacking="takes clusters.delete_managedcluster",
-        right=("delete", rights.RESOURCE), is_final=True, form=RemoveManyForm,
+        perform=_remove, allowed=cluster_rights.deletable, lacking="takes clusters.delete_managedcluster",
+        right=("delete", cluster_rights.RESOURCE), is_final=True, form=RemoveManyForm,
         arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},
         commands=lambda _, names, __: [f"kubectl delete managedclusters {' '.join(names)}"],
         effects=(

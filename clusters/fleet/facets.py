@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Case, CharField, Count, Q, Value, When
 
 from clusters import kinds
-from clusters.fleet.filters import FACETS, LANES, NO_SET, Filters
+from clusters.fleet.filters import BUCKETS, FACETS, NO_SET, Filters
 from clusters.health import status_sql
 from clusters.health.certificate_expiry import ExpiryBucket
 from clusters.health.status import Word
@@ -34,7 +34,7 @@ class FacetGroup(NamedTuple):
     word: Word
     clusterset: str
     version: str
-    lane: ExpiryBucket
+    bucket: ExpiryBucket
     is_in_sets: bool
     is_narrowed: bool
     size: int
@@ -62,7 +62,7 @@ class Census:
         return sum(
             group.size
             for group in self.groups
-            if group.lane in {ExpiryBucket.EXPIRED, ExpiryBucket.WEEK, ExpiryBucket.SOON}
+            if group.bucket in {ExpiryBucket.EXPIRED, ExpiryBucket.WEEK, ExpiryBucket.SOON}
         )
 
     @property
@@ -76,9 +76,13 @@ class Census:
             (word, found[word]) for word in status_sql.WORST_FIRST if found[word] or self.filters.has("status", word)
         ]
 
-    def lanes(self) -> list[tuple[ExpiryBucket, int]]:
-        found = _added((group.lane, group.size) for group in self._passing("certificate"))
-        return [(lane, found[lane]) for lane in ExpiryBucket if found[lane] or self.filters.has("certificate", lane)]
+    def buckets(self) -> list[tuple[ExpiryBucket, int]]:
+        found = _added((group.bucket, group.size) for group in self._passing("certificate"))
+        return [
+            (bucket, found[bucket])
+            for bucket in ExpiryBucket
+            if found[bucket] or self.filters.has("certificate", bucket)
+        ]
 
     def versions(self) -> list[tuple[str, int]]:
         """Newest first."""
@@ -106,7 +110,7 @@ class Census:
                 "status": not filters.of("status") or status_sql.RANKS[group.word] in ranks,
                 "set": group.is_in_sets,
                 "version": not filters.of("version") or filters.has("version", group.version),
-                "certificate": not filters.of("certificate") or filters.has("certificate", group.lane),
+                "certificate": not filters.of("certificate") or filters.has("certificate", group.bucket),
             }
             if group.is_narrowed and all(passes[name] for name in FACETS if name != lifted):
                 yield group
@@ -127,13 +131,14 @@ def census(listing: Listing) -> Census:
     rows = (
         status_sql.with_word(listing.visible, listing.now)
         .annotate(
-            lane=Case(
-                *(When(each, then=Value(lane)) for lane, each in listing.lanes().items()), output_field=CharField()
+            bucket=Case(
+                *(When(each, then=Value(bucket)) for bucket, each in listing.buckets().items()),
+                output_field=CharField(),
             ),
             in_sets=_yes(conditions.get("set", EVERYTHING)),
             narrowed=_yes(narrowing),
         )
-        .values_list("rank", "clusterset", "kubernetes_version", "lane", "in_sets", "narrowed")
+        .values_list("rank", "clusterset", "kubernetes_version", "bucket", "in_sets", "narrowed")
         .annotate(
             size=Count("pk"), **{f"chosen_{n}": Count("pk", filter=each.condition()) for n, each in enumerate(choosing)}
         )
@@ -143,13 +148,13 @@ def census(listing: Listing) -> Census:
             status_sql.WORST_FIRST[rank],
             clusterset,
             version,
-            LANES[lane],
+            BUCKETS[bucket],
             bool(in_sets),
             bool(narrowed),
             size,
             tuple(chosen),
         )
-        for rank, clusterset, version, lane, in_sets, narrowed, size, *chosen in rows
+        for rank, clusterset, version, bucket, in_sets, narrowed, size, *chosen in rows
     ]
     return Census(listing.filters, groups, tuple(each.name for each in choosing))
 

@@ -34,7 +34,7 @@ SPANS = {
     "1d": ("over 1 day", timedelta(days=1)),
     "7d": ("over 7 days", timedelta(days=7)),
 }
-LANES = {lane.value: lane for lane in ExpiryBucket}
+BUCKETS = {bucket.value: bucket for bucket in ExpiryBucket}
 NAMES = {
     "q": "Name",
     "status": "Status",
@@ -118,7 +118,7 @@ def _told(name: str, value: str) -> str:
     if name == "status":
         return "Needs attention" if value == ATTENTION else WORDS[value].label if value in WORDS else value
     if name == "certificate":
-        return LANES[value].label.lower() if value in LANES else value
+        return BUCKETS[value].label.lower() if value in BUCKETS else value
     if name == "for":
         return SPANS[value][0] if value in SPANS else value
     return "none" if (name, value) == ("set", NO_SET) else value

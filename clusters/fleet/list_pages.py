@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from clusters.fleet import columns, facets, listing, saved_views
 from clusters.fleet.bulk_acts import ACTS, allowed_acts
 from clusters.fleet.filters import NAMES, NO_SET, Filters
-from clusters.health.certificate_expiry import ExpiryBucket, lane_of
+from clusters.health.certificate_expiry import ExpiryBucket, bucket_of
 from clusters.health.status import Word
 from clusters.models import ManagedCluster
 from ocmconsole.core.tokens import tokens
@@ -172,7 +172,9 @@ def _facets(counts: Census, query: Query) -> list[dict[str, Any]]:
             _option(query, "set", name, "No set" if name == NO_SET else name, count)
             for name, count in counts.clustersets()
         ],
-        "certificate": [_option(query, "certificate", lane, lane.label, count) for lane, count in counts.lanes()],
+        "certificate": [
+            _option(query, "certificate", bucket, bucket.label, count) for bucket, count in counts.buckets()
+        ],
         "version": [_option(query, "version", version, version, count) for version, count in counts.versions()],
     }
     return [
@@ -234,13 +236,13 @@ def _certificate(known: ClusterFacts, now: datetime) -> dict[str, Any] | None:
     ends = known.certificate_not_after
     if ends is None:
         return None
-    lane = lane_of(known, now)
+    bucket = bucket_of(known, now)
     return {
         "begins": known.certificate_not_before,
         "ends": ends,
         "day": f"{ends:%d %b %Y}".lstrip("0"),
-        "tone": lane.tone,
-        "over": {ExpiryBucket.REVOKED: "revoked", ExpiryBucket.EXPIRED: "ended"}.get(lane, ""),
+        "tone": bucket.tone,
+        "over": {ExpiryBucket.REVOKED: "revoked", ExpiryBucket.EXPIRED: "ended"}.get(bucket, ""),
     }
 
 

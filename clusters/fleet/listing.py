@@ -220,7 +220,7 @@ class Listing:
             "for": self._in_state_for,
             "set": self._in_sets,
             "version": lambda: Q(kubernetes_version__in=self.filters.of("version")),
-            "certificate": self._in_lanes,
+            "certificate": self._in_buckets,
             "claim": lambda: reduce(and_, map(queries.claiming, self.filters.wanted("claim"))),
             "label": lambda: reduce(and_, map(_labelled, self.filters.wanted("label"))),
             "taint": lambda: reduce(and_, map(_tainted, self.filters.wanted("taint"))),
@@ -242,11 +242,11 @@ class Listing:
         named = Q(clusterset__in=[*asked, ""] if NO_SET in asked else asked)
         return reduce(or_, by_labels, named)
 
-    def _in_lanes(self) -> Q:
-        lanes = {lane.value: each for lane, each in self.lanes().items()}
-        return reduce(or_, (lanes.get(value, NOTHING) for value in self.filters.of("certificate")))
+    def _in_buckets(self) -> Q:
+        buckets = {bucket.value: each for bucket, each in self.buckets().items()}
+        return reduce(or_, (buckets.get(value, NOTHING) for value in self.filters.of("certificate")))
 
-    def lanes(self) -> dict[ExpiryBucket, Q]:
+    def buckets(self) -> dict[ExpiryBucket, Q]:
         return certificate_expiry.bucket_conditions(self.now)
 
     def _accepted(self) -> Q:

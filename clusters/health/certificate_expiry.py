@@ -26,10 +26,10 @@ class ExpiryBucket(StrEnum):
     tone: str
 
     def __new__(cls, value: str, label: str, tone: str) -> Self:
-        lane = str.__new__(cls, value)
-        lane._value_ = value
-        lane.label, lane.tone = label, tone
-        return lane
+        bucket = str.__new__(cls, value)
+        bucket._value_ = value
+        bucket.label, bucket.tone = label, tone
+        return bucket
 
     REVOKED = "revoked", "Revoked", "danger"
     EXPIRED = "expired", "Expired", "danger"
@@ -39,18 +39,18 @@ class ExpiryBucket(StrEnum):
     NONE = "none", "None issued", "quiet"
 
 
-def lane_of(facts: ClusterFacts, now: datetime) -> ExpiryBucket:
+def bucket_of(facts: ClusterFacts, now: datetime) -> ExpiryBucket:
     ends = facts.certificate_not_after
     if facts.certificate_revoked_at is not None:
         return ExpiryBucket.REVOKED
     if ends is None:
         return ExpiryBucket.NONE
     turns = ((now, ExpiryBucket.EXPIRED), (now + WEEK, ExpiryBucket.WEEK), (now + SOON, ExpiryBucket.SOON))
-    return next((lane for turn, lane in turns if ends <= turn), ExpiryBucket.LATER)
+    return next((bucket for turn, bucket in turns if ends <= turn), ExpiryBucket.LATER)
 
 
 def bucket_conditions(now: datetime) -> dict[ExpiryBucket, Q]:
-    """As ``lane_of``, of rows of ManagedCluster."""
+    """As ``bucket_of``, of rows of ManagedCluster."""
     ends, revoked = "facts__certificate_not_after", Q(facts__certificate_revoked_at__isnull=False)
     return {
         ExpiryBucket.REVOKED: revoked,

@@ -101,7 +101,7 @@ def _moment(text: object) -> datetime | None:
 # ---------------------------------------------------------------- who set it
 
 
-@admission.defaults(MANAGED_CLUSTER)
+@admission.defaulter(MANAGED_CLUSTER)
 def maintenance_names_its_person(actor: Actor, old: Doc | None, new: Doc) -> None:
     """S75: only the hub says who set a cluster into maintenance, and forgets it with the taint."""
     metadata = new["metadata"]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clusters import cluster_rights
 from clusters import queries as clusters
-from clusters import rights as cluster_rights
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import membership, queries
 from clustersets.rights import reach, set_rights, visible_bindings

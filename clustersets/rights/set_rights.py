@@ -1,6 +1,7 @@
 """What a person may do about sets, asked for many at once: a bounded number of queries, however many names there are.
 
-For pages, which say before what a write would be refused for; the write itself is decided by ``authz`` and the rules.
+For pages, which say before what a write would be refused for; the write itself is decided by ``authorization`` and the
+rules.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from clusters.cluster_rights import changeable
 from clusters.grants import Grants
-from clusters.rights import changeable
 from clustersets import membership
 from clustersets.admission import BIND, JOIN, MOVE
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet
 from ocmconsole.core.rbac import rule_index
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster
@@ -58,7 +59,7 @@ def removable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
 
 def may_access(actor: Actor, verb: str, kind: Kind, *, name: str = "", namespace: str = "") -> bool:
     asked = Attributes(verb, kind.group, kind.plural, name=name, namespace=namespace)
-    return authz.authorize(actor, asked).allowed
+    return authorization.authorize(actor, asked).allowed
 
 
 def binds_somewhere(actor: Actor) -> bool:
@@ -72,12 +73,12 @@ def may_bind_into(actor: Actor, namespace: str) -> bool:
 
 
 def _of_domain(actor: Actor, permission: str, names: set[str]) -> set[str]:
-    if authz.permitted(actor, permission).allowed:
+    if authorization.permitted(actor, permission).allowed:
         return names
     codename = permission.partition(".")[2]
     granted = _granted(actor, SETS, ManagedClusterSet, codename, names)
     rules = rule_index.index.rules_for(actor)
-    return granted | {name for name in names if _allow(rules, authz.spellings(permission, name))}
+    return granted | {name for name in names if _allow(rules, authorization.spellings(permission, name))}
 
 
 def _granted(actor: Actor, grants: Grants, model: Any, codename: str, names: set[str]) -> set[str]:

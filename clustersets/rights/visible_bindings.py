@@ -17,7 +17,7 @@ from clustersets.rights import set_rights
 from ocmconsole.core.kinds import NAMESPACE
 from ocmconsole.core.models import Namespace
 from ocmconsole.core.rbac import rule_index
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
 

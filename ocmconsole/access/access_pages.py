@@ -18,7 +18,7 @@ from ocmconsole.access import people_list, risky_grants, services, who_can
 from ocmconsole.access.forms import MembershipForm
 from ocmconsole.access.who_can import Source
 from ocmconsole.components.links import audit_url, explain_url
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.rbac.rule_index import Subject
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
 
@@ -103,7 +103,7 @@ def _holder(request: HttpRequest, subject: Subject) -> HttpResponse:
     parts = [_part(subject, held[subject], administers=administers)]
     parts += [_part(Subject("Group", name), held[Subject("Group", name)], administers=False) for name in groups]
     all_sources = [source for sources in held.values() for source in sources]
-    seen = rights.seen_by(actor if is_self else actor_for(person)) if person and person.is_active else {}
+    seen = known_rights.seen_by(actor if is_self else actor_for(person)) if person and person.is_active else {}
     context = {
         "subject": subject,
         "is_self": is_self,
@@ -152,9 +152,9 @@ def resource(request: HttpRequest) -> HttpResponse:
     """Who can accept, join, bind, see, change, remove this."""
     actor = actor_of(request)
     _require_sight(actor)
-    offered = list(dict.fromkeys(right.resource for right in rights.all_rights()))
+    offered = list(dict.fromkeys(right.resource for right in known_rights.all_rights()))
     chosen, name = request.GET.get("resource", offered[0]), request.GET.get("name", "").strip()
-    if chosen not in offered or len(name) > rights.LONGEST or not name.isprintable():
+    if chosen not in offered or len(name) > known_rights.LONGEST or not name.isprintable():
         raise Http404("This resource has no rights of its own.")
     plural, _, group_name = chosen.partition(".")
     context = {
@@ -162,17 +162,17 @@ def resource(request: HttpRequest) -> HttpResponse:
         "chosen": chosen,
         "name": name,
         "plural": plural,
-        "rights": [_right(right, name) for right in rights.rights_on(group_name, plural)],
-        "names": rights.names_seen(actor, group_name, plural, most=MOST_SUGGESTED),
+        "rights": [_right(right, name) for right in known_rights.rights_on(group_name, plural)],
+        "names": known_rights.names_seen(actor, group_name, plural, most=MOST_SUGGESTED),
     }
     return render(request, "access/resource.html", context | frame(actor, "resource"))
 
 
-def _right(right: rights.Right, name: str) -> dict[str, Any]:
-    asked = rights.question(right.word, right.resource, name=name)
+def _right(right: known_rights.Right, name: str) -> dict[str, Any]:
+    asked = known_rights.question(right.word, right.resource, name=name)
     return {
         "word": right.word,
-        "sentence": right.sentence([name] if name else [rights.ALL]),
+        "sentence": right.sentence([name] if name else [known_rights.ALL]),
         "holders": [
             {"subject": subject, "sources": list(sources), "url": url_of(subject)}
             for subject, sources in groupby(who_can.find_sources(asked), key=lambda source: source.subject)

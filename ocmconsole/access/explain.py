@@ -1,7 +1,7 @@
 """Why somebody may, or may not: the answer of the chain of authorizers, with its sources or with what is nearest.
 
-The answer is ``authz.authorize``'s and nobody else's, so that a page, a SubjectAccessReview and a request agree; what
-is added here explains it. Called by the page that explains, and by requests for access.
+The answer is ``authorization.authorize``'s and nobody else's, so that a page, a SubjectAccessReview and a request
+agree; what is added here explains it. Called by the page that explains, and by requests for access.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from django.db.models import Q
 from ocmconsole.access import who_can
 from ocmconsole.access.who_can import GrantSource, Source
 from ocmconsole.accounts.permissions import MAY_CHANGE
-from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac import known_rights, rule_index
+from ocmconsole.core.rbac.known_rights import ALL, Question, Right
 from ocmconsole.core.rbac.policy_rules import ANY, PolicyRule
-from ocmconsole.core.rbac.rights import ALL, Question, Right
 from ocmconsole.core.rbac.rule_index import Granted, Subject
 from ocmconsole.kubeapi import kinds
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.access.session import actor_for
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def explain(actor: Actor, asked: Question) -> Explanation:
 
 def decide(actor: Actor, asked: Question) -> AccessDecision:
     """What the chain says to any of the spellings; an unlimited yes beats a limited one."""
-    decisions = [authz.authorize(actor, each) for each in asked.asked]
+    decisions = [authorization.authorize(actor, each) for each in asked.asked]
     allowed = sorted((each for each in decisions if each.allowed), key=lambda each: each.fields is not None)
-    return allowed[0] if allowed else authz.DENIED
+    return allowed[0] if allowed else authorization.DENIED
 
 
 # ---------------------------------------------------------------- yes
@@ -80,7 +80,7 @@ def sources(actor: Actor, asked: Question, decision: AccessDecision) -> list[Sou
     """Everything that allows it. Rules of the hub's own (as D15) come in their own words."""
     subjects = set(rule_index.subjects_of(actor))
     found = [who_can.of_rule(grant) for grant in rule_index.index.granting(asked.asked) if grant.subject in subjects]
-    person = authz.person_of(actor)
+    person = authorization.person_of(actor)
     if person is not None and (actor.is_master or not person.is_superuser):
         found += [source for source in who_can.permitting(asked, asked.labels, only=person) if not source.reach]
     if not found:
@@ -101,7 +101,7 @@ def nearest(actor: Actor, asked: Question) -> list[Near]:
         for each in asked.asked
         if (near := _near_rule(grant, each))
     ]
-    person = authz.person_of(actor)
+    person = authorization.person_of(actor)
     if person is not None and not person.is_superuser:
         found += _near_permissions(person, asked)
     found += _near_through(actor, asked)
@@ -162,7 +162,7 @@ def _lacking_name(names: Iterable[str], asked: str) -> Iterator[tuple[int, str]]
 
 def _near_permissions(person: User, asked: Question) -> Iterator[Near]:
     """Django permissions on the same kind: on another object, or another one on the same."""
-    kind = rights.kind_of(asked.group, asked.plural)
+    kind = known_rights.kind_of(asked.group, asked.plural)
     if kind is None or kind.model not in who_can.governed():
         return
     own = who_can.held_by_person(person, kind.model)
@@ -187,7 +187,7 @@ def _near_through(actor: Actor, asked: Question) -> Iterator[Near]:
     needed = " or ".join(sorted(asked.labels)) or "a rule of RBAC"
     for through, how in who_can.containers(asked.resource, asked.name).values():
         kind = next(kind for kind in kinds.all_kinds() if kind.model is type(through))
-        words = rights.rights_on(kind.group, kind.plural)
+        words = known_rights.rights_on(kind.group, kind.plural)
         held = [word for word in words if decide(actor, _about(word, through.name)).allowed]
         if not held:
             continue
@@ -200,7 +200,7 @@ def _near_through(actor: Actor, asked: Question) -> Iterator[Near]:
 
 
 def _about(right: Right, name: str) -> Question:
-    return rights.question(right.word, right.resource, name=name)
+    return known_rights.question(right.word, right.resource, name=name)
 
 
 # ---------------------------------------------------------------- who can help

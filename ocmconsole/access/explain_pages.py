@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from ocmconsole.access import explain, services
 from ocmconsole.access.forms import AccessReasonForm, QuestionForm
 from ocmconsole.components.links import explain_url
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import errors, kinds
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
@@ -60,7 +60,7 @@ def _page(
     context: dict[str, Any] = {
         "form": form,
         "sees_everyone": services.sees_everyone(actor),
-        "verbs": sorted({*VERBS, *(right.word for right in rights.all_rights())}),
+        "verbs": sorted({*VERBS, *(right.word for right in known_rights.all_rights())}),
         "resources": sorted({*(kind.resource for kind in kinds.all_kinds()), *_spelled()}),
         "people": User.objects.order_by("username").values_list("username", flat=True)[:MOST_SUGGESTED],
     }
@@ -80,7 +80,7 @@ def _page(
 
 
 def _spelled() -> set[str]:
-    asked = [each for right in rights.all_rights() for each in right.asked("")]
+    asked = [each for right in known_rights.all_rights() for each in right.asked("")]
     return {errors.qualified(each.group, each.full_resource) for each in asked}
 
 

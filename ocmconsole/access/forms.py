@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import password_validators_help_texts
 
 from ocmconsole.access.presets import PRESETS, GrantRequest, PresetScope
-from ocmconsole.core.rbac import rights
-from ocmconsole.core.rbac.rights import Question
+from ocmconsole.core.rbac import known_rights
+from ocmconsole.core.rbac.known_rights import Question
 from ocmconsole.core.rbac.rule_index import Subject
 from ocmconsole.kubeapi import errors
 
@@ -55,7 +55,7 @@ class QuestionForm(forms.Form):
         given = self.cleaned_data
         if not self.errors:
             try:
-                given["question"] = rights.question(
+                given["question"] = known_rights.question(
                     given["verb"], given["resource"], name=given["name"], namespace=given["namespace"]
                 )
             except errors.BadRequest as error:

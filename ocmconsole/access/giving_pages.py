@@ -19,7 +19,7 @@ from ocmconsole.access.presets import PRESETS, GrantPlan
 from ocmconsole.accounts.permissions import MAY_CHANGE
 from ocmconsole.components.links import audit_url
 from ocmconsole.core.models import AccessRequest
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access.session import actor_of
 
@@ -71,9 +71,9 @@ def _form(request: HttpRequest, actor: Actor, form: GiveForm, status: int = 200)
         "form": form,
         "presets": PRESETS.values(),
         "holders": [*_names(User, "username"), *(f"group:{name}" for name in _names(Group, "name"))],
-        "sets": rights.names_seen(actor, presets.GROUP, presets.SETS, most=MOST_SUGGESTED),
-        "clusters": rights.names_seen(actor, presets.GROUP, presets.CLUSTERS, most=MOST_SUGGESTED),
-        "namespaces": rights.names_seen(actor, "", "namespaces", most=MOST_SUGGESTED),
+        "sets": known_rights.names_seen(actor, presets.GROUP, presets.SETS, most=MOST_SUGGESTED),
+        "clusters": known_rights.names_seen(actor, presets.GROUP, presets.CLUSTERS, most=MOST_SUGGESTED),
+        "namespaces": known_rights.names_seen(actor, "", "namespaces", most=MOST_SUGGESTED),
         "chosen": form["preset"].value(),
     }
     if form.is_bound and form.is_valid():
@@ -113,7 +113,7 @@ def _missing(plan: GrantPlan) -> str:
     except errors.NotFound as error:
         return f"{error.message.capitalize()}."
     for each in plan.permissions:
-        if each.name and rights.object_of(each.group, each.plural, each.name) is None:
+        if each.name and known_rights.object_of(each.group, each.plural, each.name) is None:
             return f"There is no {each.plural.removesuffix('s')} called {each.name}."
     return ""
 
@@ -124,7 +124,7 @@ def _checks(plan: GrantPlan) -> list[str]:
         return []
     found = []
     for each in plan.permissions:
-        right = next((right for right in rights.all_rights() if right.permission == each.label), None)
+        right = next((right for right in known_rights.all_rights() if right.permission == each.label), None)
         found += [explain.command(right.asked(each.name)[0], plan.subject.name)] if right else []
     return found
 

@@ -13,11 +13,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.core import kinds
-from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.core.rbac.rule_index import Subject
 
 if TYPE_CHECKING:
-    from ocmconsole.core.rbac.rights import Right
+    from ocmconsole.core.rbac.known_rights import Right
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
 
@@ -164,7 +164,7 @@ def plan_grant(wish: GrantRequest) -> GrantPlan:
     names = wish.names if wish.scope is not PresetScope.ALL else ("",)
     permitted = [Permitted(word.permission, word.group, word.plural, name) for word in words for name in names]
     permitted += [Permitted(label) for label in wish.preset.labels]
-    told = [word.sentence(wish.names or (rights.ALL,)) for word in words]
+    told = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
     told += ["read the audit of everybody"] if AUDIT in wish.preset.labels else []
     notes = [wish.preset.note] if wish.preset.note else []
     if wish.scope is PresetScope.ALL:
@@ -178,7 +178,7 @@ def _words(wish: GrantRequest) -> list[Right]:
     """A viewer of one set needs no right on clusters: users who see a set see its members (D16)."""
     only = {PresetScope.SET: SETS, PresetScope.CLUSTER: CLUSTERS}.get(wish.scope, "")
     wanted = [(word, plural) for word, plural in wish.preset.words if only in {"", plural}]
-    return [right for right in rights.all_rights() if (right.word, right.plural) in wanted]
+    return [right for right in known_rights.all_rights() if (right.word, right.plural) in wanted]
 
 
 # ---------------------------------------------------------------- RBAC
@@ -187,7 +187,7 @@ def _words(wish: GrantRequest) -> list[Right]:
 def _of_rules(wish: GrantRequest, words: list[Right]) -> GrantPlan:
     notes = [wish.preset.note] if wish.preset.note else []
     rules = [rule_of(word, wish.names) for word in words]
-    told = [word.sentence(wish.names or (rights.ALL,)) for word in words]
+    told = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
     name = f"{RBAC_PREFIX}-{wish.preset.key}-{_digest(wish)}"
     if wish.scope is PresetScope.NAMES:
         rules.append(_rule(GROUP, CLUSTERS, ("update", "patch"), wish.names))

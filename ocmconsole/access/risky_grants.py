@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ocmconsole.access.who_can import GrantSource, Source
+from ocmconsole.core.rbac.known_rights import ALL
 from ocmconsole.core.rbac.policy_rules import ANY
-from ocmconsole.core.rbac.rights import ALL
 from ocmconsole.core.rbac.rule_index import Subject
 
 HANDING_OUT = {

@@ -19,13 +19,13 @@ from ocmconsole.accounts import permissions
 from ocmconsole.accounts.permissions import MAY_CHANGE, AuditTarget, Holder, PermissionAct, PermissionChange
 from ocmconsole.core import kinds
 from ocmconsole.core.models import AccessRequest
-from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac import known_rights, rule_index
+from ocmconsole.core.rbac.known_rights import ALL, Question
 from ocmconsole.core.rbac.policy_rules import PolicyRule
-from ocmconsole.core.rbac.rights import ALL, Question
 from ocmconsole.core.rbac.rule_index import SERVICE_ACCOUNT, Subject
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
 
@@ -45,12 +45,12 @@ ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectacces
 
 def administers(actor: Actor) -> bool:
     """Whether the actor may change permissions at all; which, the actor's own rights decide."""
-    return authz.permitted(actor, MAY_CHANGE).allowed
+    return authorization.permitted(actor, MAY_CHANGE).allowed
 
 
 def sees_everyone(actor: Actor) -> bool:
     """Whether the actor sees others' rights: may change permissions, or create SubjectAccessReviews."""
-    return administers(actor) or authz.authorize(actor, ASKING_ABOUT_OTHERS).allowed
+    return administers(actor) or authorization.authorize(actor, ASKING_ABOUT_OTHERS).allowed
 
 
 # ---------------------------------------------------------------- give
@@ -89,7 +89,7 @@ def holder_of(subject: Subject) -> Holder:
 def _change(act: PermissionAct, wanted: Permitted, holder: Holder) -> PermissionChange:
     app, _, codename = wanted.label.partition(".")
     permission = Permission.objects.get(content_type__app_label=app, codename=codename)
-    obj = rights.object_of(wanted.group, wanted.plural, wanted.name)
+    obj = known_rights.object_of(wanted.group, wanted.plural, wanted.name)
     if wanted.name and obj is None:
         raise errors.not_found(wanted.group, wanted.plural, wanted.name)
     return PermissionChange(act, permission, holder, obj)
@@ -105,7 +105,7 @@ def obstacle_to_plan(actor: Actor, plan: GrantPlan) -> str:
         lacking = [each for each in plan.permissions if not _holds(actor, each)]
         return f"You do not hold {lacking[0].label} {lacking[0].where} yourself." if lacking else ""
     for each in plan.documents:
-        if not authz.authorize(actor, verbs.attributes(each.kind, "create", Key(each.namespace, ""))).allowed:
+        if not authorization.authorize(actor, verbs.attributes(each.kind, "create", Key(each.namespace, ""))).allowed:
             return f"You may not create {each.kind.plural}{f' in {each.namespace}' if each.namespace else ''}."
         rules = [PolicyRule.read(rule) for rule in each.doc.get("rules") or ()]
         if lacking_rules := rule_index.index.lacking(actor, rules, each.namespace):
@@ -114,8 +114,8 @@ def obstacle_to_plan(actor: Actor, plan: GrantPlan) -> str:
 
 
 def _holds(actor: Actor, wanted: Permitted) -> bool:
-    obj = rights.object_of(wanted.group, wanted.plural, wanted.name)
-    return authz.permitted(actor, wanted.label, obj=obj, name=wanted.name).allowed
+    obj = known_rights.object_of(wanted.group, wanted.plural, wanted.name)
+    return authorization.permitted(actor, wanted.label, obj=obj, name=wanted.name).allowed
 
 
 # ---------------------------------------------------------------- take away
@@ -198,7 +198,7 @@ def request_access(actor: Actor, asked: Question, reason: str) -> AccessRequest:
 
 
 def question_of(row: AccessRequest) -> Question:
-    return rights.question(row.verb, row.resource, name=row.name, namespace=row.namespace)
+    return known_rights.question(row.verb, row.resource, name=row.name, namespace=row.namespace)
 
 
 def plan_of(row: AccessRequest) -> GrantPlan:
@@ -262,7 +262,7 @@ def _claim(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
 def _require_administrator(actor: Actor, row: AccessRequest, verb: str) -> None:
     if not administers(actor):
         asked = Attributes(verb, resource="accessrequests", name=row.user)
-        authz.refuse(actor, asked, f"the permission {MAY_CHANGE} is missing")
+        authorization.refuse(actor, asked, f"the permission {MAY_CHANGE} is missing")
 
 
 def _entry(actor: Actor, verb: str, row: AccessRequest, reason: str) -> AuditEvent:

@@ -17,9 +17,9 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
-from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac import known_rights, rule_index
+from ocmconsole.core.rbac.known_rights import ALL, Question, Right
 from ocmconsole.core.rbac.policy_rules import PolicyRule
-from ocmconsole.core.rbac.rights import ALL, Question, Right
 from ocmconsole.core.rbac.rule_index import Binding, Granted, Place, Subject
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.access.session import AGENTS
@@ -66,10 +66,10 @@ class Source:
     def rights(self) -> list[Right]:
         """The words that it is worth; none for what only RBAC has words for."""
         if self.given_by is GrantSource.PERMISSION:
-            return [right for right in rights.all_rights() if self.label in right.labels]
+            return [right for right in known_rights.all_rights() if self.label in right.labels]
         if self.given_by is GrantSource.SUPERUSER:
-            return rights.all_rights()
-        return [] if self.namespace else [right for right in rights.all_rights() if allows(self.rule, right)]
+            return known_rights.all_rights()
+        return [] if self.namespace else [right for right in known_rights.all_rights() if allows(self.rule, right)]
 
     @property
     def text(self) -> str:
@@ -145,7 +145,7 @@ def who_can(verb: str, resource: str, name: str = "", namespace: str = "") -> li
 
     Without a name: on all objects. Raises BadRequest when nobody could understand the question.
     """
-    return find_sources(rights.question(verb, resource, name=name, namespace=namespace))
+    return find_sources(known_rights.question(verb, resource, name=name, namespace=namespace))
 
 
 def find_sources(asked: Question) -> list[Source]:
@@ -278,7 +278,7 @@ def sentences(sources: list[Source]) -> list[str]:
     if any(source.sentence == "do everything" for source in sources):
         return ["do everything"]
     names = _names(sources)
-    told = [right.sentence(names[right]) for right in rights.all_rights() if right in names]
+    told = [right.sentence(names[right]) for right in known_rights.all_rights() if right in names]
     return list(dict.fromkeys([*told, *(source.sentence for source in sources if not source.rights)]))
 
 

@@ -17,9 +17,9 @@ from django.db.models import Model
 from ocmconsole.accounts import permissions
 from ocmconsole.accounts.permissions import MAY_CHANGE, Holder, place_of
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage import audit
 
@@ -147,7 +147,7 @@ class AccountChange:
         return f"{self.word}:{self.verb}"
 
     def needs(self, permission: str) -> None:
-        if not authz.permitted(self.actor, permission).allowed:
+        if not authorization.permitted(self.actor, permission).allowed:
             self.refuse(f"user {quoted(self.actor.user)} lacks the permission {permission}")
 
     def respects_superusers(self, user: User) -> None:
@@ -159,13 +159,13 @@ class AccountChange:
         """Each of them, under its name."""
         for place in dict.fromkeys(place_of(holder) for holder in holders if holder is not None):
             asked = Attributes("impersonate", resource=place.plural, name=place.name)
-            if not authz.authorize(self.actor, asked).allowed:
+            if not authorization.authorize(self.actor, asked).allowed:
                 self.refuse(f"user {quoted(self.actor.user)} may not impersonate {place.plural} {quoted(place.name)}")
 
     def needs_membership(self, group: Group) -> None:
         """Rights of the group are Django's and RBAC's; who is a member holds them all."""
         self.needs(MAY_CHANGE)
-        person = authz.person_of(self.actor)
+        person = authorization.person_of(self.actor)
         is_member = person is not None and person.groups.filter(pk=group.pk).exists()
         if not is_member or group.name not in self.actor.groups:
             self.needs_to_impersonate(group)

@@ -17,9 +17,9 @@ from django.db import IntegrityError, transaction
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
 from ocmconsole.kubeapi import errors, kinds, verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Kind
 from ocmconsole.kubeapi.models import AuditEvent, Resource
 from ocmconsole.kubeapi.schema.values import quoted
@@ -120,10 +120,10 @@ def require_change(actor: Actor, wanted: PermissionChange) -> str:
     """Why the actor may; a no is recorded and raised."""
     _check_object(wanted)
     if actor.is_master:
-        return authz.permitted(actor, wanted.label).reason
-    if not authz.permitted(actor, MAY_CHANGE).allowed:
+        return authorization.permitted(actor, wanted.label).reason
+    if not authorization.permitted(actor, MAY_CHANGE).allowed:
         raise _refused(actor, wanted, f"user {quoted(actor.user)} lacks the permission {MAY_CHANGE}")
-    held = authz.permitted(actor, wanted.label, obj=wanted.obj, name=wanted.obj.name if wanted.obj else "")
+    held = authorization.permitted(actor, wanted.label, obj=wanted.obj, name=wanted.obj.name if wanted.obj else "")
     if not held.allowed:
         raise _refused(actor, wanted, f"user {quoted(actor.user)} does not hold it there")
     return held.reason

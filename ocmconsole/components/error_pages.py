@@ -20,7 +20,7 @@ from ocmconsole.components.links import explain_url
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access.session import REQUEST_ID
 from ocmconsole.kubeapi.health import outages
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 
 LIMIT = 60  # the limits of settings are a number a minute
 SOON = 5  # seconds until a person may try again: what is below the hub is away
@@ -59,7 +59,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     error = sys.exception()
     if isinstance(error, OperationalError | InterfaceError):
         return unavailable(request, outages.database_error_response(error))
-    if error is not None and broker.is_failure(error):
+    if error is not None and redis_client.is_failure(error):
         return unavailable(request, outages.outage_error("Redis does not answer"))
     return _bare(request, "500.html", 500)
 

@@ -24,7 +24,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.components import downloads, trail
 from ocmconsole.components.links import query_of
 from ocmconsole.core.models import Event
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.storage import audit_acts, audit_chain
@@ -63,7 +63,7 @@ MAY_READ_ALL = "kubeapi.view_auditevent"
 
 
 def reads_all(actor: Actor) -> bool:
-    return authz.permitted(actor, MAY_READ_ALL).allowed
+    return authorization.permitted(actor, MAY_READ_ALL).allowed
 
 
 def audit_for(actor: Actor) -> QuerySet[AuditEvent]:

@@ -90,7 +90,7 @@ def look(actor: Actor, now: datetime) -> Glance:
     visible = clusters.clusters_for(actor).order_by()
     asked = {
         "silent": visible.filter(available="Unknown"),
-        "credentials": visible.filter(_of_lanes(now), hub_accepts_client=True),
+        "credentials": visible.filter(_of_buckets(now), hub_accepts_client=True),
         "removals": visible.filter(deleted_at__lt=now - STUCK),
         "leases": visible.filter(LONG_LEASE),
         "policies": policy_services.policies_for(actor).exclude(failure=""),
@@ -192,11 +192,12 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
-    lanes = certificate_expiry.bucket_conditions(now)
-    counts = visible.filter(_of_lanes(now), hub_accepts_client=True).aggregate(
-        **{lane.value: Count("pk", filter=lanes[lane]) for lane in ENDING}, last=Max("facts__certificate_not_after")
+    buckets = certificate_expiry.bucket_conditions(now)
+    counts = visible.filter(_of_buckets(now), hub_accepts_client=True).aggregate(
+        **{bucket.value: Count("pk", filter=buckets[bucket]) for bucket in ENDING},
+        last=Max("facts__certificate_not_after"),
     )
-    revoked, ended, soon = (counts[lane.value] for lane in ENDING)
+    revoked, ended, soon = (counts[bucket.value] for bucket in ENDING)
     over = revoked + ended
     if not over + soon:
         return None
@@ -206,7 +207,7 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
         (soon, f"end{'s' if soon == 1 else ''} within 7 days"),
     )
     parts = [f"{number} {what}." for number, what in found if number]
-    asked = {"certificate": [lane.value for lane in ENDING], "accepted": "yes"}
+    asked = {"certificate": [bucket.value for bucket in ENDING], "accepted": "yes"}
     url = f"{reverse('clusters:list')}?{urlencode(asked, doseq=True)}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
@@ -214,9 +215,9 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
     return Item("credentials", over + soon, "Credentials ending", "file-key", tone, text, "See which", url, state)
 
 
-def _of_lanes(now: datetime) -> Q:
-    lanes = certificate_expiry.bucket_conditions(now)
-    return reduce(or_, (lanes[lane] for lane in ENDING))
+def _of_buckets(now: datetime) -> Q:
+    buckets = certificate_expiry.bucket_conditions(now)
+    return reduce(or_, (buckets[bucket] for bucket in ENDING))
 
 
 def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from ocmconsole.kubeapi.health import disk_space, outages, probes
-from ocmconsole.kubeapi.watch import broker, change_log
+from ocmconsole.kubeapi.watch import change_log, redis_client
 from registration import hub_setup
 from registration.keys import certificate_register
 from registration.pki import ca
@@ -90,7 +90,7 @@ def _unknown_certificates() -> Iterator[str]:
 
 
 def _redis() -> Iterator[str]:
-    if settings.OCMCONSOLE_REDIS_URL and not broker.answers():
+    if settings.OCMCONSOLE_REDIS_URL and not redis_client.answers():
         yield "it does not answer; sign-in, reconcilers and watches go on without it"
 
 

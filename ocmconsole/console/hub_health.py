@@ -28,7 +28,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, HeldBack, WorkItem
-from ocmconsole.kubeapi.watch import broker, change_log
+from ocmconsole.kubeapi.watch import change_log, redis_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +107,7 @@ def _made_of() -> list[tuple[str, str]]:
 def _redis() -> str:
     if not settings.OCMCONSOLE_REDIS_URL:
         return "not used"
-    return "away: the hub goes on without it" if broker.breaker.is_open else "in use"
+    return "away: the hub goes on without it" if redis_client.breaker.is_open else "in use"
 
 
 def _log() -> dict[str, Any]:

@@ -39,7 +39,7 @@ from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log
-from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.signin import lifetime
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest
@@ -242,7 +242,7 @@ async def _apart(call: Callable[Arguments, Result], *arguments: Arguments.args, 
 
 @login_required
 @require_GET
-def live(request: HttpRequest) -> HttpResponse | HandOff:
+def live(request: HttpRequest) -> HttpResponse | AsyncStreamResponse:
     """Server-sent events for ``?scope=managedclusters&scope=managedclustersets:web``."""
     scopes = [LiveScope.read(text) for text in request.GET.getlist("scope")[:MOST_SCOPES]]
     if not scopes:
@@ -253,7 +253,7 @@ def live(request: HttpRequest) -> HttpResponse | HandOff:
     if _streams[actor.user] >= MOST_STREAMS:
         raise errors.TooManyRequests("You have many pages open; close some, and this one follows what happens again.")
     stream = _events(NoticeVisibility.of(actor), scopes, seen, request.session.session_key or "")
-    return HandOff(
+    return AsyncStreamResponse(
         stream, content_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
 

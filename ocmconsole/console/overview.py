@@ -46,7 +46,7 @@ HEARTBEATS = timedelta(hours=2)
 MONTH = timedelta(days=30)
 # Upper limits in days of the bars of the histogram; the last bar has none, the first is what has ended.
 LIMITS = (0, 7, 30, 60, 90, 120, 180, 240, 300)
-LANE_TONES = ("danger", "warn", "caution")
+BUCKET_TONES = ("danger", "warn", "caution")
 TURNS = (
     (Transition.Turn.JOINED, "joined"),
     (Transition.Turn.LEFT, "left"),
@@ -66,8 +66,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "needs": needs,
         "news": _news(fleet, needs, now),
         "changes": _changes(fleet, now),
-        "certificates": fleet.by_lane(),
-        "overdue": sum(bar["count"] for bar in fleet.by_lane()[:3]),
+        "certificates": fleet.by_bucket(),
+        "overdue": sum(bar["count"] for bar in fleet.by_bucket()[:3]),
         "versions": fleet.by_version(),
         "decisions": _decisions(fleet.visible),
         "events": _events(fleet.visible),
@@ -96,7 +96,7 @@ class FleetCounts:
     visible: QuerySet[Any]
     sees_all: bool
     states: Counter[Word] = field(default_factory=Counter)
-    lanes: Counter[int] = field(default_factory=Counter)
+    buckets: Counter[int] = field(default_factory=Counter)
     versions: Counter[str] = field(default_factory=Counter)
     silent: Counter[str] = field(default_factory=Counter)
     silent_since: dict[str, datetime] = field(default_factory=dict)
@@ -105,15 +105,15 @@ class FleetCounts:
     def of(cls, actor: Actor, now: datetime) -> FleetCounts:
         found = cls(clusters.clusters_for(actor), clusters.sees_all(actor))
         ends = "facts__certificate_not_after__lt"
-        lane = Case(
+        bucket = Case(
             When(facts__certificate_not_after=None, then=Value(-1)),
             When(facts__certificate_revoked_at__isnull=False, then=Value(-1)),
             *(When(**{ends: now + timedelta(days=limit)}, then=Value(index)) for index, limit in enumerate(LIMITS)),
             default=Value(len(LIMITS)),
             output_field=SmallIntegerField(),
         )
-        rows = status_sql.with_word(found.visible, now).annotate(lane=lane).order_by()
-        grouped = rows.values("rank", "lane", "kubernetes_version", "clusterset").annotate(
+        rows = status_sql.with_word(found.visible, now).annotate(bucket=bucket).order_by()
+        grouped = rows.values("rank", "bucket", "kubernetes_version", "clusterset").annotate(
             n=Count("pk"), at=Min("since")
         )
         for row in grouped:
@@ -124,8 +124,8 @@ class FleetCounts:
         count, word = row["n"], status_sql.WORST_FIRST[row["rank"]]
         self.states[word] += count
         self.versions[row["kubernetes_version"]] += count
-        if row["lane"] >= 0:
-            self.lanes[row["lane"]] += count
+        if row["bucket"] >= 0:
+            self.buckets[row["bucket"]] += count
         if word is Word.SILENT:
             self.silent[row["clusterset"]] += count
             known = self.silent_since.get(row["clusterset"], row["at"])
@@ -162,13 +162,13 @@ class FleetCounts:
             if self.states[word] and word is not Word.HEALTHY
         ]
 
-    def by_lane(self) -> list[dict[str, Any]]:
+    def by_bucket(self) -> list[dict[str, Any]]:
         """Clusters by days that their certificate has left."""
         edges = [f"{low}\N{EN DASH}{high - 1}" for low, high in pairwise(LIMITS)]
         labels = ["ended", *edges, f"{LIMITS[-1]} +"]
-        tones = [*LANE_TONES, *["accent"] * len(labels)]
+        tones = [*BUCKET_TONES, *["accent"] * len(labels)]
         return [
-            {"label": label, "count": self.lanes[index], "tone": tones[index]} for index, label in enumerate(labels)
+            {"label": label, "count": self.buckets[index], "tone": tones[index]} for index, label in enumerate(labels)
         ]
 
     def by_version(self) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_GET
 
+from clusters.cluster_rights import FleetVisibility
 from clusters.health.status import Word
-from clusters.rights import FleetVisibility
 from ocmconsole.console import attention, navigation, preferences
 from ocmconsole.kubeapi.access.session import actor_of
 

@@ -40,7 +40,7 @@ FROZEN = "field is immutable when `immutable` is set"
 # ---------------------------------------------------------------- namespaces
 
 
-@admission.checks_every_create
+@admission.create_validator
 def namespace_is_open(kind: Kind, key: Key, earlier: admission.Earlier) -> None:
     """W27: nothing is created in a namespace that is missing (NotFound) or terminating (Forbidden).
 
@@ -67,7 +67,7 @@ def namespace_is_open(kind: Kind, key: Key, earlier: admission.Earlier) -> None:
         )
 
 
-@admission.defaults(kinds.NAMESPACE)
+@admission.defaulter(kinds.NAMESPACE)
 def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W27: a new namespace is Active, has the finalizer ``kubernetes``, and a label with its name."""
     metadata = new["metadata"]
@@ -83,7 +83,7 @@ def namespace_is_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
         new["spec"] = spec | {"finalizers": [*finalizers, KUBERNETES]}
 
 
-@admission.checks_delete(kinds.NAMESPACE)
+@admission.delete_validator(kinds.NAMESPACE)
 def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W27: the permanent namespaces cannot be deleted. Raises Forbidden."""
     name = old["metadata"]["name"]
@@ -97,7 +97,7 @@ def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 -
 # ---------------------------------------------------------------- secrets and config maps
 
 
-@admission.defaults(kinds.SECRET)
+@admission.defaulter(kinds.SECRET)
 def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W21: a new Secret of the ServiceAccount token type gets a token, the CA and the namespace."""
     if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
@@ -116,7 +116,7 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
     new["data"] = {key: _encoded(value) for key, value in filled.items()} | (new.get("data") or {})
 
 
-@admission.checks(kinds.SECRET)
+@admission.validator(kinds.SECRET)
 def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W21: a Secret of the ServiceAccount token type names an account that exists. Raises Invalid."""
     if new["type"] != TOKEN_SECRET:
@@ -130,14 +130,14 @@ def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) ->
         )
 
 
-@admission.checks(kinds.SECRET)
+@admission.validator(kinds.SECRET)
 def secret_type_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W20: the type of a Secret is immutable. Raises Invalid."""
     if old is not None and old["type"] != new["type"]:
         raise _invalid(new, [errors.invalid_field("type", quoted(new["type"]), "field is immutable")])
 
 
-@admission.checks(kinds.SECRET)
+@admission.validator(kinds.SECRET)
 def secret_has_what_its_type_needs(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W20: a Secret of a known type has the keys that the type needs. Raises Invalid."""
     data = new.get("data") or {}
@@ -172,8 +172,8 @@ def _registry_causes(data: Doc, key: str) -> list[Cause]:
     return []
 
 
-@admission.checks(kinds.SECRET)
-@admission.checks(kinds.CONFIG_MAP)
+@admission.validator(kinds.SECRET)
+@admission.validator(kinds.CONFIG_MAP)
 def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W20: keys of Secrets and ConfigMaps can be file names, none comes twice, the size is limited. Raises Invalid."""
     causes: list[Cause] = []
@@ -195,8 +195,8 @@ def data_is_storable(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: 
         raise _invalid(new, causes)
 
 
-@admission.checks(kinds.SECRET)
-@admission.checks(kinds.CONFIG_MAP)
+@admission.validator(kinds.SECRET)
+@admission.validator(kinds.CONFIG_MAP)
 def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W20: an immutable Secret or ConfigMap keeps its data and stays immutable. Raises Invalid."""
     if old is None or not old.get("immutable"):
@@ -211,7 +211,7 @@ def immutable_data_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 # ---------------------------------------------------------------- events
 
 
-@admission.checks(kinds.EVENT)
+@admission.validator(kinds.EVENT)
 def event_is_beside_its_object(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W28: an Event is in the namespace of its object, or in one for cluster-scoped objects. Raises Invalid.
 

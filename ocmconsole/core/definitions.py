@@ -18,7 +18,7 @@ from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Key, Kind, Served, Version
 from ocmconsole.kubeapi.models import Resource
 from ocmconsole.kubeapi.publish import discovery
-from ocmconsole.kubeapi.schema.schema import published
+from ocmconsole.kubeapi.schema.compiled_schema import published
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

@@ -18,7 +18,7 @@ from ocmconsole.core.models import ServiceAccount
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.core.tokens import token_formats, tokens
 from ocmconsole.kubeapi import errors, virtual_resources
-from ocmconsole.kubeapi.access import authentication, authz
+from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.schema.times import timestamp
@@ -75,17 +75,19 @@ def local_subject_access_review(actor: Actor, namespace: str, name: str, doc: Do
 
 
 def _answered(doc: Doc, actor: Actor) -> Doc:
-    decision = authz.authorize(actor, _question(doc["spec"]))
+    decision = authorization.authorize(actor, _question(doc["spec"]))
     doc["status"] = {"allowed": decision.allowed} | ({"reason": decision.reason} if decision.reason else {})
     return doc
 
 
-def _question(spec: Doc) -> authz.Attributes:
+def _question(spec: Doc) -> authorization.Attributes:
     if about := spec.get("nonResourceAttributes"):
-        return authz.Attributes(verb=about.get("verb", ""), path=about.get("path", ""))
+        return authorization.Attributes(verb=about.get("verb", ""), path=about.get("path", ""))
     about = spec["resourceAttributes"]
     fields = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return authz.Attributes(**{field: about.get(field) or "" for field in fields}, version=about.get("version") or "*")
+    return authorization.Attributes(
+        **{field: about.get(field) or "" for field in fields}, version=about.get("version") or "*"
+    )
 
 
 def _question_causes(spec: Doc) -> list[Cause]:

@@ -19,7 +19,7 @@ from ocmconsole.accounts import permissions
 from ocmconsole.accounts.permissions import PermissionAct
 from ocmconsole.djangoadmin.resources import ResourceAdmin
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_of
 
@@ -71,7 +71,7 @@ class GrantsAdmin(ResourceAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             raise Http404(f"There is no such {self.kind.kind}, or you may not see it.")
-        if not authz.permitted(actor_of(request, EntryPoint.ADMIN), permissions.MAY_CHANGE).allowed:
+        if not authorization.permitted(actor_of(request, EntryPoint.ADMIN), permissions.MAY_CHANGE).allowed:
             raise PermissionDenied
         form = GrantForm(obj, request.POST or None)
         if request.method == "POST" and form.is_valid():

@@ -17,7 +17,7 @@ from ocmconsole.components.document_display import as_yaml, shown_over
 from ocmconsole.djangoadmin.acts import Acting
 from ocmconsole.djangoadmin.lists import Fast
 from ocmconsole.kubeapi import errors, kinds, verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.formats import negotiation
@@ -132,7 +132,9 @@ class ResourceAdmin(Audited):
 
     def _may(self, request: HttpRequest, verb: str, obj: Any) -> bool:
         key = obj.key if obj else kinds.Key("", "")
-        return authz.authorize(actor_of(request, EntryPoint.ADMIN), verbs.attributes(self.kind, verb, key)).allowed
+        return authorization.authorize(
+            actor_of(request, EntryPoint.ADMIN), verbs.attributes(self.kind, verb, key)
+        ).allowed
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Everything for who may list the kind; the others see what their object permissions show."""

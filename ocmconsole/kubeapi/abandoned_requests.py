@@ -1,7 +1,7 @@
 """Whether the client of the present request has gone away: what it gave up must not commit after its retry.
 
 Invariant: a write of the API commits only while its client is connected, seen under the lock that makes commits serial.
-The lanes say how to look, in the context of one request; reconcilers, commands and pages have no such client.
+The server says how to look, in the context of one request; reconcilers, commands and pages have no such client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Collects the rules of all kinds and runs them: defaulting rules, then checking rules, in the order of definition.
+"""Collects the defaulters and validators of all kinds and runs them, defaulters first, in the order of definition.
 
 Rules are plain functions ``rule(actor, old, new)`` on stored documents; ``old`` is None at create, ``new`` is None at
 delete. They read and raise (``errors``); they never write. First failure is reported (A7c). Rules for permissions skip
@@ -22,64 +22,66 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Key, Kind
 
-Default = Callable[["Actor", "Doc | None", "Doc"], None]
+Defaulter = Callable[["Actor", "Doc | None", "Doc"], None]
 # Also those of ``reads_batch``, which take ``Earlier`` as well.
-Check = Callable[..., None]
-DeleteCheck = Callable[["Actor", "Doc"], None]
+Validator = Callable[..., None]
+DeleteValidator = Callable[["Actor", "Doc"], None]
 # Documents as earlier writes of the same transaction leave them, by resource and key; None is deleted.
 Earlier = Mapping[tuple[str, "Key"], "Doc | None"]
-CreateCheck = Callable[["Kind", "Key", Earlier], None]
+CreateValidator = Callable[["Kind", "Key", Earlier], None]
 ActName = Callable[["Doc | None", "Doc | None"], "str | None"]
 Record = Callable[["Actor", "Doc | None", "Doc | None"], "Iterable[Model]"]
 
 ALONE: Earlier = {}  # a write that is a transaction of its own
-_defaults: dict[tuple[str, str], list[Default]] = defaultdict(list)
-_checks: dict[tuple[str, str], list[Check]] = defaultdict(list)
-_batch_readers: set[Check] = set()
-_delete_checks: dict[str, list[DeleteCheck]] = defaultdict(list)
-_create_checks: list[CreateCheck] = []
+_defaulters: dict[tuple[str, str], list[Defaulter]] = defaultdict(list)
+_validators: dict[tuple[str, str], list[Validator]] = defaultdict(list)
+_batch_readers: set[Validator] = set()
+_delete_validators: dict[str, list[DeleteValidator]] = defaultdict(list)
+_create_validators: list[CreateValidator] = []
 _acts: dict[str, list[ActName]] = defaultdict(list)
 _records: dict[str, list[Record]] = defaultdict(list)
 _warnings: ContextVar[list[str] | None] = ContextVar("admission_warnings", default=None)
 
 
-def defaults(kind: Kind, *, subresource: str = "") -> Callable[[Default], Default]:
+def defaulter(kind: Kind, *, subresource: str = "") -> Callable[[Defaulter], Defaulter]:
     """The decorated rule edits the new document in place (mutating admission)."""
 
-    def add(rule: Default) -> Default:
-        _defaults[kind.resource, subresource].append(rule)
+    def add(rule: Defaulter) -> Defaulter:
+        _defaulters[kind.resource, subresource].append(rule)
         return rule
 
     return add
 
 
-def checks(kind: Kind, *, subresource: str = "") -> Callable[[Check], Check]:
+def validator(kind: Kind, *, subresource: str = "") -> Callable[[Validator], Validator]:
     """The decorated rule raises an ApiError when the new document may not be stored."""
 
-    def add(rule: Check) -> Check:
-        _checks[kind.resource, subresource].append(rule)
+    def add(rule: Validator) -> Validator:
+        _validators[kind.resource, subresource].append(rule)
         return rule
 
     return add
 
 
-def reads_batch(rule: Check) -> Check:
-    """Marks a checking rule ``rule(actor, old, new, earlier)`` that depends on what is written with the object."""
+def reads_batch(rule: Validator) -> Validator:
+    """Marks a validator ``rule(actor, old, new, earlier)`` that depends on what is written with the object."""
     _batch_readers.add(rule)
     return rule
 
 
-def checks_delete(kind: Kind) -> Callable[[DeleteCheck], DeleteCheck]:
-    def add(rule: DeleteCheck) -> DeleteCheck:
-        _delete_checks[kind.resource].append(rule)
+def delete_validator(kind: Kind) -> Callable[[DeleteValidator], DeleteValidator]:
+    """The decorated ``rule(actor, old)`` raises an ApiError when the object may not be deleted."""
+
+    def add(rule: DeleteValidator) -> DeleteValidator:
+        _delete_validators[kind.resource].append(rule)
         return rule
 
     return add
 
 
-def checks_every_create(rule: CreateCheck) -> CreateCheck:
+def create_validator(rule: CreateValidator) -> CreateValidator:
     """A rule ``rule(kind, key, earlier)`` on the place of every new object, whatever its kind."""
-    _create_checks.append(rule)
+    _create_validators.append(rule)
     return rule
 
 
@@ -103,33 +105,33 @@ def records(kind: Kind) -> Callable[[Record], Record]:
     return add
 
 
-def default(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:
-    for rule in _defaults[kind.resource, subresource]:
+def run_defaulters(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:
+    for rule in _defaulters[kind.resource, subresource]:
         rule(actor, old, new)
 
 
-def check(
+def run_validators(
     actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "", *, earlier: Earlier = ALONE
 ) -> None:
-    for rule in _checks[kind.resource, subresource]:
+    for rule in _validators[kind.resource, subresource]:
         if rule in _batch_readers:
             rule(actor, old, new, earlier)
         else:
             rule(actor, old, new)
 
 
-def check_delete(actor: Actor, kind: Kind, old: Doc) -> None:
-    for rule in _delete_checks[kind.resource]:
+def run_delete_validators(actor: Actor, kind: Kind, old: Doc) -> None:
+    for rule in _delete_validators[kind.resource]:
         rule(actor, old)
 
 
-def check_create(kind: Kind, key: Key, earlier: Earlier = ALONE) -> None:
-    for rule in _create_checks:
+def run_create_validators(kind: Kind, key: Key, earlier: Earlier = ALONE) -> None:
+    for rule in _create_validators:
         rule(kind, key, earlier)
 
 
 def act(kind: Kind, verb: str, old: Doc | None, new: Doc | None) -> str:
-    """``managedcluster:accept`` where a rule names it, else ``managedcluster:patch``."""
+    """``managedcluster:accept`` where a kind names it, else ``managedcluster:patch``."""
     for name in _acts[kind.resource]:
         if found := name(old, new):
             return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.formats.protobuf import Message
     from ocmconsole.kubeapi.models import Resource
-    from ocmconsole.kubeapi.schema.schema import Schema
+    from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from ocmconsole.kubeapi import admission, errors
 from ocmconsole.kubeapi.formats import apply
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
-from ocmconsole.kubeapi.schema import metadata, schema, times
+from ocmconsole.kubeapi.schema import compiled_schema, metadata, times
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -191,7 +191,7 @@ def _content(doc: Doc) -> Doc:
 
 
 def validate(kind: Kind, old: Doc | None, new: Doc) -> None:
-    causes = schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check)
+    causes = compiled_schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check)
     causes += kind.storage.schema.validate(new)
     if old is not None and old["metadata"].get("deletionTimestamp"):
         before = set(old["metadata"].get("finalizers") or ())
@@ -205,7 +205,7 @@ def validate(kind: Kind, old: Doc | None, new: Doc) -> None:
             causes.append(errors.forbidden_field("metadata.finalizers", text))
     if causes:
         raise errors.is_invalid(kind.group, kind.kind, new["metadata"].get("name", ""), causes)
-    for text in schema.finalizer_warnings(new):
+    for text in compiled_schema.finalizer_warnings(new):
         admission.warn(text)
 
 

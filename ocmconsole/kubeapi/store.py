@@ -26,7 +26,7 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi import abandoned_requests, admission, errors, request_cache
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.kinds import Key, Kind

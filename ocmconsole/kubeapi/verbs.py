@@ -18,7 +18,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from ocmconsole.kubeapi import admission, errors, steps, store
-from ocmconsole.kubeapi.access import authz, request_limits
+from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.schema import times
@@ -27,7 +27,7 @@ from ocmconsole.kubeapi.store import Write
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
-    from ocmconsole.kubeapi.access.authz import AccessDecision
+    from ocmconsole.kubeapi.access.authorization import AccessDecision
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
 
@@ -65,7 +65,7 @@ class Options:
     manager: str = "ocmconsole"
     unknown: str = "ignore"
     decision: AccessDecision | None = None
-    asked: authz.Attributes | None = None
+    asked: authorization.Attributes | None = None
     applies: bool = False
     alone: bool = False
     uid: str | None = None
@@ -91,14 +91,14 @@ DEFAULT = Options()
 
 def get(actor: Actor, kind: Kind, key: Key) -> Doc:
     """One object. Raises Forbidden, NotFound."""
-    return covered(actor, kind, key, authz.require(actor, attributes(kind, "get", key)))
+    return covered(actor, kind, key, authorization.require(actor, attributes(kind, "get", key)))
 
 
 def covered(actor: Actor, kind: Kind, key: Key, decision: AccessDecision) -> Doc:
     """One object, as far as the decision covers it. Raises Forbidden, NotFound."""
     doc: Doc = existing(kind, key).doc
     if not decision.covers(doc):
-        authz.refuse(actor, attributes(kind, "get", key), ONLY_DELETING)
+        authorization.refuse(actor, attributes(kind, "get", key), ONLY_DELETING)
     return doc
 
 
@@ -117,9 +117,9 @@ def existing(kind: Kind, key: Key) -> Any:
 
 def attributes(
     kind: Kind, verb: str, key: Key, subresource: str = "", version: Version | None = None
-) -> authz.Attributes:
+) -> authorization.Attributes:
     served = version or kind.storage
-    return authz.Attributes(
+    return authorization.Attributes(
         verb=verb,
         group=served.group,
         version=served.version,
@@ -135,7 +135,7 @@ def attributes(
 
 def create(actor: Actor, kind: Kind, doc: Doc, *, namespace: str = "", options: Options = DEFAULT) -> Result:
     """Store a new object. Raises Forbidden, AlreadyExists, BadRequest, Invalid, NotFound (its namespace)."""
-    decision = options.decision or authz.require(
+    decision = options.decision or authorization.require(
         actor, attributes(kind, "create", Key(namespace, ""), version=options.version)
     )
     for attempt in range(NAME_TRIES):
@@ -158,7 +158,9 @@ def update(
     actor: Actor, kind: Kind, key: Key, doc: Doc, *, subresource: str = "", options: Options = DEFAULT
 ) -> Result:
     """Replace an object (PUT). Raises Conflict when its resourceVersion is not the current one (W14)."""
-    decision = options.decision or authz.require(actor, attributes(kind, "update", key, subresource, options.version))
+    decision = options.decision or authorization.require(
+        actor, attributes(kind, "update", key, subresource, options.version)
+    )
     try:
         return _rewrite(actor, "update", kind, key, lambda _: deepcopy(doc), decision, subresource, options)
     except errors.NotFound:
@@ -184,16 +186,18 @@ def patch(
     Decided again when somebody else wrote in between, so that it never fails for that reason unless the proposal
     carries its own resourceVersion (W15).
     """
-    decision = options.decision or authz.require(actor, attributes(kind, "patch", key, subresource, options.version))
+    decision = options.decision or authorization.require(
+        actor, attributes(kind, "patch", key, subresource, options.version)
+    )
     return _rewrite(actor, "patch", kind, key, propose, decision, subresource, options)
 
 
 def apply_(actor: Actor, kind: Kind, key: Key, propose: Propose, *, options: Options = DEFAULT) -> Result:
     """Server-side apply: as patch, and creates what is missing (W141)."""
-    decision = options.decision or authz.require(actor, attributes(kind, "patch", key, version=options.version))
+    decision = options.decision or authorization.require(actor, attributes(kind, "patch", key, version=options.version))
     options = replace(options, applies=True)
     if reader.read_row(kind, key) is None:
-        authz.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
+        authorization.require(actor, attributes(kind, "create", Key(key.namespace, ""), version=options.version))
         try:
             new = lambda old: steps.for_missing(kind, key, propose(old))  # noqa: E731 - one use
             with _denial_is_recorded(actor):
@@ -213,7 +217,9 @@ def edit(
 
 def delete(actor: Actor, kind: Kind, key: Key, *, options: Options = DEFAULT) -> Result:
     """Remove, or mark for removal while finalizers hold (W18). Raises NotFound, Conflict on a precondition."""
-    decision = options.decision or authz.require(actor, attributes(kind, "delete", key, version=options.version))
+    decision = options.decision or authorization.require(
+        actor, attributes(kind, "delete", key, version=options.version)
+    )
     return _decided(lambda: _deletion(actor, kind, key, decision, options), options)
 
 
@@ -264,7 +270,7 @@ class Batch:
     _read: dict[tuple[str, Key], Resource] = field(default_factory=dict)
     _last: dict[tuple[str, Key], Write] = field(default_factory=dict)
 
-    def needs(self, asked: authz.Attributes, require: Callable[[Actor], object]) -> None:
+    def needs(self, asked: authorization.Attributes, require: Callable[[Actor], object]) -> None:
         """A right that the act takes, for acts that write records only.
 
         ``require`` raises Forbidden: now, and at the commit where rights have changed meanwhile. ``asked`` is what the
@@ -290,7 +296,7 @@ class Batch:
         and audited, unless ``update`` of a subresource and ``patch`` of the rest.
         """
         verb, actor = verb or ("update" if subresource else "patch"), by or self.actor
-        decision = authz.require(actor, attributes(kind, verb, key, subresource))
+        decision = authorization.require(actor, attributes(kind, verb, key, subresource))
         with _denial_is_recorded(actor):
             write = _step(actor, verb, kind, key, _changed_by(change), decision, self.options, subresource)
         if expect and write.row is not None and write.row.resource_version != int(expect):
@@ -300,7 +306,7 @@ class Batch:
     def create(self, kind: Kind, doc: Doc, *, namespace: str = "", by: Actor | None = None) -> None:
         """As ``verbs.create``, for an object that has a name. Raises AlreadyExists here or at the commit."""
         actor = by or self.actor
-        decision = authz.require(actor, attributes(kind, "create", Key(namespace, "")))
+        decision = authorization.require(actor, attributes(kind, "create", Key(namespace, "")))
         doc = steps.named(kind, doc)
         key = Key(namespace, doc["metadata"]["name"])
         if self.earlier.get((kind.resource, key)) is not None:
@@ -311,7 +317,7 @@ class Batch:
     def delete(self, kind: Kind, key: Key, also: Edit | None = None, *, by: Actor | None = None) -> bool:
         """As ``verbs.delete``; True when the object goes at once. ``also`` changes, as the hub, what stays."""
         actor = by or self.actor
-        decision = authz.require(actor, attributes(kind, "delete", key))
+        decision = authorization.require(actor, attributes(kind, "delete", key))
         write = _deletion(actor, kind, key, decision, self.options)
         if also is not None and write.new is not None:
             also(write.new)
@@ -389,7 +395,7 @@ def _decided(decide: Callable[[], Write], options: Options) -> Result:
 class _Denial(Exception):
     """A rule has refused a write: the error for the client, and what was asked for the audit."""
 
-    def __init__(self, error: errors.Forbidden, asked: authz.Attributes) -> None:
+    def __init__(self, error: errors.Forbidden, asked: authorization.Attributes) -> None:
         super().__init__(error.message)
         self.error, self.asked = error, asked
 
@@ -421,7 +427,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     earlier = batch.earlier if batch is not None else admission.ALONE
     row, after, old = None, None, None
     if verb == "create":
-        admission.check_create(kind, key, earlier)
+        admission.run_create_validators(kind, key, earlier)
     else:
         row, after, old = batch.present(kind, key) if batch is not None else _stored(kind, key)
         if old is None:
@@ -436,12 +442,12 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
     asked = deepcopy(new)  # before the rules add to it: rights limited to some fields are about this
-    admission.default(actor, kind, old, new, subresource)
+    admission.run_defaulters(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)
     try:
         _check_size(actor, kind, key, old, new)
-        admission.check(actor, kind, old, new, subresource, earlier=earlier)
+        admission.run_validators(actor, kind, old, new, subresource, earlier=earlier)
         _within(actor, kind, key, verb, subresource, decision, old, asked)
     except errors.Forbidden as error:
         raise _Denial(error, attributes(kind, verb, key, subresource)) from error
@@ -454,17 +460,17 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     def ask_again(present: Actor) -> None:
         place = Key(key.namespace, "") if verb == "create" else key
         found = _required(present, options.asked or attributes(kind, verb, place, subresource, options.version))
-        admission.check(present, kind, old, new, subresource, earlier=earlier)
+        admission.run_validators(present, kind, old, new, subresource, earlier=earlier)
         _within(present, kind, key, verb, subresource, found, old, asked)
 
     return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again, after)
 
 
-def _required(actor: Actor, asked: authz.Attributes) -> AccessDecision:
-    """As ``authz.require`` for a caller that records the refusal itself."""
-    decision = authz.authorize(actor, asked)
+def _required(actor: Actor, asked: authorization.Attributes) -> AccessDecision:
+    """As ``authorization.require`` for a caller that records the refusal itself."""
+    decision = authorization.authorize(actor, asked)
     if not decision.allowed:
-        raise authz.forbidden_error(actor, asked)
+        raise authorization.forbidden_error(actor, asked)
     return decision
 
 
@@ -515,13 +521,13 @@ def _within(actor: Actor, kind: Kind, key: Key, verb: str, subresource: str, dec
     What rules add to ``new`` is the hub's.
     """
     if not decision.covers(old or new):
-        raise authz.forbidden_error(actor, attributes(kind, verb, key, subresource), ONLY_DELETING)
+        raise authorization.forbidden_error(actor, attributes(kind, verb, key, subresource), ONLY_DELETING)
     if decision.fields is None:
         return
     for path in steps.changed_paths("", old or {}, new):
         if not any(_is_in(path, field) for field in decision.fields):
             asked = attributes(kind, verb, key, subresource)
-            raise authz.forbidden_error(
+            raise authorization.forbidden_error(
                 actor, asked, f"{decision.reason} allows changing {', '.join(sorted(decision.fields))} only"
             )
 
@@ -534,7 +540,7 @@ def _deletion(actor: Actor, kind: Kind, key: Key, decision: AccessDecision, opti
     if old is None:
         raise errors.not_found(kind.group, kind.plural, key.name)
     steps.check_delete_preconditions(kind, key, old, uid=options.uid, resource_version=options.resource_version)
-    admission.check_delete(actor, kind, old)
+    admission.run_delete_validators(actor, kind, old)
     act = admission.act(kind, "delete", old, None)
     new: Doc | None = deepcopy(old)
     assert new is not None
@@ -547,7 +553,7 @@ def _deletion(actor: Actor, kind: Kind, key: Key, decision: AccessDecision, opti
 
     def ask_again(present: Actor) -> None:
         _required(present, options.asked or attributes(kind, "delete", key, version=options.version))
-        admission.check_delete(present, kind, old)
+        admission.run_delete_validators(present, kind, old)
 
     return Write(kind, key, row, old, new, actor, "delete", act, decision.reason, ask_again, after)
 

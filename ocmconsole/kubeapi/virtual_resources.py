@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.formats.protobuf import Message
     from ocmconsole.kubeapi.kinds import Served
-    from ocmconsole.kubeapi.schema.schema import Schema
+    from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 Answer = Callable[["Actor", str, str, "Doc"], "Doc"]
 

@@ -12,16 +12,16 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
 from redis import RedisError
 
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 
 
 def _either(name: str) -> Callable[..., Any]:
     def call(self: SteadyCache, *arguments: Any, **named: Any) -> Any:
-        if not broker.breaker.is_open:
+        if not redis_client.breaker.is_open:
             try:
                 return getattr(super(SteadyCache, self), name)(*arguments, **named)
             except RedisError:
-                broker.breaker.failed()
+                redis_client.breaker.failed()
         return getattr(self.memory, name)(*arguments, **named)
 
     return call

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.middleware.gzip import GZipMiddleware
 
-from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -24,6 +24,10 @@ COMPRESSIBLE = ("text/", "application/json", "application/javascript", "image/sv
 class CompressionMiddleware(GZipMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         media = response.headers.get("Content-Type", "")
-        if isinstance(response, HandOff) or response.status_code != HTTPStatus.OK or not media.startswith(COMPRESSIBLE):
+        if (
+            isinstance(response, AsyncStreamResponse)
+            or response.status_code != HTTPStatus.OK
+            or not media.startswith(COMPRESSIBLE)
+        ):
             return response
         return super().process_response(request, response)

@@ -1,9 +1,9 @@
-"""The ordinary lane: Django, which is synchronous, on a fixed pool of threads inside an asynchronous server.
+"""The request thread pool: Django, which is synchronous, on a fixed number of threads in an asynchronous server.
 
 Invariants: at most ``threads`` requests are in Django at once, each on a thread that keeps its database connection;
 writes never hold all of them; the health paths need none; a body is read as ``intake`` says, after the head has been
-judged; a stream (``HandOff``) costs no thread; the listener and the peer's certificate come from the connection, or
-from a proxy that is trusted (``proxy``). Mounted by ocmconsole.asgi.
+judged; a stream (``AsyncStreamResponse``) costs no thread; the listener and the peer's certificate come from the
+connection, or from a proxy that is trusted (``proxy``). Mounted by ocmconsole.asgi.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from django.urls import get_resolver, set_script_prefix
 from ocmconsole.kubeapi import abandoned_requests, errors
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, outages, probes
-from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.server import intake
 from ocmconsole.server.listeners import API
 from ocmconsole.server.proxy import Client
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
-__all__ = ["BODY_TOO_LARGE", "HandOff", "RequestThreads", "django_handler"]
+__all__ = ["BODY_TOO_LARGE", "AsyncStreamResponse", "RequestThreads", "django_handler"]
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ BUSY = errors.TooManyRequests(
 WITHOUT_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
-_lanes: WeakSet[RequestThreads] = WeakSet()
+_all: WeakSet[RequestThreads] = WeakSet()
 
 
 class RequestThreads:
@@ -104,7 +104,7 @@ class RequestThreads:
         self.judge = judge
         self.intake = intake.Intake(limits or intake.Limits(), request_limits.site_of)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"{THREADS}{listener}")
-        _lanes.add(self)
+        _all.add(self)
         self.writers = asyncio.Semaphore(max(1, threads - THREADS_FOR_READS))
         # People's requests are told apart only by Django: on the console one person may have all threads.
         share = min(threads, max(2, threads // SHARE_OF_THREADS)) if listener == API else threads
@@ -160,9 +160,9 @@ class RequestThreads:
 
 
 def end_threads(seconds: float) -> bool:
-    """End the pools of all lanes; returns whether they are at rest after ``seconds``, or a request still runs."""
-    for lane in _lanes:
-        lane.pool.shutdown(wait=False, cancel_futures=True)
+    """End the pools of all listeners; returns whether they are at rest after ``seconds``, or a request still runs."""
+    for application in _all:
+        application.pool.shutdown(wait=False, cancel_futures=True)
     deadline = monotonic() + seconds
     threads = [thread for thread in threading.enumerate() if thread.name.startswith(THREADS)]
     for thread in threads:
@@ -230,9 +230,9 @@ class _Exchange:
     """One request and its answer."""
 
     def __init__(
-        self, lane: RequestThreads, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
+        self, application: RequestThreads, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        self.lane = lane
+        self.application = application
         self.scope = scope
         self.receive = receive
         self.send = send
@@ -240,9 +240,9 @@ class _Exchange:
 
     async def answer(self, environ: Environ) -> None:
         """Raises ClientGoneError."""
-        visit = request_limits.Visit.of(self.lane.callers, environ)
+        visit = request_limits.Visit.of(self.application.callers, environ)
         try:
-            if self.lane.listener == API:
+            if self.application.listener == API:
                 visit.enter(has_certificate=environ["ocmconsole.peer_certificate"] is not None)
             await self._answer(environ, visit)
         except request_limits.HeldBackError as error:
@@ -252,12 +252,14 @@ class _Exchange:
             visit.leave()
 
     def _note(self, visit: request_limits.Visit, limit: str) -> None:
-        self.lane.held_back.add(visit.payer.name, visit.address, limit)
+        self.application.held_back.add(visit.payer.name, visit.address, limit)
 
     async def _answer(self, environ: Environ, visit: request_limits.Visit) -> None:
         held: intake.Holding | None = None
         try:
-            body, held = await self.lane.intake.read(self.scope, environ, self.receive, self._judged, visit.digest)
+            body, held = await self.application.intake.read(
+                self.scope, environ, self.receive, self._judged, visit.digest
+            )
             _put_body(environ, body)
         except intake.BusyError:
             self._note(visit, request_limits.BODIES if visit.account.name else request_limits.STRANGER_BODIES)
@@ -267,7 +269,7 @@ class _Exchange:
             await self._refuse(outages.database_error_response(error))
             return
         except intake.TooLargeError as error:
-            if self.lane.listener != API or error.is_anonymous:
+            if self.application.listener != API or error.is_anonymous:
                 await self._refuse(errors.RequestTooLarge(f"Request entity too large: limit is {error.limit}"))
                 return
             environ[BODY_TOO_LARGE] = error.limit  # the API answers first whether this caller may do this at all
@@ -276,7 +278,7 @@ class _Exchange:
         finally:
             if held:
                 held.close()
-        if isinstance(left, HandOff):
+        if isinstance(left, AsyncStreamResponse):
             visit.leave()
             with visit.watching():
                 await self._drain(left)
@@ -289,12 +291,12 @@ class _Exchange:
 
     async def _in_turn(
         self, environ: Environ, visit: request_limits.Visit
-    ) -> HandOff | tuple[int, Headers, bytes] | None:
+    ) -> AsyncStreamResponse | tuple[int, Headers, bytes] | None:
         writes = self.scope["method"] not in READS
         async with visit.turn(writes=writes) as delay:
             if delay >= request_limits.NOTED_DELAY:
                 self._note(visit, request_limits.CPU)
-            async with self.lane.writers if writes else nullcontext():
+            async with self.application.writers if writes else nullcontext():
                 left = await self._on_a_thread(self._in_thread, environ)
         status = left[0] if isinstance(left, tuple) else HTTPStatus.OK
         actor = environ.get(request_limits.AUTHENTICATED_AS)
@@ -302,21 +304,21 @@ class _Exchange:
         return left
 
     async def _judged(self, environ: Environ) -> str | bool:
-        return await self._on_a_thread(_with_database, self.lane.judge, environ)
+        return await self._on_a_thread(_with_database, self.application.judge, environ)
 
     async def _on_a_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        return await self.loop.run_in_executor(self.lane.pool, Context().run, function, *arguments)
+        return await self.loop.run_in_executor(self.application.pool, Context().run, function, *arguments)
 
-    def _in_thread(self, environ: Environ) -> HandOff | tuple[int, Headers, bytes] | None:
+    def _in_thread(self, environ: Environ) -> AsyncStreamResponse | tuple[int, Headers, bytes] | None:
         """Everything that Django does for a request; what is left for the event loop is returned."""
         with request_limits.metering() as environ[SPENT]:
-            if self.lane.listener == API and (is_gone := _extension(self.scope, intake.IS_GONE)):
+            if self.application.listener == API and (is_gone := _extension(self.scope, intake.IS_GONE)):
                 if is_gone():  # while it waited for a thread
                     return None
                 abandoned_requests.watch_client(is_gone)
-            response = self.lane.handle(environ)
+            response = self.application.handle(environ)
             try:
-                if isinstance(response, HandOff):
+                if isinstance(response, AsyncStreamResponse):
                     return response
                 if response.streaming and not _is_small(response):
                     self._pump(cast("StreamingHttpResponse", response))
@@ -339,7 +341,7 @@ class _Exchange:
 
     def _wants_gzip(self, response: HttpResponseBase, body: bytes) -> bool:
         """Large lists of the API only: what holds secrets of a page must not be guessed from its length."""
-        if self.lane.listener != API or len(body) < SMALLEST_GZIP or response.has_header("Content-Length"):
+        if self.application.listener != API or len(body) < SMALLEST_GZIP or response.has_header("Content-Length"):
             return False
         codings = (part.split(b";") for part in intake.header(self.scope, b"accept-encoding").lower().split(b","))
         return any(name.strip() == b"gzip" and b"q=0" not in b"".join(rest).split() for name, *rest in codings)
@@ -378,11 +380,11 @@ class _Exchange:
 
     # ------------------------------------------------------------ streams
 
-    async def _drain(self, response: HandOff) -> None:
+    async def _drain(self, response: AsyncStreamResponse) -> None:
         """Until the stream ends, the client hangs up or the server stops: then ``aclose`` runs the stream's cleanup."""
         try:
             await self._start(response.status_code, _headers(response))
-            if self.scope["method"] != "HEAD" and not self.lane.is_stopping:
+            if self.scope["method"] != "HEAD" and not self.application.is_stopping:
                 await self._until_gone(response.stream)
         finally:
             await _close(response.stream)
@@ -392,11 +394,11 @@ class _Exchange:
         """An error in the stream goes to the server, which logs it and cuts the connection without a last chunk."""
         draining = self.loop.create_task(self._forward(stream))
         gone = self.loop.create_task(_hang_up(self.receive))
-        self.lane.streams.add(draining)
+        self.application.streams.add(draining)
         try:
             await asyncio.wait((draining, gone), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.lane.streams.discard(draining)
+            self.application.streams.discard(draining)
             for task in (draining, gone):
                 task.cancel()
             results = await asyncio.gather(draining, gone, return_exceptions=True)
@@ -421,12 +423,12 @@ class _Exchange:
         """While the body is unread: what is still on its way would be taken for the next request."""
         await self._start(status, [*headers, (b"connection", b"close")])
         await self._send(body, more=True)
-        await self.lane.intake.discard(self.scope, self.receive)
+        await self.application.intake.discard(self.scope, self.receive)
         await self._send(b"", more=False)
 
     async def _refuse(self, error: errors.ApiError) -> None:
         """Without Django: this must cost next to nothing."""
-        if self.lane.listener == API:
+        if self.application.listener == API:
             body, media_type = orjson.dumps(error.status()), b"application/json"
         else:
             body, media_type = HTTPStatus(error.code).phrase.encode(), b"text/plain; charset=utf-8"

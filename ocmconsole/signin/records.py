@@ -17,7 +17,7 @@ from django.dispatch import receiver
 
 from ocmconsole.accounts import permissions
 from ocmconsole.accounts.permissions import place_of
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.access.session import actor_of, seen, stranger
 from ocmconsole.kubeapi.storage import audit, audit_acts
 from ocmconsole.signin import lifetime, sessions

@@ -15,7 +15,7 @@ from clusters import webhook_refusals
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi import admission, errors
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.schema.values import quoted
 from registration.admission.request_admission import ACCEPT, request_forbidden
 from registration.keys import key_history, key_lines
@@ -40,7 +40,7 @@ FINGERPRINT = re.compile(r"SHA256:[0-9a-f]{64}")
 # ---------------------------------------------------------------- approving
 
 
-@admission.checks(CSR, subresource="approval")
+@admission.validator(CSR, subresource="approval")
 def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """D10: what was declined (key, credential, name) is not approved until a person lifts it. Raises Forbidden."""
     if not adds("Approved", old, new):
@@ -73,7 +73,7 @@ def clusters_named(doc: Doc) -> list[str]:
     return sorted({*key_history.names_of(doc), labels.get(agent_names.CLUSTER_LABEL, "")} - {""})
 
 
-@admission.checks(CSR, subresource="approval")
+@admission.validator(CSR, subresource="approval")
 def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """D9, K7: an unknown key is not approved for a known name without an override. Raises Forbidden.
 
@@ -154,7 +154,7 @@ def decline_row(
 # ---------------------------------------------------------------- annotations of a cluster
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Doc) -> None:
     """D9, H9: changing the annotations of overrides and of automatic acceptance needs the right to accept.
 
@@ -166,7 +166,7 @@ def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Do
         return
     if not actor.is_controller:
         cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
-        if not authz.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
+        if not authorization.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
             text = f"user {quoted(actor.user)} cannot change the annotation {changed[0]}"
             raise webhook_refusals.webhook_forbidden(
                 webhook_refusals.CLUSTER_WEBHOOK, "managedclusters/accept", name, text

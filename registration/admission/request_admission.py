@@ -14,9 +14,9 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import admission, errors
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
@@ -57,7 +57,7 @@ SIGNER_PATH = re.compile(r"[a-zA-Z0-9._~-]+(/[a-zA-Z0-9._~-]+)*")
 # ---------------------------------------------------------------- create
 
 
-@admission.defaults(CSR)
+@admission.defaulter(CSR)
 def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
     """W23: ``spec.username``, ``uid``, ``groups`` and ``extra`` of a new CSR are the caller's, whatever it says."""
     if old is not None:
@@ -74,7 +74,7 @@ def stamp_requester(actor: Actor, old: Doc | None, new: Doc) -> None:
             spec.pop(name, None)
 
 
-@admission.checks(CSR)
+@admission.validator(CSR)
 def request_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W23: a new CSR holds a readable request, known usages, a qualified signer and a sane lifetime. Raises Invalid."""
     if old is not None:
@@ -133,7 +133,7 @@ def _signer_causes(spec: Doc) -> list[Cause]:
     return [errors.invalid_field("spec.signerName", f'"{signer}"', text)]
 
 
-@admission.checks(CSR)
+@admission.validator(CSR)
 def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W24: no CSR for the hub's signer asks for the group ``system:masters``. Raises Forbidden."""
     spec = new["spec"]
@@ -145,7 +145,7 @@ def masters_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
         raise request_forbidden(name, text)
 
 
-@admission.checks(CSR)
+@admission.validator(CSR)
 def names_of_the_hub_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """D24: no CSR for the hub's signer asks for a name of the hub's own parts. Raises Forbidden."""
     if old is not None or new["spec"]["signerName"] != agent_names.SIGNER:
@@ -156,13 +156,13 @@ def names_of_the_hub_are_not_signed(actor: Actor, old: Doc | None, new: Doc) -> 
         raise request_forbidden(new["metadata"]["name"], text)
 
 
-@admission.checks(CSR)
+@admission.validator(CSR)
 def token_is_for_this_request(actor: Actor, old: Doc | None, new: Doc) -> None:
     """K4: a bootstrap token that was made for one cluster creates CSRs for its agent alone. Raises Forbidden."""
     bound = tokens.cluster_of(actor) if old is None else ""
     if bound and cluster_of(new) != bound:
         asked = Attributes("create", GROUP, CSR.plural, name=new["metadata"]["name"])
-        raise authz.forbidden_error(
+        raise authorization.forbidden_error(
             actor, asked, f"the bootstrap token is for the agent of the cluster {quoted(bound)} only"
         )
 
@@ -177,8 +177,8 @@ def request_forbidden(name: str, text: str) -> errors.Forbidden:
 # ---------------------------------------------------------------- decide
 
 
-@admission.defaults(CSR, subresource="approval")
-@admission.defaults(CSR, subresource="status")
+@admission.defaulter(CSR, subresource="approval")
+@admission.defaulter(CSR, subresource="status")
 def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W23: conditions get ``lastUpdateTime`` and ``lastTransitionTime`` where they lack them."""
     now = times.timestamp(timezone.now())
@@ -187,7 +187,7 @@ def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
         condition["lastTransitionTime"] = condition.get("lastTransitionTime") or now
 
 
-@admission.checks(CSR, subresource="approval")
+@admission.validator(CSR, subresource="approval")
 def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     """W23: deciding needs ``approve`` on the signer, or the right to accept the cluster (D15). Raises Forbidden."""
     assert old is not None
@@ -200,7 +200,7 @@ def decision_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     raise request_forbidden(name, f'user not permitted to approve requests with signerName "{signer}"')
 
 
-@admission.checks(CSR, subresource="status")
+@admission.validator(CSR, subresource="status")
 def signing_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     """W23: setting the certificate needs ``sign`` on the signer. Raises Forbidden."""
     assert old is not None
@@ -218,14 +218,14 @@ def may_use_signer(actor: Actor, verb: str, signer: str) -> AccessDecision:
     """W23: whether the actor may ``approve`` or ``sign`` for a signer, by its full name or ``<domain>/*``."""
     domain = signer.partition("/")[0]
     for name in (signer, f"{domain}/*"):
-        decision = authz.authorize(actor, Attributes(verb, group=GROUP, resource="signers", name=name))
+        decision = authorization.authorize(actor, Attributes(verb, group=GROUP, resource="signers", name=name))
         if decision.allowed:
             return decision
-    return authz.DENIED
+    return authorization.DENIED
 
 
-@admission.checks(CSR, subresource="approval")
-@admission.checks(CSR, subresource="status")
+@admission.validator(CSR, subresource="approval")
+@admission.validator(CSR, subresource="status")
 def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W23, W154: a decision is True, Approved and Denied exclude each other, none is removed. Raises Invalid."""
     assert old is not None
@@ -234,7 +234,7 @@ def conditions_are_lawful(actor: Actor, old: Doc | None, new: Doc) -> None:  # n
         raise errors.is_invalid(GROUP, CSR.kind, new["metadata"]["name"], causes)
 
 
-@admission.checks(CSR, subresource="status")
+@admission.validator(CSR, subresource="status")
 def status_takes_no_decision(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W154: ``/status`` adds no decision; that is done at ``/approval``, which needs another right. Raises Invalid."""
     assert old is not None
@@ -278,7 +278,7 @@ def _kept_causes(old: Doc, new: Doc) -> list[Cause]:
     ]
 
 
-@admission.checks(CSR, subresource="status")
+@admission.validator(CSR, subresource="status")
 def certificate_is_pem(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W23: a certificate is PEM and never changes once it is set. Raises Invalid."""
     assert old is not None
@@ -400,12 +400,12 @@ def found_problems(doc: Doc, cluster: str) -> list[str]:
 def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
     cluster = cluster_of(doc)
     if not cluster:
-        return authz.DENIED
+        return authorization.DENIED
     row = reader.read_row(MANAGED_CLUSTER, Key("", cluster))
-    return authz.permitted(actor, ACCEPT, obj=row, name=cluster)
+    return authorization.permitted(actor, ACCEPT, obj=row, name=cluster)
 
 
-@authz.authorizer
+@authorization.authorizer
 def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> AccessDecision | None:
     """D15: authorizer: the right to accept a cluster includes reading and deciding its CSRs. None is no grant."""
     if (attributes.group, attributes.resource) != (GROUP, CSR.plural) or not attributes.name:

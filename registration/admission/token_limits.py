@@ -18,7 +18,7 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.core.tokens import bootstrap_terms
 from ocmconsole.kubeapi import admission
-from ocmconsole.kubeapi.access import authz, request_limits
+from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.verbs import attributes
@@ -40,14 +40,14 @@ RETRY_SECONDS = 60
 DAY = timedelta(days=1)
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def token_registers_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
     """K4: a bootstrap token creates no more clusters than it has uses. Raises Forbidden."""
     if old is None:
         _require_left(actor, MANAGED_CLUSTER, new, [new["metadata"]["name"]])
 
 
-@admission.checks(MANAGED_CLUSTER)
+@admission.validator(MANAGED_CLUSTER)
 def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """D23: a shared credential without uses (Secret, ServiceAccount) creates so many clusters a day.
 
@@ -67,14 +67,14 @@ def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, 
         _too_many(f"{actor.user} registered {most} clusters within a day")
 
 
-@admission.checks(CSR)
+@admission.validator(CSR)
 def token_asks_for_no_more_than_its_clusters(actor: Actor, old: Doc | None, new: Doc) -> None:
     """K4: a bootstrap token without uses left creates CSRs for the clusters that it created alone. Raises Forbidden."""
     if old is None:
         _require_left(actor, CSR, new, clusters_named(new))
 
 
-@admission.checks(CSR)
+@admission.validator(CSR)
 def identity_has_so_many_requests(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """D23: the hub keeps so many CSRs of one user at a time, decided ones included. Raises HeldBackError."""
     if old is not None or actor.is_master:
@@ -112,4 +112,4 @@ def _counted(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> list[B
 
 def _require_left(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> None:
     if why := bootstrap_terms.token_refusal(bootstrap_terms.token_of(actor), names):
-        raise authz.forbidden_error(actor, attributes(kind, "create", Key("", doc["metadata"]["name"])), why)
+        raise authorization.forbidden_error(actor, attributes(kind, "create", Key("", doc["metadata"]["name"])), why)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clusters import rights
+from clusters import cluster_rights
 from clusters.fleet import bulk_acts as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.components.links import explain_url
@@ -85,7 +85,7 @@ ACTS = {
         clusters_bulk.ClusterAct(
             "decline", "Decline", "declined",
             perform=_decline, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
-            right=("update", rights.ACCEPT_RESOURCE), form=PresetReasonForm, arguments=_reason,
+            right=("update", cluster_rights.ACCEPT_RESOURCE), form=PresetReasonForm, arguments=_reason,
             commands=lambda _, names, __: [
                 f"for name in {' '.join(names)}; do manage.py decline $name --reason '…'; done"
             ],
@@ -95,7 +95,7 @@ ACTS = {
         clusters_bulk.ClusterAct(
             "accept", "Accept", "accepted",
             perform=_accept, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
-            right=("update", rights.ACCEPT_RESOURCE),
+            right=("update", cluster_rights.ACCEPT_RESOURCE),
             commands=lambda _, names, __: [f"manage.py accept {' '.join(names)}"],
             effects=("The newest certificate request of each is approved, and each cluster is let in.",),
         ),
@@ -217,7 +217,7 @@ clusters_bulk.register(
     clusters_bulk.ClusterAct(
         "disconnect", "Disconnect", "disconnected",
         perform=_disconnect, allowed=services.acceptable, lacking=LACKING,
-        right=("update", rights.ACCEPT_RESOURCE), form=DisconnectForm,
+        right=("update", cluster_rights.ACCEPT_RESOURCE), form=DisconnectForm,
         obstacle=lambda row: "" if row.hub_accepts_client else "it is not let in",
         arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},
         effects=(
@@ -230,7 +230,7 @@ clusters_bulk.register(
     clusters_bulk.ClusterAct(
         "revoke", "Revoke certificates", "revoked",
         perform=_revoke_all, allowed=services.acceptable, lacking=LACKING,
-        right=("update", rights.ACCEPT_RESOURCE), is_final=True,
+        right=("update", cluster_rights.ACCEPT_RESOURCE), is_final=True,
         effects=(
             "Every valid certificate of each cluster ends within a second; its agent can neither speak nor renew.",
             "The clusters stay accepted. To come back, an agent needs a new bootstrap kubeconfig and a decision.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Max
 
 from clusters.acceptance import departure
-from ocmconsole.kubeapi.access.authz import AccessDecision
+from ocmconsole.kubeapi.access.authorization import AccessDecision
 from registration.admission.request_admission import may_use_signer
 from registration.approvals import services
 from registration.keys import key_lines

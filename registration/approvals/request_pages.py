@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
+from clusters.cluster_rights import ACCEPT_RESOURCE
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.rights import ACCEPT_RESOURCE
 from ocmconsole.components import document_display
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.tokens import bootstrap_terms

@@ -18,7 +18,7 @@ from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import errors, request_cache, verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import reader
 from registration import queries
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SeenVersions = stale_decision.SeenVersions  # what an entry point passes along with a decision
 NOBODY = key_history.Asker("", "", "")
-SIGNING = authz.Attributes("sign", CSR.group, "signers", name=agent_names.SIGNER)
+SIGNING = authorization.Attributes("sign", CSR.group, "signers", name=agent_names.SIGNER)
 MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
 
 
@@ -126,8 +126,8 @@ def decline_cluster(
     _require_unchanged(seen, name, row, queries.waiting_requests(name))
     waiting = queries.undecided_requests(name)
     if why := undeniable(actor, name, waiting):
-        asked = authz.Attributes("approve", CSR.group, "signers", name=agent_names.SIGNER)
-        authz.refuse(actor, asked, f"{why} Nothing was declined")
+        asked = authorization.Attributes("approve", CSR.group, "signers", name=agent_names.SIGNER)
+        authorization.refuse(actor, asked, f"{why} Nothing was declined")
     is_accepted = row is not None and bool(spec_of(row.doc).get("hubAcceptsClient"))
     if row is None and not waiting:
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
@@ -233,7 +233,7 @@ def _revoke(issued: IssuedCertificate, reason: str, batch: verbs.Batch) -> None:
 
 def _require_signing(actor: Actor) -> None:
     if not may_use_signer(actor, "sign", agent_names.SIGNER).allowed:
-        authz.refuse(actor, SIGNING, f"you need the right to sign for {agent_names.SIGNER}")
+        authorization.refuse(actor, SIGNING, f"you need the right to sign for {agent_names.SIGNER}")
 
 
 def revoke_all(actor: Actor, name: str, *, reason: str) -> list[str]:
@@ -282,33 +282,36 @@ def _take_back_word(batch: verbs.Batch, cluster: str, key: str = "") -> None:
         batch.edit(MANAGED_CLUSTER, Key("", cluster), without_word, by=CONTROLLER)
 
 
-def may_accept(actor: Actor, name: str) -> authz.AccessDecision:
-    return authz.permitted(actor, ACCEPT, obj=reader.read_row(MANAGED_CLUSTER, Key("", name)), name=name)
+def may_accept(actor: Actor, name: str) -> authorization.AccessDecision:
+    return authorization.permitted(actor, ACCEPT, obj=reader.read_row(MANAGED_CLUSTER, Key("", name)), name=name)
 
 
 def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Those of the names that ``may_accept`` allows, asked for all at once."""
     wanted = set(names)
-    if authz.permitted(actor, ACCEPT).allowed:
+    if authorization.permitted(actor, ACCEPT).allowed:
         return wanted
     holding = ManagedCluster.objects.filter(CLUSTERS.holding(actor, ACCEPT.partition(".")[2]), name__in=wanted)
     rules = rule_index.index.rules_for(actor)
     named = {
-        name for name in wanted for asked in authz.spellings(ACCEPT, name) if any(rule.allows(asked) for rule in rules)
+        name
+        for name in wanted
+        for asked in authorization.spellings(ACCEPT, name)
+        if any(rule.allows(asked) for rule in rules)
     }
     return named | set(holding.values_list("name", flat=True))
 
 
 def require_accept(actor: Actor, name: str, *, row: Resource | None = None) -> None:
     """A refusal names the permission that is missing, and is recorded."""
-    may = authz.permitted(actor, ACCEPT, obj=row, name=name) if row is not None else may_accept(actor, name)
+    may = authorization.permitted(actor, ACCEPT, obj=row, name=name) if row is not None else may_accept(actor, name)
     if not may.allowed:
-        authz.refuse(actor, _accepting(name), MISSING.format(name=name))
+        authorization.refuse(actor, _accepting(name), MISSING.format(name=name))
 
 
-def _accepting(name: str) -> authz.Attributes:
+def _accepting(name: str) -> authorization.Attributes:
     group = "register.open-cluster-management.io"
-    return authz.Attributes("update", group, "managedclusters", "accept", name=name, version="v1")
+    return authorization.Attributes("update", group, "managedclusters", "accept", name=name, version="v1")
 
 
 def _needs_accept(batch: verbs.Batch, name: str) -> None:
@@ -373,8 +376,10 @@ def undeniable(actor: Actor, name: str, waiting: Iterable[stale_decision.Request
 
 
 def _may_decide_unfit(actor: Actor, request: str) -> bool:
-    asked = authz.Attributes("update", CSR.group, CSR.plural, "approval", name=request)
-    return authz.authorize(actor, asked).allowed and may_use_signer(actor, "approve", agent_names.SIGNER).allowed
+    asked = authorization.Attributes("update", CSR.group, CSR.plural, "approval", name=request)
+    return (
+        authorization.authorize(actor, asked).allowed and may_use_signer(actor, "approve", agent_names.SIGNER).allowed
+    )
 
 
 def _accept_with(word: key_history.Vouched | None, clusterset: str) -> verbs.Edit:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 PAGE = 50
 REVOKED_SHOWN = 50
 LONGEST = 253
-LANES = {
+BUCKETS = {
     CertificateBucket.IN_USE: "In use",
     CertificateBucket.ENDED: "Ended",
     CertificateBucket.WEEK: "Within 7 days",
@@ -60,35 +60,35 @@ LANES = {
 def certificate_list(request: HttpRequest) -> HttpResponse:
     """The certificate in use of each cluster; other expiry buckets show what was revoked or replaced."""
     now = timezone.now()
-    actor, lane, query = actor_of(request), _lane(request.GET), _query(request.GET)
+    actor, bucket, query = actor_of(request), _bucket(request.GET), _query(request.GET)
     visible = _visible(actor)
     counts = issued_certificates.count_by_bucket(visible, now)
-    rows = _matching(visible, lane, query, now)
-    falls = lane in {CertificateBucket.REVOKED, CertificateBucket.OVER}
+    rows = _matching(visible, bucket, query, now)
+    falls = bucket in {CertificateBucket.REVOKED, CertificateBucket.OVER}
     order = ("-not_after", "-pk") if falls else ("not_after", "pk")  # what matters next comes first
-    total = counted(counts[lane], rows if query else None)
+    total = counted(counts[bucket], rows if query else None)
     if after := Cursor.read(request.GET.get("after", "")):
         rows = rows.filter(after.beyond(*order))
     found = list(rows.order_by(*order)[: PAGE + 1])
     shown = found[:PAGE]
-    chosen = {name: value for name, value in (("lane", lane), ("q", query)) if value}
+    chosen = {name: value for name, value in (("bucket", bucket), ("q", query)) if value}
     context = {
         "rows": [{"issued": row, "days": (row.not_after - now).days, "is_over": row.not_after <= now} for row in shown],
-        "lanes": [
+        "buckets": [
             {
                 "label": label,
                 "count": counts[name],
-                "url": query_of({**chosen, "lane": name}),
-                "current": name == lane,
+                "url": query_of({**chosen, "bucket": name}),
+                "current": name == bucket,
             }
-            for name, label in LANES.items()
+            for name, label in BUCKETS.items()
             if name is not CertificateBucket.REMOVED or clusters.sees_all(actor)
         ],
-        "lane": lane,
+        "bucket": bucket,
         "query": query,
         "counted": total,
-        "counts": {name.value: counts[name] for name in LANES},
-        "matching": rows.count() if lane is CertificateBucket.REMOVED else 0,
+        "counts": {name.value: counts[name] for name in BUCKETS},
+        "matching": rows.count() if bucket is CertificateBucket.REMOVED else 0,
         "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
     }
     return render(request, "registration/certificates.html", context)
@@ -136,24 +136,24 @@ def revoke_many(request: HttpRequest) -> HttpResponse:
     total, chosen = rows.count(), list(rows[: bulk_jobs.MOST])
     if not chosen:
         messages.error(request, "Select certificates first: none of those that you chose is left to revoke.")
-        return redirect(f"{reverse('registration:certificates')}?lane={CertificateBucket.REMOVED}")
+        return redirect(f"{reverse('registration:certificates')}?bucket={CertificateBucket.REMOVED}")
     form = RevokeManyForm(request.POST if "confirmed" in request.POST else None, len(chosen))
     if form.is_bound and form.is_valid():
         job = bulk_decisions.revoke_certificates(actor, [row.pk for row in chosen], reason=form.cleaned_data["reason"])
         return redirect(
-            "bulk:job", bulk_jobs.led_back(job, query_of({"lane": CertificateBucket.REMOVED, "q": query})[1:]).pk
+            "bulk:job", bulk_jobs.led_back(job, query_of({"bucket": CertificateBucket.REMOVED, "q": query})[1:]).pk
         )
     context = {
         "rows": chosen,
         "over": total - len(chosen),
         "form": form,
-        "back_query": f"?lane={CertificateBucket.REMOVED}",
+        "back_query": f"?bucket={CertificateBucket.REMOVED}",
     }
     return render(request, "registration/revoke_many.html", context, status=400 if form.is_bound else 200)
 
 
-def _lane(given: QueryDict) -> CertificateBucket:
-    asked = given.get("lane", "")
+def _bucket(given: QueryDict) -> CertificateBucket:
+    asked = given.get("bucket") or given.get("lane", "")  # links made before the name of the parameter changed
     return CertificateBucket(asked) if asked in set(CertificateBucket) else CertificateBucket.IN_USE
 
 
@@ -161,8 +161,8 @@ def _query(given: QueryDict) -> str:
     return str(given.get("q", "")).replace("\0", "").strip()[:LONGEST]
 
 
-def _matching(visible: QuerySet[Any], lane: CertificateBucket, query: str, now: datetime) -> QuerySet[Any]:
-    rows = visible.filter(issued_certificates.bucket_conditions(now)[lane])
+def _matching(visible: QuerySet[Any], bucket: CertificateBucket, query: str, now: datetime) -> QuerySet[Any]:
+    rows = visible.filter(issued_certificates.bucket_conditions(now)[bucket])
     if not query:
         return rows
     return rows.filter(Q(common_name__contains=query) | Q(serial__istartswith=query) | Q(pk__startswith=query.lower()))

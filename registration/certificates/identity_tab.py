@@ -12,7 +12,7 @@ from django.http import Http404
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from clusters import queries, rights
+from clusters import cluster_rights, queries
 from clusters.cluster import page_frame
 from clusters.cluster.page_frame import Opened, tab, tab_url
 from clusters.forms import TypedNameForm
@@ -129,7 +129,7 @@ def _page(
         "cluster": cluster,
         "is_over": row.not_after <= now,
         "may_revoke": may.allowed,
-        "denied": rights.to_accept(actor, cluster) if cluster else None,
+        "denied": cluster_rights.to_accept(actor, cluster) if cluster else None,
         "grace": page_frame.grace_of(cluster) if cluster else "",
         "back_url": _back(row),
         "commands": [f"manage.py revoke_certificate {row.pk} --reason '…'"],

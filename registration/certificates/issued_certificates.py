@@ -169,7 +169,7 @@ def count_by_bucket(rows: QuerySet[Any], now: datetime) -> dict[CertificateBucke
     """How many of these rows are in each expiry bucket, in one query."""
     asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in bucket_conditions(now).items()}
     found = rows.aggregate(**asked)
-    return {lane: found[f"n_{lane}"] for lane in CertificateBucket}
+    return {bucket: found[f"n_{bucket}"] for bucket in CertificateBucket}
 
 
 def count_honoured(found: dict[CertificateBucket, int]) -> int:

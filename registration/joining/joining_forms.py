@@ -10,9 +10,9 @@ from django import forms
 
 from clusters.acceptance.agent_roles import TAKEN_NAMES
 from clusters.admission import GUARDED_NAMES
+from clusters.cluster_rights import changeable
 from clusters.models import ManagedCluster
 from clusters.queries import may_see
-from clusters.rights import changeable
 from ocmconsole.core.tokens import bootstrap_terms
 from ocmconsole.kubeapi.schema.names import label_flaws
 from registration import join_guide

@@ -25,7 +25,7 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.accounts import people
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.storage import audit
 from registration.keys import key_lines
@@ -202,7 +202,7 @@ def _keep(certificate: Certificate, address: str) -> None:
         },
     )
     who = Actor(user=certificate.common_name, credential=f"cert:{certificate.fingerprint}"[:120], address=address)
-    asked = authz.Attributes("authenticate", resource="certificates", name=certificate.fingerprint)
+    asked = authorization.Attributes("authenticate", resource="certificates", name=certificate.fingerprint)
     text = f"signed with the hub's CA, and not issued by the hub: {_shown(certificate)}"
     audit.denied(who, asked, text, act="certificate:unknown")
 

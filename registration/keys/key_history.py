@@ -136,7 +136,7 @@ def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
     return AcceptedKey.objects.filter(cluster=cluster)
 
 
-def is_stranger(cluster: str, fingerprint: str) -> bool:
+def is_unknown_key(cluster: str, fingerprint: str) -> bool:
     known = set(keys_of(cluster).values_list("fingerprint", flat=True))
     return is_strange(fingerprint, known, closed_keys([cluster]).get(cluster, ()) if known else ())
 
@@ -182,7 +182,7 @@ def asks_as_itself(doc: Doc, cluster: str) -> bool:
 
 def is_barred(cluster: str, fingerprint: str) -> bool:
     """D9: whether a key lacks the override that it needs for this name; never with ``OCMCONSOLE_ALLOW_REKEY``."""
-    if settings.OCMCONSOLE_ALLOW_REKEY or not is_stranger(cluster, fingerprint):
+    if settings.OCMCONSOLE_ALLOW_REKEY or not is_unknown_key(cluster, fingerprint):
         return False
     return vouched(cluster, fingerprint) is None
 

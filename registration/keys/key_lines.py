@@ -80,7 +80,7 @@ def accepted(actor: Actor, cluster: str, doc: Doc) -> Iterator[Model]:
     request = key_history.requested(doc)
     keys = {key.fingerprint: key for key in key_history.keys_of(cluster)}
     key = keys.get(request.key_fingerprint)
-    if key is not None and not key_history.is_stranger(cluster, request.key_fingerprint):
+    if key is not None and not key_history.is_unknown_key(cluster, request.key_fingerprint):
         return
     is_renewal = key_history.asks_as_itself(doc, cluster) and key_history.is_renewal(
         doc, key_history.asker_of_request(doc), cluster
@@ -117,7 +117,7 @@ def takes(cluster: str, certificate: Certificate) -> bool:
         return not KeyLine.objects.filter(cluster=cluster).exists()
     if certificate.not_before + BACKDATED >= line.begun_at:
         return certificate.key_fingerprint not in key_history.closed_keys([cluster]).get(cluster, ())
-    return not key_history.is_stranger(cluster, certificate.key_fingerprint)
+    return not key_history.is_unknown_key(cluster, certificate.key_fingerprint)
 
 
 def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterator[Model]:

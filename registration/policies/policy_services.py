@@ -16,8 +16,8 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import audit, reader
@@ -52,12 +52,12 @@ def _asked(right: str, name: str) -> Attributes:
 
 
 for _right in VERBS:
-    authz.spell(_label(_right), lambda name, right=_right: [_asked(right, name)])  # type: ignore[misc] # a default pins the loop variable
+    authorization.spell(_label(_right), lambda name, right=_right: [_asked(right, name)])  # type: ignore[misc] # a default pins the loop variable
 
 
 def may_use_policies(actor: Actor, right: str, name: str = "") -> bool:
     """``right`` is Django's: view, add, change or delete."""
-    return authz.permitted(actor, _label(right), name=name).allowed
+    return authorization.permitted(actor, _label(right), name=name).allowed
 
 
 def missing_right(right: str) -> str:
@@ -67,7 +67,7 @@ def missing_right(right: str) -> str:
 
 def require_policy_right(actor: Actor, right: str, name: str = "") -> None:
     if not may_use_policies(actor, right, name):
-        authz.refuse(actor, _asked(right, name), missing_right(right))
+        authorization.refuse(actor, _asked(right, name), missing_right(right))
 
 
 def may_keep(actor: Actor, rule: PolicyInput) -> bool:
@@ -77,7 +77,7 @@ def may_keep(actor: Actor, rule: PolicyInput) -> bool:
     if not rule.is_exact:
         return False
     row = reader.read_row(MANAGED_CLUSTER, Key("", rule.pattern))
-    return authz.permitted(actor, ACCEPT, obj=row, name=rule.pattern).allowed
+    return authorization.permitted(actor, ACCEPT, obj=row, name=rule.pattern).allowed
 
 
 def rule_of(policy: ApprovalPolicy) -> PolicyInput:

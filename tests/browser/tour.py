@@ -23,7 +23,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 from ocmconsole.access import services
-from ocmconsole.core.rbac.rights import question
+from ocmconsole.core.rbac.known_rights import question
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
 from registration.policies import policy_services
@@ -98,7 +98,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/tokens/{token}/revoke/",
         "/certificates/",
         "/certificates/?q=nothing-like-it",
-        "/certificates/?lane=removed",
+        "/certificates/?bucket=removed",
         "/certificates/{fingerprint}/revoke/",
         "/ca/",
         # clusters

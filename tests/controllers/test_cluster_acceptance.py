@@ -13,8 +13,8 @@ from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, Lease
 from ocmconsole.core import kinds
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
@@ -33,7 +33,7 @@ def may(verb: str, resource: str, *, group: str = CLUSTERS, name: str = "", name
     """Whether the agent of c1 may."""
     resource, _, subresource = resource.partition("/")
     asked = Attributes(verb, group, resource, subresource, namespace, name)
-    return authz.authorize(make.agent("c1"), asked).allowed
+    return authorization.authorize(make.agent("c1"), asked).allowed
 
 
 def role_of(name: str = ROLE) -> dict[str, Any] | None:

@@ -12,9 +12,9 @@ from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.core import kinds
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import hub_setup
@@ -80,7 +80,7 @@ def test_the_bootstrap_role_is_exactly_upstreams() -> None:
 def test_who_bootstraps_may_ask_and_no_more(actor: Actor) -> None:
     def may(verb: str, resource: str, group: str = GROUP) -> bool:
         resource, _, subresource = resource.partition("/")
-        return authz.authorize(actor, Attributes(verb, group, resource, subresource)).allowed
+        return authorization.authorize(actor, Attributes(verb, group, resource, subresource)).allowed
 
     assert all(may(verb, "managedclusters") for verb in ("get", "create", "list", "watch"))
     assert may("create", "managedclustersets/join")

@@ -178,7 +178,7 @@ def test_what_cannot_be_deleted_is_said_once_and_stops_nothing_else(c1: str, mon
         if old["metadata"]["name"] == "stubborn":
             raise errors.BadRequest("it stays")
 
-    monkeypatch.setitem(admission._delete_checks, MANAGED_CLUSTER_ADDON.resource, [stays])
+    monkeypatch.setitem(admission._delete_validators, MANAGED_CLUSTER_ADDON.resource, [stays])
     make.addon(c1, "stubborn")
     make.addon(c1, "willing")
     delete_cluster()

@@ -11,8 +11,8 @@ from clusters.addons.addon_kinds import MANIFEST_WORK
 from clusters.kinds import CLUSTER_LABEL, GROUP, LEASE, LEASE_NAME, MANAGED_CLUSTER, REGISTER
 from ocmconsole.core import kinds
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from tests import factories as make
 
@@ -55,7 +55,7 @@ def may(verb: str, resource: str, group: str, namespace: str = "") -> bool:
     resource, _, subresource = resource.partition("/")
     name = "c1" if resource == "managedclusters" and group == GROUP else ""
     asked = Attributes(verb, group, resource, subresource, namespace, name)
-    return authz.authorize(make.agent("c1"), asked).allowed
+    return authorization.authorize(make.agent("c1"), asked).allowed
 
 
 def may_work() -> bool:

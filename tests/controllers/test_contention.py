@@ -66,7 +66,7 @@ class Rivals:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        rules = (admission._checks[CONFIG_MAP.resource, ""], admission._delete_checks[CONFIG_MAP.resource])
+        rules = (admission._validators[CONFIG_MAP.resource, ""], admission._delete_validators[CONFIG_MAP.resource])
         self._thread.start()
         for collected in rules:
             collected.append(self.rule)
@@ -150,7 +150,7 @@ def test_a_refusal_that_was_decided_while_nobody_else_could_write_is_audited_onc
             raise errors.Forbidden("not now")
 
     rivals = Rivals()
-    rules = admission._checks[CONFIG_MAP.resource, ""]
+    rules = admission._validators[CONFIG_MAP.resource, ""]
     rules.append(refuse)
     try:
         with rivals.at_work():

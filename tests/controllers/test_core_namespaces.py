@@ -10,9 +10,9 @@ import pytest
 from ocmconsole.core import defaults, kinds
 from ocmconsole.core.models import ClusterRole, ConfigMap
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.watch import change_log
@@ -164,12 +164,12 @@ def test_who_is_who_on_a_fresh_hub() -> None:
     namespace("a")
     anybody = person("li")
     nobody = Actor.anonymous()
-    assert authz.authorize(anybody, Attributes("get", path="/apis/x")).allowed
-    assert authz.authorize(nobody, Attributes("get", path="/version")).allowed
-    assert not authz.authorize(nobody, Attributes("get", path="/api")).allowed
-    assert not authz.authorize(anybody, Attributes("list", resource="secrets", namespace="a")).allowed
+    assert authorization.authorize(anybody, Attributes("get", path="/apis/x")).allowed
+    assert authorization.authorize(nobody, Attributes("get", path="/version")).allowed
+    assert not authorization.authorize(nobody, Attributes("get", path="/api")).allowed
+    assert not authorization.authorize(anybody, Attributes("list", resource="secrets", namespace="a")).allowed
     review = Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")
-    assert authz.authorize(anybody, review).allowed
+    assert authorization.authorize(anybody, review).allowed
     editor = person("ed")
     bound = {
         "metadata": {"name": "edit"},
@@ -177,6 +177,6 @@ def test_who_is_who_on_a_fresh_hub() -> None:
         "subjects": [{"kind": "User", "name": "ed"}],
     }
     verbs.create(ROOT, kinds.ROLE_BINDING, bound, namespace="a")
-    assert authz.authorize(editor, Attributes("update", resource="secrets", namespace="a")).allowed
-    assert not authz.authorize(editor, Attributes("update", resource="secrets", namespace="b")).allowed
-    assert not authz.authorize(editor, Attributes("get", resource="roles", group=RBAC, namespace="a")).allowed
+    assert authorization.authorize(editor, Attributes("update", resource="secrets", namespace="a")).allowed
+    assert not authorization.authorize(editor, Attributes("update", resource="secrets", namespace="b")).allowed
+    assert not authorization.authorize(editor, Attributes("get", resource="roles", group=RBAC, namespace="a")).allowed

@@ -23,7 +23,7 @@ from clusters.acceptance import agent_roles
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from ocmconsole.access import services as access
 from ocmconsole.core import defaults, kinds
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor
@@ -226,7 +226,7 @@ def test_what_needs_nothing_else_wakes_nobody(cost: Any) -> None:
 
 def test_giving_access_is_one_commit(cost: Any) -> None:
     ana, boss = person("view_managedcluster"), make.ADMIN
-    row = access.request_access(ana, rights.question("list", "secrets"), "for the audit")
+    row = access.request_access(ana, known_rights.question("list", "secrets"), "for the audit")
     with cost() as found:
         access.grant_request(boss, row)
     assert found.commits == 1

@@ -18,8 +18,8 @@ from clusters.kinds import GROUP, MANAGED_CLUSTER, REGISTER
 from clusters.models import ManagedClusterUserPermission, ReportedClaim, Silence
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, ROLE_BINDING
 from ocmconsole.kubeapi import kinds, verbs
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Owner, WorkItem
 from tests import factories as make
@@ -106,7 +106,7 @@ def agent_may() -> list[bool]:
         Attributes("list", "work.open-cluster-management.io", "manifestworks", namespace="c1"),
         Attributes("create", "events.k8s.io", "events", namespace="c1"),
     ]
-    return [authz.authorize(make.agent("c1"), each).allowed for each in asked]
+    return [authorization.authorize(make.agent("c1"), each).allowed for each in asked]
 
 
 @pytest.fixture

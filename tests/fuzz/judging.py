@@ -1,6 +1,6 @@
 """Sends a case through the hub's own entry, and says what is wrong with the answer (W19).
 
-Everything is real but the network: the lane's environ, Django's handler, authentication, the database. An answer is
+Everything is real but the network: the server's environ, Django's handler, authentication, the database. An answer is
 wrong when its code is none of the case's, when a refusal is no Status, and when a refusal or a read has left anything
 behind in the database but its own audit entry.
 """
@@ -17,7 +17,7 @@ from django.db.models import Model
 
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Revision, WorkItem
-from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.server import intake, request_threads
 from tests.fuzz.cases import Case
 from tests.fuzz.world import Credential
@@ -88,7 +88,7 @@ class Judge:
             request_threads._put_body(environ, case.body)
         response = self.handle(environ)
         try:
-            content = b"" if isinstance(response, HandOff) else b"".join(cast("Any", response))
+            content = b"" if isinstance(response, AsyncStreamResponse) else b"".join(cast("Any", response))
             sent = {
                 name.decode("latin-1"): value.decode("latin-1") for name, value in request_threads._headers(response)
             }

@@ -45,18 +45,18 @@ def _rules() -> Iterator[Subject]:
 def _places() -> Iterator[tuple[list[Any], Function]]:
     """Every list of rules, and what stands for a rule of that list which has nothing to say."""
     from ocmconsole.kubeapi import admission
-    from ocmconsole.kubeapi.access import authz
+    from ocmconsole.kubeapi.access import authorization
 
     lists: tuple[dict[Any, list[Any]], ...] = (
-        admission._defaults,
-        admission._checks,
-        admission._delete_checks,
+        admission._defaulters,
+        admission._validators,
+        admission._delete_validators,
         admission._acts,
     )
     yield from ((place, _nothing) for by_kind in lists for place in by_kind.values())
     yield from ((place, _no_rows) for place in admission._records.values())
-    yield admission._create_checks, _nothing
-    yield authz._authorizers, _nothing
+    yield admission._create_validators, _nothing
+    yield authorization._authorizers, _nothing
 
 
 def _silence_rule(function: Function, silent: Function) -> None:

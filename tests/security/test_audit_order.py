@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from ocmconsole.console import live_updates
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.storage import audit
 from tests import factories as make
 

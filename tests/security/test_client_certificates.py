@@ -26,7 +26,7 @@ from django.db import connections
 from ocmconsole.server import serving
 from registration import hub_setup
 from registration.keys import client_certificates
-from tests.lanes.listening import Site, listening
+from tests.serving.listening import Site, listening
 
 pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.django_db(transaction=True)]
 
@@ -100,13 +100,13 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from ocmconsole import asgi
 
     hub_setup.ensure_hub()
-    lane = asgi.api_application
-    monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(1))
-    with listening(lane, secure=serving.ssl_context(settings.OCMCONSOLE_HOME), loop="uvloop") as site:
+    application = asgi.api_application
+    monkeypatch.setattr(application, "pool", ThreadPoolExecutor(1))
+    with listening(application, secure=serving.ssl_context(settings.OCMCONSOLE_HOME), loop="uvloop") as site:
         yield site
-    lane.is_stopping = False
-    lane.pool.submit(connections.close_all).result()
-    lane.pool.shutdown()
+    application.is_stopping = False
+    application.pool.submit(connections.close_all).result()
+    application.pool.shutdown()
 
 
 def ask(site: Site, pair: bytes, directory: Path) -> httpx.Response:

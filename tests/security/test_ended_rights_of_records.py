@@ -20,7 +20,7 @@ from ocmconsole.access import services
 from ocmconsole.accounts import people
 from ocmconsole.core import kinds
 from ocmconsole.core.models import AccessRequest, BootstrapToken, ServiceAccount
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import session
@@ -61,7 +61,7 @@ def rows(boss: User, settings: Any) -> None:
     hub_setup.add_address(ROOT, ADDED)
     li = User.objects.create_user("li")
     services.request_access(
-        session.actor_for(li), rights.question("get", "secrets", name="", namespace="team"), "for a look"
+        session.actor_for(li), known_rights.question("get", "secrets", name="", namespace="team"), "for a look"
     )
     Authenticator.objects.create(user=li, type=Authenticator.Type.TOTP, data={})
     snooze.put_off(session.actor_for(User.objects.get(username="boss")), "c1", seen(), None)

@@ -397,7 +397,7 @@ def test_disconnect_and_revoke_ends_the_line() -> None:
     assert is_shut_out(agent)
     assert key_lines.open_line("edge") is None
     ask("again")
-    assert key_history.is_stranger("edge", requests.row("again").key_fingerprint)
+    assert key_history.is_unknown_key("edge", requests.row("again").key_fingerprint)
 
 
 # ---------------------------------------------------------------- an existing database

@@ -20,7 +20,7 @@ from ocmconsole.accounts import people, permissions
 from ocmconsole.core.kinds import CONFIG_MAP
 from ocmconsole.core.models import ConfigMap
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access import authz, session
+from ocmconsole.kubeapi.access import authorization, session
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
@@ -82,8 +82,8 @@ def delegate(*labels: str, obj: Any = None) -> Actor:
 def test_a_grant_on_one_object_is_the_right_there_and_an_audit_entry(ana: User, c1: ManagedCluster) -> None:
     make.cluster("c2")
     assert permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=c1)
-    assert authz.permitted(actor(ana), ACCEPT, obj=c1).allowed
-    assert not authz.permitted(actor(ana), ACCEPT, obj=make.stored("c2")).allowed
+    assert authorization.permitted(actor(ana), ACCEPT, obj=c1).allowed
+    assert not authorization.permitted(actor(ana), ACCEPT, obj=make.stored("c2")).allowed
     make.accept("c1", by=actor(ana))
     [entry] = AuditEvent.objects.filter(act="permission:grant")
     assert (entry.user, entry.outcome, entry.verb) == ("root", "allowed", "grant")
@@ -383,7 +383,7 @@ def test_rights_of_a_deleted_person_or_group_are_gone(ana: User, c1: ManagedClus
         people.delete_account(ROOT, to)
     again = User.objects.create_user("ana")
     again.groups.add(Group.objects.create(name="approvers"))
-    assert not authz.permitted(actor(again), ACCEPT, obj=c1).allowed
+    assert not authorization.permitted(actor(again), ACCEPT, obj=c1).allowed
 
 
 def test_the_first_superuser_is_in_the_audit_too() -> None:
@@ -444,4 +444,4 @@ class NobodyHandsOutMoreThanHeHolds(TestCase):
         told = AuditEvent.objects.filter(act__startswith="permission:", outcome="allowed")
         assert told.count() == done
         for name, label, on_one in held:
-            assert authz.permitted(actor(people[name]), label, obj=c1 if on_one else None).allowed
+            assert authorization.permitted(actor(people[name]), label, obj=c1 if on_one else None).allowed

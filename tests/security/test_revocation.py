@@ -103,6 +103,6 @@ def test_at_the_command_line(agent: Caller, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.contract("D9")
 def test_the_key_of_a_revoked_certificate_is_a_strangers(agent: Caller) -> None:
     fingerprint = issued().key_fingerprint
-    assert not key_history.is_stranger("edge", fingerprint)
+    assert not key_history.is_unknown_key("edge", fingerprint)
     services.revoke_certificate(ROOT, issued().fingerprint, reason="stolen")
-    assert key_history.is_stranger("edge", fingerprint)
+    assert key_history.is_unknown_key("edge", fingerprint)

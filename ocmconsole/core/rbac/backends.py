@@ -1,7 +1,7 @@
 """Django permissions spelled as RBAC: the same right whether a page, guardian, a rule or a review asks (D2).
 
-``authz.spell`` says which questions stand for a permission. Django calls the backend after its own and guardian's; the
-chain of authorizers calls ``by_permission``, so that a SubjectAccessReview knows what a page knows.
+``authorization.spell`` says which questions stand for a permission. Django calls the backend after its own and
+guardian's; the chain of authorizers calls ``by_permission``, so that a SubjectAccessReview knows what a page knows.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 from django.contrib.auth.backends import BaseBackend
 from guardian.backends import ObjectPermissionBackend
 
-from ocmconsole.core.rbac import rights, rule_index
+from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.kubeapi import request_cache
-from ocmconsole.kubeapi.access import authz, session
+from ocmconsole.kubeapi.access import authorization, session
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 
 
 class ObjectBackend(ObjectPermissionBackend):
@@ -36,22 +36,22 @@ class RbacBackend(BaseBackend):
     def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
         if not user_obj.is_active:
             return False
-        asked = authz.spellings(perm, getattr(obj, "name", ""))
+        asked = authorization.spellings(perm, getattr(obj, "name", ""))
         if not asked:
             return False
         actor = session.actor_for(user_obj)
         return any(rule_index.index.decide(actor, attributes) is not None for attributes in asked)
 
 
-@authz.authorizer
+@authorization.authorizer
 def by_permission(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """D2: authorizer: Django permissions, global or on one object, grant what they are spelled as. None is no grant."""
-    permission = authz.permission_for(asked)
-    person = authz.person_of(actor) if permission else None
+    permission = authorization.permission_for(asked)
+    person = authorization.person_of(actor) if permission else None
     if person is None or person.is_superuser:
         return None
     if not person.has_perm(permission):
-        obj = rights.meant_by(permission, asked.name)
+        obj = known_rights.meant_by(permission, asked.name)
         if obj is None or not person.has_perm(permission, obj):
             return None
     return AccessDecision(allowed=True, reason=f"{permission} granted to {actor.user}")

@@ -9,8 +9,8 @@ from ocmconsole.core import kinds
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.core.rbac.policy_rules import EVERYTHING, PolicyRule
 from ocmconsole.kubeapi import admission, errors, verbs
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage.selectors import LabelSelector
@@ -28,8 +28,8 @@ SUBJECT_GROUPS = {"ServiceAccount": "", "User": rule_index.GROUP, "Group": rule_
 # ---------------------------------------------------------------- form
 
 
-@admission.defaults(kinds.ROLE_BINDING)
-@admission.defaults(kinds.CLUSTER_ROLE_BINDING)
+@admission.defaulter(kinds.ROLE_BINDING)
+@admission.defaulter(kinds.CLUSTER_ROLE_BINDING)
 def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W22: API groups that a role reference or subject leaves out are filled in as in Kubernetes."""
     subjects = new.get("subjects")
@@ -42,8 +42,8 @@ def references_have_groups(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
             reference["apiGroup"] = rule_index.GROUP
 
 
-@admission.checks(kinds.ROLE)
-@admission.checks(kinds.CLUSTER_ROLE)
+@admission.validator(kinds.ROLE)
+@admission.validator(kinds.CLUSTER_ROLE)
 def role_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W22: each rule has verbs, and resources or paths, not both. Raises Invalid."""
     causes = [
@@ -85,8 +85,8 @@ def _aggregation_causes(selectors: list[Doc]) -> Iterator[Cause]:
             yield errors.invalid_field(f"{field}[{position}]", json.dumps(selector), str(error))
 
 
-@admission.checks(kinds.ROLE_BINDING)
-@admission.checks(kinds.CLUSTER_ROLE_BINDING)
+@admission.validator(kinds.ROLE_BINDING)
+@admission.validator(kinds.CLUSTER_ROLE_BINDING)
 def binding_is_well_formed(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W22: a binding names a role and subjects in valid form. Raises Invalid."""
     namespaced = new["kind"] == "RoleBinding"
@@ -120,8 +120,8 @@ def _subject_causes(path: str, subject: Doc, *, namespaced: bool) -> Iterator[Ca
         yield errors.required(f"{path}.namespace")
 
 
-@admission.checks(kinds.ROLE_BINDING)
-@admission.checks(kinds.CLUSTER_ROLE_BINDING)
+@admission.validator(kinds.ROLE_BINDING)
+@admission.validator(kinds.CLUSTER_ROLE_BINDING)
 def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W22, W155: the ``roleRef`` of a binding is immutable. Raises Invalid."""
     if old is not None and old["roleRef"] != new["roleRef"]:
@@ -131,8 +131,8 @@ def role_reference_stays(actor: Actor, old: Doc | None, new: Doc) -> None:  # no
 # ---------------------------------------------------------------- no escalation
 
 
-@admission.checks(kinds.ROLE)
-@admission.checks(kinds.CLUSTER_ROLE)
+@admission.validator(kinds.ROLE)
+@admission.validator(kinds.CLUSTER_ROLE)
 def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: Doc) -> None:
     """W22, W155: nobody writes rules into a role that they do not hold, unless they may ``escalate`` it.
 
@@ -141,7 +141,7 @@ def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: D
     if _may_hand_out_anything(actor) or (old is not None and _granted(old) == _granted(new)):
         return
     kind = kinds.ROLE if new["kind"] == "Role" else kinds.CLUSTER_ROLE
-    if authz.authorize(actor, _about(kind, new, "escalate", new["metadata"]["name"])).allowed:
+    if authorization.authorize(actor, _about(kind, new, "escalate", new["metadata"]["name"])).allowed:
         return
     _require_held(actor, kind, new, [PolicyRule.read(rule) for rule in new.get("rules") or []])
     gathers = new.get("aggregationRule") or (old or {}).get("aggregationRule")
@@ -149,8 +149,8 @@ def role_grants_only_what_its_writer_holds(actor: Actor, old: Doc | None, new: D
         raise _refused(kind, new, "must have cluster-admin privileges to use an aggregationRule")
 
 
-@admission.checks(kinds.ROLE_BINDING)
-@admission.checks(kinds.CLUSTER_ROLE_BINDING)
+@admission.validator(kinds.ROLE_BINDING)
+@admission.validator(kinds.CLUSTER_ROLE_BINDING)
 @admission.reads_batch
 def binding_grants_only_what_its_writer_holds(
     actor: Actor, old: Doc | None, new: Doc, earlier: admission.Earlier
@@ -165,7 +165,7 @@ def binding_grants_only_what_its_writer_holds(
         return
     reference = new["roleRef"]
     role_kind = kinds.ROLE if reference["kind"] == "Role" else kinds.CLUSTER_ROLE
-    if authz.authorize(actor, _about(role_kind, new, "bind", reference["name"])).allowed:
+    if authorization.authorize(actor, _about(role_kind, new, "bind", reference["name"])).allowed:
         return
     namespace = new["metadata"].get("namespace", "") if role_kind.namespaced else ""
     place = Key(namespace, reference["name"])

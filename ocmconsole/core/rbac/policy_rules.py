@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.access.authz import Attributes
+    from ocmconsole.kubeapi.access.authorization import Attributes
     from ocmconsole.kubeapi.errors import Doc
 
 ANY = "*"

@@ -21,8 +21,8 @@ from django.db.models import Max
 from ocmconsole.core.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from ocmconsole.core.rbac.policy_rules import PolicyRule, uncovered_rules
 from ocmconsole.kubeapi import request_cache
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import Change, Compaction
 from ocmconsole.kubeapi.watch import change_log
 
@@ -301,7 +301,7 @@ def _load() -> Tables:
 index = RuleIndex()
 
 
-@authz.authorizer
+@authorization.authorizer
 def by_rules(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """W22: authorizer: a rule of a role that is bound to the actor allows it. None is no grant."""
     return index.decide(actor, asked)

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema.names import key_flaws, subdomain_flaws, value_flaws
 from ocmconsole.kubeapi.schema.values import quoted
 
@@ -165,7 +165,7 @@ def tokens_for(actor: Actor) -> BootstrapTokenQuerySet:
 
 
 def sees_all(actor: Actor) -> bool:
-    return authz.permitted(actor, SEE_ALL).allowed
+    return authorization.permitted(actor, SEE_ALL).allowed
 
 
 def may_revoke(actor: Actor, token: BootstrapToken) -> bool:
@@ -173,8 +173,8 @@ def may_revoke(actor: Actor, token: BootstrapToken) -> bool:
 
 
 def may_revoke_all(actor: Actor) -> bool:
-    return authz.permitted(actor, REVOKE_ALL).allowed
+    return authorization.permitted(actor, REVOKE_ALL).allowed
 
 
-authz.spell(SEE_ALL, lambda name: [Attributes("list", GROUP, PLURAL)])  # noqa: ARG005 - a right on all tokens
-authz.spell(REVOKE_ALL, lambda name: [Attributes("delete", GROUP, PLURAL, name=name)])
+authorization.spell(SEE_ALL, lambda name: [Attributes("list", GROUP, PLURAL)])  # noqa: ARG005 - a right on all tokens
+authorization.spell(REVOKE_ALL, lambda name: [Attributes("delete", GROUP, PLURAL, name=name)])

@@ -16,13 +16,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from ocmconsole.core.models import BootstrapToken, Secret, ServiceAccount
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import bootstrap_terms, token_formats
 from ocmconsole.core.tokens.bootstrap_terms import Terms
 from ocmconsole.kubeapi import errors, verbs, virtual_resources
-from ocmconsole.kubeapi.access import authentication, authz
+from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
-from ocmconsole.kubeapi.access.authz import AccessDecision, Attributes
+from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage import audit
@@ -116,7 +116,7 @@ def issue_account_token(
 
     def issue(actor: Actor) -> tuple[str, Claims]:
         asked = Attributes("create", "", "serviceaccounts", "token", namespace=account.namespace, name=account.name)
-        authz.require(actor, asked)
+        authorization.require(actor, asked)
         text, claims = mint_token(
             account, lifetime, audiences=audiences, bound=_bound(account.namespace, bound) if bound else None
         )
@@ -215,13 +215,13 @@ def cluster_of(actor: Actor) -> str:
 
 def may_mint(actor: Actor) -> AccessDecision:
     """Users who may make tokens may also see and revoke those that they made."""
-    return authz.permitted(actor, MINT)
+    return authorization.permitted(actor, MINT)
 
 
 def require_mint(actor: Actor) -> None:
     """As ``may_mint``, but a no is recorded and raised as Forbidden."""
     if not may_mint(actor).allowed:
-        authz.refuse(actor, MINTING, f"the permission {MINT} is missing")
+        authorization.refuse(actor, MINTING, f"the permission {MINT} is missing")
 
 
 def issue_bootstrap_token(
@@ -278,7 +278,7 @@ def revoke_as(actor: Actor, token: BootstrapToken) -> None:
             text = (
                 f"you may revoke the bootstrap tokens that you minted yourself; {bootstrap_terms.REVOKE_ALL} is missing"
             )
-            authz.refuse(actor, asked, text)
+            authorization.refuse(actor, asked, text)
         _revoke(actor, token.pk)
 
     verbs.with_present_rights(actor, revoke)
@@ -318,9 +318,9 @@ def _record(
     )
 
 
-authz.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
-rights.register(
-    rights.domain_right(
+authorization.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
+known_rights.register(
+    known_rights.domain_right(
         "mint", MINT, group=MINTING.group, plural=MINTING.resource, phrase="mint bootstrap tokens", noun="token"
     )
 )

@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from rest_framework.authentication import BaseAuthentication
 
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.access import authz, request_limits
+from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.access.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Actor
 from ocmconsole.kubeapi.watch import change_log
 
@@ -152,19 +152,25 @@ def _impersonated(actor: Actor, environ: dict[str, object]) -> Actor:
 def _ask(actor: Actor, user: str, groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> None:
     """The real user needs ``impersonate`` on everything that is claimed."""
     if account := _service_account(user):
-        asked = authz.Attributes("impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
-        authz.require(actor, asked)
+        asked = authorization.Attributes(
+            "impersonate", resource="serviceaccounts", namespace=account[0], name=account[1]
+        )
+        authorization.require(actor, asked)
     else:
-        authz.require(actor, authz.Attributes("impersonate", resource="users", name=user))
+        authorization.require(actor, authorization.Attributes("impersonate", resource="users", name=user))
     for group in groups:
-        authz.require(actor, authz.Attributes("impersonate", resource="groups", name=group))
+        authorization.require(actor, authorization.Attributes("impersonate", resource="groups", name=group))
     of_authentication = "authentication.k8s.io"
     if uid:
-        authz.require(actor, authz.Attributes("impersonate", group=of_authentication, resource="uids", name=uid))
+        authorization.require(
+            actor, authorization.Attributes("impersonate", group=of_authentication, resource="uids", name=uid)
+        )
     for key, values in extra.items():
         for value in values:
-            asked = authz.Attributes("impersonate", of_authentication, "userextras", subresource=key, name=value)
-            authz.require(actor, asked)
+            asked = authorization.Attributes(
+                "impersonate", of_authentication, "userextras", subresource=key, name=value
+            )
+            authorization.require(actor, asked)
 
 
 def _service_account(user: str) -> list[str] | None:

@@ -112,7 +112,7 @@ def actor_for(user: Any, **how: Any) -> Actor:
     if how.get("renew") is None:
         kept = {name: value for name, value in how.items() if name not in {"as_of", "renew"}}
         how["renew"] = partial(actor_of_present, user.pk, **kept)
-    if user.is_active:  # whom ``authz.person_of`` would read again
+    if user.is_active:  # whom ``authorization.person_of`` would read again
         request_cache.cached(("person", user.get_username()), lambda: user)
     named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []

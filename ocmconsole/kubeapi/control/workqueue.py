@@ -24,7 +24,7 @@ from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Pulse, WorkItem
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def poke() -> None:
 def _poke_celery() -> None:
     from celery import current_app  # noqa: PLC0415 - for hubs with Redis only: it takes 0.1 s of CPU time
 
-    broker.require_redis()
+    redis_client.require_redis()
     current_app.send_task(DRAIN, retry=False, ignore_result=True, expires=POKE_EXPIRES)
 
 

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from ocmconsole.kubeapi.errors import ApiError
 from ocmconsole.kubeapi.formats import documents
 from ocmconsole.kubeapi.schema import structural
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 
 def load(path: Path, *, name: str) -> Schema:

@@ -26,7 +26,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from ocmconsole.kubeapi.health import disk_space, outages
-from ocmconsole.kubeapi.watch import broker, change_log
+from ocmconsole.kubeapi.watch import change_log, redis_client
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class ProbeResponse(NamedTuple):
 
 _checks: list[Check] = [Check("disk", disk_space.trouble, needs_database=False, has_grace=False)]
 if settings.OCMCONSOLE_REDIS_URL:
-    _checks.append(Check("redis", broker.trouble, needs_database=False, has_grace=False))
+    _checks.append(Check("redis", redis_client.trouble, needs_database=False, has_grace=False))
 
 
 def register(name: str, look: Look, *, needs_database: bool = True, has_grace: bool = False) -> None:

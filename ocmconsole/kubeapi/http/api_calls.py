@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rest_framework.request import Request
 
 from ocmconsole.kubeapi import kinds
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.formats import negotiation
 from ocmconsole.kubeapi.http.request_info import RequestInfo
@@ -21,7 +21,7 @@ class Call:
     request: Request
     actor: Actor
     info: RequestInfo
-    decision: authz.AccessDecision
+    decision: authorization.AccessDecision
     served: kinds.Served
     answer: negotiation.ResponseForm
 

@@ -13,7 +13,7 @@ from ocmconsole.kubeapi import errors, steps, verbs, virtual_resources
 from ocmconsole.kubeapi.formats import negotiation
 from ocmconsole.kubeapi.http import request_info
 from ocmconsole.kubeapi.http.api_calls import Call
-from ocmconsole.kubeapi.schema import schema
+from ocmconsole.kubeapi.schema import compiled_schema
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -33,7 +33,7 @@ def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
 
 def _check_metadata(call: Call, doc: Doc) -> None:
     """Metadata is read before anything else: wrong types there are unreadable, not invalid (400 and not 422)."""
-    for cause in schema.metadata_types(doc):
+    for cause in compiled_schema.metadata_types(doc):
         name, version = call.served.kind.kind, call.served.version.version
         raise errors.BadRequest(f'{name} in version "{version}" cannot be handled as a {name}: {cause.message}')
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage.selectors import FieldSelector, LabelSelector

@@ -13,14 +13,14 @@ from django.utils import timezone
 from rest_framework.request import Request
 
 from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.access import authentication, authz
+from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import negotiation, tables
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.http.request_info import ListOptions
 from ocmconsole.kubeapi.watch import streams
-from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 
 log = logging.getLogger(__name__)
 
@@ -66,19 +66,19 @@ def watch_scope(call: Call, options: ListOptions) -> streams.WatchScope:
     return seen
 
 
-def stream_response(call: Call, seen: streams.WatchScope, state: streams.State = streams.stored) -> HandOff:
+def stream_response(call: Call, seen: streams.WatchScope, state: streams.State = streams.stored) -> AsyncStreamResponse:
     """A watch, which goes on as long as its caller may."""
     environ, attributes = call.request.META, call.info.attributes()
 
     def may_go_on() -> bool:
         """Asked of the credential again: it may have ended, or its holder been deactivated."""
         try:
-            decision = authz.authorize(authentication.actor_of(environ), attributes)
+            decision = authorization.authorize(authentication.actor_of(environ), attributes)
         except (errors.Unauthorized, errors.Forbidden):
             return False
         return decision.allowed and decision.deleting == seen.deleting
 
-    return HandOff(
+    return AsyncStreamResponse(
         streams.events(seen, may_go_on, state),
         content_type="application/json",
         headers={"Cache-Control": "no-cache, private"},

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from ocmconsole.kubeapi import admission, errors, kinds, verbs, virtual_resources
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authentication import KubernetesAuthentication
 from ocmconsole.kubeapi.formats import apply, negotiation, patches, tables
 from ocmconsole.kubeapi.health import outages
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.http.request_info import RequestInfo
 
-# Set by the lane that stopped reading a body that is too long (W174).
+# Set by the server where it stopped reading a body that is too long (W174).
 TOO_LARGE = "ocmconsole.body_too_large"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -69,7 +69,7 @@ class KubernetesView(APIView):
     def _handle(self, request: Request) -> HttpResponseBase:
         info = request_info.parse(request.method or "", request.path, request.query_params)
         actor: Actor = request.user  # type: ignore[assignment] # the authentication class makes it an Actor
-        decision = authz.require(actor, info.attributes())
+        decision = authorization.require(actor, info.attributes())
         if limit := request.META.get(TOO_LARGE):
             raise errors.RequestTooLarge(f"Request entity too large: limit is {limit}")
         if not info.resource:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Served
-from ocmconsole.kubeapi.schema.schema import OBJECT_META, OBJECT_META_NAME, published
+from ocmconsole.kubeapi.schema.compiled_schema import OBJECT_META, OBJECT_META_NAME, published
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 V3_PREFIX = "#/components/schemas/"

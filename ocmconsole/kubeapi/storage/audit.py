@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ocmconsole.kubeapi.access.actor import Actor
-    from ocmconsole.kubeapi.access.authz import Attributes
+    from ocmconsole.kubeapi.access.authorization import Attributes
     from ocmconsole.kubeapi.errors import Doc
 
 # Bookkeeping of the machinery: noise in a diff.

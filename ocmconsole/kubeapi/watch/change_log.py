@@ -27,7 +27,7 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.models import Change, Compaction, Revision
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def wake(resources: set[str]) -> None:
         _others.ask()
 
 
-_others = Notifier("wake", lambda: broker.publish(CHANNEL))
+_others = Notifier("wake", lambda: redis_client.publish(CHANNEL))
 
 
 # ---------------------------------------------------------------- fan-out
@@ -272,11 +272,11 @@ class Tail:
 
     async def _follow_redis(self) -> None:
         """Other processes' commits; when Redis is away the poll is the floor."""
-        from redis import RedisError  # noqa: PLC0415 - see ``broker``
+        from redis import RedisError  # noqa: PLC0415 - see ``redis_client``
         from redis.asyncio import Redis  # noqa: PLC0415
 
         client = Redis.from_url(
-            settings.OCMCONSOLE_REDIS_URL, socket_connect_timeout=broker.SECONDS, socket_keepalive=True
+            settings.OCMCONSOLE_REDIS_URL, socket_connect_timeout=redis_client.SECONDS, socket_keepalive=True
         )
         while True:
             try:
@@ -290,7 +290,7 @@ class Tail:
 
 def _is_deaf() -> bool:
     """Redis is there to tell of other processes' commits, and is away: a poll must find them within a second."""
-    return bool(settings.OCMCONSOLE_REDIS_URL) and broker.breaker.is_open
+    return bool(settings.OCMCONSOLE_REDIS_URL) and redis_client.breaker.is_open
 
 
 _tails: WeakKeyDictionary[asyncio.AbstractEventLoop, Tail] = WeakKeyDictionary()

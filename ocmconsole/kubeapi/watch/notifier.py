@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Notifier:
             self._wanted.clear()
             try:
                 self.tell()
-            except broker.AwayError:
+            except redis_client.RedisAwayError:
                 pass  # said when it was found
             except Exception:
                 log.warning("%s told nobody; others follow by polling", self.name, exc_info=True)

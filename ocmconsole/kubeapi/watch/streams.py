@@ -46,7 +46,7 @@ class WatchScope:
     options: ListOptions
     shape: str = ""
     include_object: str = "Metadata"
-    # The right to read reaches only what is being deleted (authz.AccessDecision).
+    # The right to read reaches only what is being deleted (authorization.AccessDecision).
     deleting: bool = False
 
     def sees(self, doc: Doc) -> bool:

@@ -23,9 +23,9 @@ def document(name: str, spec: Doc | None = None) -> Doc:
 
 def test_no_rule_stands_between_rbac_and_a_set() -> None:
     resource = MANAGED_CLUSTER_SET.resource
-    for rules in (admission._defaults, admission._checks):
+    for rules in (admission._defaulters, admission._validators):
         assert [place for place, found in rules.items() if place[0] == resource and found] == []
-    assert not admission._delete_checks[resource]
+    assert not admission._delete_validators[resource]
 
 
 def test_whoever_may_write_sets_makes_edits_and_deletes_any() -> None:

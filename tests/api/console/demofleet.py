@@ -23,7 +23,7 @@ from django.utils import timezone
 from clusters.fleet import bulk_acts
 from ocmconsole.access import services
 from ocmconsole.core.rbac import rule_index
-from ocmconsole.core.rbac.rights import question
+from ocmconsole.core.rbac.known_rights import question
 from ocmconsole.demo import building
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
@@ -220,9 +220,9 @@ QUERIES = (
     "activity/?actor=ana",
     "activity/?denied=1",
     "activity/?export=jsonl",
-    "certificates/?lane=removed",
-    "certificates/?lane=revoked",
-    "certificates/?lane=ended",
+    "certificates/?bucket=removed",
+    "certificates/?bucket=revoked",
+    "certificates/?bucket=ended",
     "approvals/?verdict=safe",
     "approvals/?verdict=blocked",
     "approvals/-/selected/?all=safe",

@@ -11,7 +11,7 @@ from tests.api.console.demofleet import Site
 from tests.api.console.figures import NOTHING, Compared, figure, number, numbers, words
 from tests.api.console.rows import MISSED, Doc, Rows, day, instant, rough, span
 
-LANES = {
+BUCKETS = {
     "Revoked": "revoked", "Expired": "ended", "Under 7 days": "week", "7 to 30 days": "month",
     "30 days or more": "later", "None issued": "none",
 }  # fmt: skip
@@ -61,8 +61,10 @@ def _(site: Site, person: str) -> Compared:
 
 @figure("clusters: the counts of the facet of certificates", "admin", "raj")
 def _(site: Site, person: str) -> Compared:
-    found = Counter(site.rows.certificate_lane(name) for name in site.rows.seen_by(person))
-    return options(site, person, "certificate"), {label: found[lane] for label, lane in LANES.items() if found[lane]}
+    found = Counter(site.rows.certificate_bucket(name) for name in site.rows.seen_by(person))
+    return options(site, person, "certificate"), {
+        label: found[bucket] for label, bucket in BUCKETS.items() if found[bucket]
+    }
 
 
 @figure("clusters: the counts of the facet of versions", "admin", "raj")
@@ -101,9 +103,9 @@ def _(site: Site, person: str) -> Compared:
     for row in listed(site, person):
         name = row.one("a", "oc-name").text
         shown[name] = row.one("td", data_label="Certificate").text
-        lane = site.rows.certificate_lane(name)
-        left = site.rows.days_left(name) if lane != "none" else 0
-        wanted[name] = {"none": NOTHING, "ended": "ended", "revoked": "revoked"}.get(lane, f"{left} d")
+        bucket = site.rows.certificate_bucket(name)
+        left = site.rows.days_left(name) if bucket != "none" else 0
+        wanted[name] = {"none": NOTHING, "ended": "ended", "revoked": "revoked"}.get(bucket, f"{left} d")
     return shown, wanted
 
 
@@ -240,12 +242,12 @@ def _(site: Site, person: str) -> Compared:
     for name in named(site, person=person).values():
         found, known, doc = facts(site, person, name), rows.facts.get(name, {}), rows.clusters[name]
         shown[name] = (found["Certificate"], found["Last heard"], found["Accepted"])
-        lane, heard = rows.certificate_lane(name), rows.received(name)
+        bucket, heard = rows.certificate_bucket(name), rows.received(name)
         certificate = {
             "none": "None issued",
             "revoked": f"Revoked {rough(site.now - known['certificate_revoked_at'])} ago" if known.get("certificate_revoked_at") else "",
             "ended": f"Ended {rough(site.now - known['certificate_not_after'])} ago" if known.get("certificate_not_after") else "",
-        }.get(lane) or f"{rows.days_left(name)} d"  # fmt: skip
+        }.get(bucket) or f"{rows.days_left(name)} d"  # fmt: skip
         accepted = "No"
         if doc["spec"].get("hubAcceptsClient"):
             condition = rows.condition(doc, "HubAcceptedManagedCluster")

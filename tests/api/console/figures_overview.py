@@ -91,9 +91,9 @@ def _(site: Site, person: str) -> Compared:
 
 @figure("overview: certificates that have ended or end within 30 days")
 def _(site: Site, person: str) -> Compared:
-    lanes = Counter(site.rows.certificate_lane(name) for name in site.rows.seen_by(person))
+    buckets = Counter(site.rows.certificate_bucket(name) for name in site.rows.seen_by(person))
     shown = number(r"([\d,]+) ha(?:s|ve) ended or ends? within 30 days", site.text(person, "/"))
-    return shown, lanes["ended"] + lanes["week"] + lanes["month"]
+    return shown, buckets["ended"] + buckets["week"] + buckets["month"]
 
 
 @figure("overview: clusters by the days that their certificate has left")
@@ -101,7 +101,7 @@ def _(site: Site, person: str) -> Compared:
     limits, rows = (0, 7, 30, 60, 90, 120, 180, 240, 300), site.rows
     found: Counter[int] = Counter()
     for name in rows.seen_by(person):
-        if rows.certificate_lane(name) not in {"none", "revoked"}:
+        if rows.certificate_bucket(name) not in {"none", "revoked"}:
             left = rows.facts[name]["certificate_not_after"] - site.now
             found[sum(left >= timedelta(days=limit) for limit in limits)] += 1
     text = table(site.main(person, "/").one(id="certificates").text, "All certificates", "Agents renew")
@@ -223,8 +223,8 @@ def _(site: Site, person: str) -> Compared:
 def _(site: Site, person: str) -> Compared:
     rows = site.rows
     accepted = [name for name, doc in rows.seen_by(person).items() if doc["spec"].get("hubAcceptsClient")]
-    lanes = Counter(rows.certificate_lane(name) for name in accepted)
-    revoked, ended, week = lanes["revoked"], lanes["ended"], lanes["week"]
+    buckets = Counter(rows.certificate_bucket(name) for name in accepted)
+    revoked, ended, week = buckets["revoked"], buckets["ended"], buckets["week"]
     parts = [f"{revoked} revoked and cannot speak." * bool(revoked), f"{ended} ended and cannot speak." * bool(ended)]
     parts.append(f"{week} end{'s' if week == 1 else ''} within 7 days." * bool(week))
     return items(site, person)["credentials"], (revoked + ended + week, " ".join(filter(None, parts)))

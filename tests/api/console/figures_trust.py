@@ -17,7 +17,7 @@ from tests.api.console.demofleet import Site
 from tests.api.console.figures import NOTHING, Compared, figure, number, numbers, words
 from tests.api.console.rows import day
 
-LANES = (
+BUCKETS = (
     "In use",
     "Ended",
     "Within 7 days",
@@ -29,8 +29,8 @@ LANES = (
 )
 
 
-def lanes(site: Site, person: str) -> dict[str, int]:
-    """Each certificate of an agent in its lane; those within 7 and 30 days are in use too."""
+def buckets(site: Site, person: str) -> dict[str, int]:
+    """Each certificate of an agent in its bucket; those within 7 and 30 days are in use too."""
     found: Counter[str] = Counter()
     for each in site.rows.certificates_of(person):
         current = site.rows.facts[each["cluster"]]["certificate_fingerprint"] == each["fingerprint"]
@@ -47,19 +47,19 @@ def lanes(site: Site, person: str) -> dict[str, int]:
             found["In use"] += 1
             found["Within 7 days"] += left <= timedelta(days=7)
             found["Within 30 days"] += left <= timedelta(days=30)
-    return {label: found[label] for label in LANES if label != "Of removed clusters" or person != "raj"}
+    return {label: found[label] for label in BUCKETS if label != "Of removed clusters" or person != "raj"}
 
 
-@figure("certificates: the counts of all lanes", "admin", "li", "raj")
+@figure("certificates: the counts of all buckets", "admin", "li", "raj")
 def _(site: Site, person: str) -> Compared:
-    bar = site.main(person, "/certificates/").one("div", "oc-lanes")
+    bar = site.main(person, "/certificates/").one("div", "oc-buckets")
     shown = {label: int(count) for label, _, count in (link.text.rpartition(" ") for link in bar.all("a"))}
-    return shown, lanes(site, person)
+    return shown, buckets(site, person)
 
 
 @figure("certificates: in use, ended and ending, in a sentence", "admin", "raj")
 def _(site: Site, person: str) -> Compared:
-    text, found = site.text(person, "/certificates/"), lanes(site, person)
+    text, found = site.text(person, "/certificates/"), buckets(site, person)
     shown = (
         number(r"([\d,]+) client certificates? in use", text),
         number(r"([\d,]+) ha(?:s|ve) ended", text),
@@ -91,7 +91,7 @@ def _(site: Site, person: str) -> Compared:
 
 @figure("hub CA: how many certificates of agents are honoured", "admin")
 def _(site: Site, person: str) -> Compared:
-    found = lanes(site, person)
+    found = buckets(site, person)
     three = (found["In use"], found["Replaced, still honoured"], found["Of removed clusters"])
     shown = numbers(
         r"([\d,]+) certificates? of agents (?:is|are) honoured now: ([\d,]+) in use , ([\d,]+) replaced , ([\d,]+) of removed",

@@ -1,7 +1,7 @@
 """What the rows of a hub say, read from the stored documents and the hub's own tables alone.
 
 Figures and sentences of pages are compared with this. Nothing here may import the product's status words, queries,
-lanes or counts: only models, of which values are read.
+buckets or counts: only models, of which values are read.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Rows:
     def days_left(self, name: str) -> int:
         return int((self.facts[name]["certificate_not_after"] - self.now).days)
 
-    def certificate_lane(self, name: str) -> str:
+    def certificate_bucket(self, name: str) -> str:
         facts = self.facts.get(name, {})
         ends = facts.get("certificate_not_after")
         if ends is None:

@@ -25,7 +25,7 @@ from ocmconsole.core import kinds
 from ocmconsole.core.models import AccessRequest
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz, session
+from ocmconsole.kubeapi.access import authorization, session
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
@@ -69,7 +69,7 @@ def text(response: Any, status: int = 200) -> str:
 
 def may(name: str, permission: str, **about: Any) -> bool:
     actor = session.actor_for(User.objects.get(username=name))
-    return authz.permitted(actor, permission, **about).allowed
+    return authorization.permitted(actor, permission, **about).allowed
 
 
 # ---------------------------------------------------------------- who sees whom
@@ -243,7 +243,7 @@ def test_a_request_for_what_only_rbac_says_becomes_a_role_with_that_rule(boss: C
     role = verbs.find(kinds.CLUSTER_ROLE, Key("", f"access-request-{row.pk}"))
     assert role is not None
     assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
-    assert authz.authorize(person("li"), authz.Attributes("list", resource="secrets")).allowed
+    assert authorization.authorize(person("li"), authorization.Attributes("list", resource="secrets")).allowed
 
 
 def test_a_request_is_dismissed_with_a_reason_and_may_be_asked_again(boss: Client) -> None:

@@ -79,7 +79,7 @@ def test_every_count_of_certificates_knows_the_revoked_one(joined: str, boss: Cl
     now, actor = timezone.now(), make.ADMIN
     assert word_of() is Word.REVOKED
     census = facets.census(Listing(actor, Filters({"certificate": ("revoked",)}), now))
-    assert (census.matching, dict(census.lanes())) == (1, {certificate_expiry.ExpiryBucket.REVOKED: 1})
+    assert (census.matching, dict(census.buckets())) == (1, {certificate_expiry.ExpiryBucket.REVOKED: 1})
     (family,) = metrics.clusters_by_state()
     assert {sample.labels["state"]: sample.value for sample in family.samples if sample.value} == {
         "credential-revoked": 1
@@ -246,17 +246,17 @@ def certificates(**kinds: int) -> None:
             )
 
 
-def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+def test_every_page_counts_certificates_by_the_same_buckets(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
     certificates(removed=3, replaced=2, ended=1, revoked=4)
     now = timezone.now()
     rows = issued_certificates.of_clusters()
     found = issued_certificates.count_by_bucket(rows, now)
     parts = [
-        lane
-        for lane in issued_certificates.CertificateBucket
-        if lane not in {issued_certificates.CertificateBucket.WEEK, issued_certificates.CertificateBucket.MONTH}
+        bucket
+        for bucket in issued_certificates.CertificateBucket
+        if bucket not in {issued_certificates.CertificateBucket.WEEK, issued_certificates.CertificateBucket.MONTH}
     ]
-    assert {lane.name: found[lane] for lane in parts} == {
+    assert {bucket.name: found[bucket] for bucket in parts} == {
         "IN_USE": 1,
         "ENDED": 0,
         "REPLACED": 2,
@@ -264,19 +264,19 @@ def test_every_page_counts_certificates_by_the_same_lanes(joined: str, boss: Cli
         "REVOKED": 4,
         "OVER": 1,
     }
-    assert sum(found[lane] for lane in parts) == IssuedCertificate.objects.exclude(cluster="").count()
+    assert sum(found[bucket] for bucket in parts) == IssuedCertificate.objects.exclude(cluster="").count()
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now).exclude(cluster="").count()
     assert issued_certificates.count_honoured(found) == alive == 6
     assert "6 certificates of agents are honoured now: 1 in use , 2 replaced , 3 of removed clusters" in read(
         boss.get("/ca/")
     )
-    shown = {each["label"]: each["count"] for each in boss.get("/certificates/").context["lanes"]}
+    shown = {each["label"]: each["count"] for each in boss.get("/certificates/").context["buckets"]}
     assert (shown["In use"], shown["Of removed clusters"], shown["Revoked"]) == (1, 3, 4)
 
 
 def test_certificates_of_removed_clusters_are_revoked_together(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
     certificates(removed=23)
-    listed = boss.get("/certificates/?lane=removed")
+    listed = boss.get("/certificates/?bucket=removed")
     assert "Revoke all 23" in read(listed)
     assert boss.get("/certificates/-/revoke/").status_code == 405
     preview = boss.post("/certificates/-/revoke/", {"every": "1", "q": ""})
@@ -309,7 +309,7 @@ def test_certificates_of_removed_clusters_are_revoked_together(joined: str, boss
 def test_who_sees_one_cluster_finds_and_revokes_no_certificates_of_removed_ones(joined: str) -> None:  # noqa: F811 - a fixture
     certificates(removed=2)
     li = signed_in("li", "view", "accept", cluster="c1")
-    page = li.get("/certificates/?lane=removed")
+    page = li.get("/certificates/?bucket=removed")
     assert "Of removed clusters" not in read(page)
     assert "removed-0" not in read(page)
     every = li.post("/certificates/-/revoke/", {"every": "1", "confirmed": "1", "reason": "mine now"}, follow=True)
@@ -317,15 +317,15 @@ def test_who_sees_one_cluster_finds_and_revokes_no_certificates_of_removed_ones(
     assert not IssuedCertificate.objects.filter(cluster__startswith="removed", revoked_at__isnull=False).exists()
 
 
-def test_lanes_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: F811 - a fixture
+def test_buckets_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: F811 - a fixture
     now = timezone.now()
     for days, revoked in ((-1, None), (3, None), (30, None), (31, None), (90, now), (-1, now), (None, None)):
         ends = now + timedelta(days=days) if days is not None else None
         ClusterFacts.objects.filter(cluster="c1").update(certificate_not_after=ends, certificate_revoked_at=revoked)
         rows = status_sql.with_word(ManagedCluster.objects.filter(name="c1"), now)
         of_sql = [
-            lane
-            for lane, condition in certificate_expiry.bucket_conditions(now).items()
+            bucket
+            for bucket, condition in certificate_expiry.bucket_conditions(now).items()
             if rows.filter(condition).exists()
         ]
-        assert of_sql == [certificate_expiry.lane_of(ClusterFacts.objects.get(cluster="c1"), now)]
+        assert of_sql == [certificate_expiry.bucket_of(ClusterFacts.objects.get(cluster="c1"), now)]

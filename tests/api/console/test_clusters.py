@@ -173,7 +173,7 @@ class TestFilters:
             told: dict[str, Sequence[tuple[str, int]]] = {
                 "status": counts.words(),
                 "set": counts.clustersets(),
-                "certificate": counts.lanes(),
+                "certificate": counts.buckets(),
                 "version": counts.versions(),
             }
             for name, options in told.items():
@@ -583,7 +583,7 @@ def test_facets_lift_only_their_own_filter() -> None:
     )
     counts = facets.Census(Filters({"status": ("silent",)}), [group, group._replace(is_narrowed=True, size=2)], ())
     assert counts.words() == [(Word.SILENT, 0), (Word.LATE, 2)]
-    assert (counts.total, counts.matching, counts.lanes()) == (5, 0, [])
+    assert (counts.total, counts.matching, counts.buckets()) == (5, 0, [])
 
 
 def test_above_ten_thousand_the_total_is_rounded(admin: Client) -> None:

@@ -468,7 +468,7 @@ def test_certificates_are_listed_for_clusters_that_one_sees(admin: Client, raj: 
     assert "vault-1" not in page(raj, "/certificates/")
 
 
-@pytest.mark.parametrize("query", ["lane=zzz", "after=zzz", "after=2026-13-01~x", "q=%25"])
+@pytest.mark.parametrize("query", ["bucket=zzz", "after=zzz", "after=2026-13-01~x", "q=%25"])
 def test_certificates_take_any_filter(query: str, admin: Client) -> None:
     assert admin.get(f"/certificates/?{query}").status_code == 200
 

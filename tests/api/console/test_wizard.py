@@ -22,7 +22,7 @@ from clusters.kinds import CLUSTERSET_LABEL
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.embedded import Presence
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.storage import audit

@@ -9,7 +9,7 @@ from ocmconsole.access import services
 from ocmconsole.accounts.permissions import MAY_CHANGE, grant_permission
 from ocmconsole.core import kinds
 from ocmconsole.core.models import AccessRequest
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
@@ -23,7 +23,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 def asked(verb: str = "list") -> AccessRequest:
     User.objects.get_or_create(username="li")
-    return services.request_access(person("li"), rights.question(verb, "secrets"), "for the audit")
+    return services.request_access(person("li"), known_rights.question(verb, "secrets"), "for the audit")
 
 
 def clerk() -> Actor:

@@ -16,7 +16,7 @@ from ocmconsole.access import explain, who_can
 from ocmconsole.access.who_can import GrantSource
 from ocmconsole.accounts import permissions
 from ocmconsole.core import kinds
-from ocmconsole.core.rbac import rights
+from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.rbac.rule_index import Subject
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, verbs, virtual_resources
@@ -32,7 +32,7 @@ CLUSTERS = f"managedclusters.{GROUP}"
 ACCEPTING = f"managedclusters/accept.{REGISTER}"
 
 
-def reviewed(actor: Actor, asked: rights.Question) -> bool:
+def reviewed(actor: Actor, asked: known_rights.Question) -> bool:
     """What a SubjectAccessReview says to any of the spellings."""
     endpoint = virtual_resources.find_endpoint("authorization.k8s.io", "v1", "subjectaccessreviews", "")
     assert endpoint is not None
@@ -111,7 +111,7 @@ def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
         obj = ManagedCluster.objects.get(name="eu-1") if on_object else None
         permissions.grant_permission(ROOT, label, to=team if to_group else someone, obj=obj)
     verb, resource, name, inside = asked
-    actor, question = session.actor_for(someone), rights.question(verb, resource, name=name, namespace=inside)
+    actor, question = session.actor_for(someone), known_rights.question(verb, resource, name=name, namespace=inside)
     told = explain.explain(actor, question)
     assert told.allowed == reviewed(actor, question)
     assert bool(told.sources) == told.allowed
@@ -127,7 +127,7 @@ def test_a_review_knows_the_permission_that_a_question_spells() -> None:
     permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
     for resource in (ACCEPTING, f"managedclusters/accept.{GROUP}"):
         verb = "update" if resource == ACCEPTING else "create"
-        asked = {name: rights.question(verb, resource, name=name) for name in ("eu-1", "eu-2", "")}
+        asked = {name: known_rights.question(verb, resource, name=name) for name in ("eu-1", "eu-2", "")}
         assert {name: reviewed(person("ana"), each) for name, each in asked.items()} == {
             "eu-1": True,
             "eu-2": False,
@@ -139,7 +139,7 @@ def test_a_review_knows_the_permission_that_a_question_spells() -> None:
 
 
 def why(user: str, verb: str, resource: str, **about: str) -> explain.Explanation:
-    return explain.explain(person(user), rights.question(verb, resource, **about))
+    return explain.explain(person(user), known_rights.question(verb, resource, **about))
 
 
 @pytest.mark.contract("D2")
@@ -245,7 +245,7 @@ def test_those_who_can_give_it_hold_it_themselves() -> None:
     for name in ("lead", "clerk"):
         permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=User.objects.create_user(name))
     permissions.grant_permission(ROOT, tokens.MINT, to=User.objects.get(username="lead"))
-    assert explain.granters(rights.question("mint", "bootstraptokens.ocmconsole.io")) == ["boss", "lead"]
+    assert explain.granters(known_rights.question("mint", "bootstraptokens.ocmconsole.io")) == ["boss", "lead"]
 
 
 @pytest.mark.parametrize(
@@ -253,18 +253,18 @@ def test_those_who_can_give_it_hold_it_themselves() -> None:
 )
 def test_what_nobody_can_understand_is_no_question(verb: str, resource: str) -> None:
     with pytest.raises(errors.BadRequest):
-        rights.question(verb, resource)
+        known_rights.question(verb, resource)
 
 
 @pytest.mark.parametrize("text", [f"managedclusters.{REGISTER}/accept", f"managedclusters/accept.{REGISTER}"])
 def test_a_subresource_stands_before_or_after_the_group(text: str) -> None:
-    asked = rights.question("update", text, name="eu-1")
+    asked = known_rights.question("update", text, name="eu-1")
     assert (asked.plural, asked.group, asked.subresource) == ("managedclusters", REGISTER, "accept")
     assert asked.sentence == "accept cluster eu-1"
 
 
 def test_a_plural_that_only_one_group_has_needs_none() -> None:
-    assert rights.question("see", "managedclusters").group == GROUP
+    assert known_rights.question("see", "managedclusters").group == GROUP
 
 
 # ---------------------------------------------------------------- who
@@ -279,7 +279,7 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
     row = ManagedCluster.objects.get(name="eu-1")
     permissions.grant_permission(ROOT, ACCEPT, to=people["ana"], obj=row)
     permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=team)
-    web = rights.object_of(GROUP, "managedclustersets", "web")
+    web = known_rights.object_of(GROUP, "managedclustersets", "web")
     permissions.grant_permission(ROOT, "clustersets.view_managedclusterset", to=people["raj"], obj=web)
     grant(person("li"), rule("get", "managedclusters", groups=GROUP, names="eu-1"))
     User.objects.create_superuser("boss")

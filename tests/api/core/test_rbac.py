@@ -10,9 +10,9 @@ from ocmconsole.core.models import ClusterRole
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.core.rbac.policy_rules import PolicyRule
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, writing
 from tests.actors import RBAC, ROOT, grant, namespace, person, rule
@@ -35,9 +35,9 @@ def role(name: str, *rules: dict[str, object]) -> None:
 def test_a_decision_says_which_binding_of_which_role_allowed_it() -> None:
     role("reader", rule("get", "secrets"))
     bind("ClusterRole", {"kind": "Group", "name": "devs"}, "reader")
-    decision = authz.authorize(person("ana", "devs"), Attributes("get", resource="secrets"))
+    decision = authorization.authorize(person("ana", "devs"), Attributes("get", resource="secrets"))
     assert decision.reason == 'RBAC: allowed by ClusterRoleBinding "bound" of ClusterRole "reader" to Group "devs"'
-    assert not authz.authorize(person("li"), Attributes("get", resource="secrets")).allowed
+    assert not authorization.authorize(person("li"), Attributes("get", resource="secrets")).allowed
 
 
 @pytest.mark.contract("W22")
@@ -46,21 +46,21 @@ def test_a_role_binding_counts_in_its_namespace_only() -> None:
     role("reader", rule("get", "secrets"), {"verbs": ["get"], "nonResourceURLs": ["/metrics"]})
     bind("ClusterRole", {"kind": "ServiceAccount", "name": "bot"}, "reader", inside="inside")
     bot = person("system:serviceaccount:inside:bot")
-    decision = authz.authorize(bot, Attributes("get", resource="secrets", namespace="inside"))
+    decision = authorization.authorize(bot, Attributes("get", resource="secrets", namespace="inside"))
     assert decision.reason == (
         'RBAC: allowed by RoleBinding "bound/inside" of ClusterRole "reader" to ServiceAccount "bot/inside"'
     )
-    assert not authz.authorize(bot, Attributes("get", resource="secrets", namespace="outside")).allowed
-    assert not authz.authorize(bot, Attributes("get", resource="secrets")).allowed
-    assert not authz.authorize(bot, Attributes("get", path="/metrics")).allowed
+    assert not authorization.authorize(bot, Attributes("get", resource="secrets", namespace="outside")).allowed
+    assert not authorization.authorize(bot, Attributes("get", resource="secrets")).allowed
+    assert not authorization.authorize(bot, Attributes("get", path="/metrics")).allowed
 
 
 @pytest.mark.contract("W22")
 def test_a_binding_to_a_missing_role_grants_nothing_until_the_role_comes() -> None:
     bind("ClusterRole", {"kind": "User", "name": "ana"}, "later")
-    assert not authz.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
+    assert not authorization.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
     role("later", rule("get", "secrets"))
-    assert authz.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
+    assert authorization.authorize(person("ana"), Attributes("get", resource="secrets")).allowed
 
 
 @pytest.mark.contract("W22")
@@ -75,7 +75,7 @@ def test_those_who_are_given_a_right_are_those_to_whom_the_rules_allow_it(where:
     for name in ("", "one"):
         asked = Attributes("get", resource="secrets", namespace=where, name=name)
         given = {grant.subject.name for grant in rule_index.index.granting([asked])} & set(people)
-        assert given == {name for name, actor in people.items() if authz.authorize(actor, asked).allowed}
+        assert given == {name for name, actor in people.items() if authorization.authorize(actor, asked).allowed}
 
 
 def test_who_is_given_a_right_is_found_without_the_rules_of_other_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,34 +107,34 @@ def test_an_agent_reads_its_own_cluster_and_no_other() -> None:
     group = "cluster.open-cluster-management.io"
     grant(agent, rule("get list watch update", "managedclusters", groups=group, names="c1"))
     watch = Attributes("watch", group, "managedclusters", name="c1")
-    assert authz.authorize(agent, watch).allowed
-    assert not authz.authorize(agent, Attributes("watch", group, "managedclusters")).allowed
-    assert not authz.authorize(agent, Attributes("watch", group, "managedclusters", name="c2")).allowed
+    assert authorization.authorize(agent, watch).allowed
+    assert not authorization.authorize(agent, Attributes("watch", group, "managedclusters")).allowed
+    assert not authorization.authorize(agent, Attributes("watch", group, "managedclusters", name="c2")).allowed
 
 
 def test_taking_a_right_away_is_seen_at_the_next_question() -> None:
     ana = person("ana")
     name = grant(ana, rule("get", "secrets"))
-    assert authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert authorization.authorize(ana, Attributes("get", resource="secrets")).allowed
     verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
-    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert not authorization.authorize(ana, Attributes("get", resource="secrets")).allowed
 
 
 def test_a_role_that_changes_changes_what_its_subjects_may() -> None:
     ana = person("ana")
     name = grant(ana, rule("get", "secrets"))
     verbs.edit(ROOT, kinds.CLUSTER_ROLE, Key("", name), lambda doc: doc.update(rules=[rule("list", "secrets")]))
-    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
-    assert authz.authorize(ana, Attributes("list", resource="secrets")).allowed
+    assert not authorization.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert authorization.authorize(ana, Attributes("list", resource="secrets")).allowed
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_commit_of_this_process_is_seen_without_waiting() -> None:
     ana = person("ana")
     name = grant(ana, rule("get", "secrets"))
-    assert authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert authorization.authorize(ana, Attributes("get", resource="secrets")).allowed
     verbs.delete(ROOT, kinds.CLUSTER_ROLE_BINDING, Key("", name))
-    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert not authorization.authorize(ana, Attributes("get", resource="secrets")).allowed
 
 
 @pytest.mark.django_db(transaction=True)
@@ -158,7 +158,7 @@ def test_the_index_starts_over_when_the_log_was_cut_or_turned_back() -> None:
         ClusterRole.objects.all().delete()
     Change.objects.all().delete()
     rule_index.index._rights += 1_000
-    assert not authz.authorize(ana, Attributes("get", resource="secrets")).allowed
+    assert not authorization.authorize(ana, Attributes("get", resource="secrets")).allowed
 
 
 @pytest.mark.contract("D12")
@@ -249,7 +249,7 @@ def _add_cluster(tables: rule_index.Tables, cluster: str) -> None:
 
 @pytest.mark.contract("D2")
 def test_a_django_permission_is_answered_by_the_rules_that_spell_it() -> None:
-    authz.spell(
+    authorization.spell(
         "corekinds.paint_thing", lambda name: [Attributes("create", "example.io", "things", "paint", name=name)]
     )
     user = User.objects.create_user("ana")

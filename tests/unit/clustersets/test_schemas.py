@@ -6,7 +6,7 @@ import pytest
 
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 SET = MANAGED_CLUSTER_SET.storage.schema
 BINDING = MANAGED_CLUSTER_SET_BINDING.storage.schema

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from ocmconsole.kubeapi.watch import broker
+from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.server.cache import SteadyCache
 
 
 @pytest.fixture(autouse=True)
 def _breaker() -> Iterator[None]:
-    broker.breaker.worked()
+    redis_client.breaker.worked()
     yield
-    broker.breaker.worked()
+    redis_client.breaker.worked()
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def silent() -> Iterator[socket.socket]:
 
 
 def cache_at(port: int) -> SteadyCache:
-    cache = SteadyCache(f"redis://127.0.0.1:{port}/0", {"OPTIONS": broker.options()})
+    cache = SteadyCache(f"redis://127.0.0.1:{port}/0", {"OPTIONS": redis_client.options()})
     cache.memory.clear()
     return cache
 
@@ -58,7 +58,7 @@ def test_what_is_counted_while_redis_does_not_listen_is_counted_here() -> None:
 def test_a_redis_that_says_nothing_is_tried_once_and_then_left_alone(silent: socket.socket) -> None:
     cache = cache_at(silent.getsockname()[1])
     cache.set("attempts", 1)
-    assert broker.breaker.is_open
+    assert redis_client.breaker.is_open
     for _ in range(20):
         assert cache.get("attempts") == 1
     assert connections(silent) == 1  # within the time of one command, 0.2 s, and never again for five
@@ -66,8 +66,8 @@ def test_a_redis_that_says_nothing_is_tried_once_and_then_left_alone(silent: soc
 
 def test_a_message_to_others_is_given_up_at_once_while_redis_is_away(silent: socket.socket, settings: object) -> None:
     settings.OCMCONSOLE_REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"  # type: ignore[attr-defined]
-    assert not broker.answers()
+    assert not redis_client.answers()
     for _ in range(3):
-        with pytest.raises(broker.AwayError):
-            broker.publish("channel")
+        with pytest.raises(redis_client.RedisAwayError):
+            redis_client.publish("channel")
     assert connections(silent) == 1

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocmconsole.core.rbac.policy_rules import EVERYTHING, PolicyRule, covers, uncovered_rules
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access.authorization import Attributes
 
 WORDS = st.lists(st.sampled_from(["*", "a", "b", "a/s", "*/s"]), max_size=3).map(tuple)
 NAMES = st.lists(st.sampled_from(["x", "y"]), max_size=2).map(tuple)

@@ -16,7 +16,7 @@ from ocmconsole.core import wire
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Served, Version
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 from registration import wire as registration
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

@@ -13,7 +13,7 @@ from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource, Version
 from ocmconsole.kubeapi.publish import discovery
 from ocmconsole.kubeapi.publish.discovery import Catalogue
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 from ocmconsole.kubeapi.virtual_resources import Endpoint
 
 GROUP = "cluster.example.io"

@@ -12,7 +12,7 @@ from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind, Served, Subresource, Version
 from ocmconsole.kubeapi.publish.openapi import Publication
-from ocmconsole.kubeapi.schema.schema import OBJECT_META, OBJECT_META_NAME, Schema
+from ocmconsole.kubeapi.schema.compiled_schema import OBJECT_META, OBJECT_META_NAME, Schema
 from ocmconsole.kubeapi.virtual_resources import Endpoint
 
 GROUP = "cluster.example.io"

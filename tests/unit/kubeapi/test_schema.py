@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocmconsole.kubeapi.errors import Doc, is_invalid
-from ocmconsole.kubeapi.schema import schema
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema import compiled_schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 QUALIFIED = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
@@ -438,7 +438,7 @@ class TestValidation:
 class TestMetadata:
     def check(self, namespaced: bool = False, name_check: str = "subdomain", **meta: Any) -> list[str]:
         doc = {"metadata": meta}
-        causes = schema.validate_metadata(doc, namespaced=namespaced, name_check=name_check)
+        causes = compiled_schema.validate_metadata(doc, namespaced=namespaced, name_check=name_check)
         return [str(cause) for cause in causes]
 
     @pytest.mark.contract("A3", "W19")
@@ -511,7 +511,9 @@ class TestMetadata:
         assert self.check(name="a", finalizers=["a.b/c", "orphan", "bad"]) == []
         assert len(self.check(name="a", finalizers=["a b"])) == 1
         assert len(self.check(name="a", finalizers=["orphan", "foregroundDeletion"])) == 1
-        warnings = schema.finalizer_warnings({"metadata": {"finalizers": ["a.b/c", "orphan", "bad", "bad.io"]}})
+        warnings = compiled_schema.finalizer_warnings(
+            {"metadata": {"finalizers": ["a.b/c", "orphan", "bad", "bad.io"]}}
+        )
         rest = "to avoid accidental conflicts with other finalizer writers"
         assert warnings == [
             f'metadata.finalizers: "bad": prefer a domain-qualified finalizer name {rest}',
@@ -521,10 +523,10 @@ class TestMetadata:
     @given(JSON)
     def test_any_metadata_gets_an_answer(self, meta: Any) -> None:
         doc = {"metadata": meta}
-        causes = schema.validate_metadata(doc, namespaced=True, name_check="label")
+        causes = compiled_schema.validate_metadata(doc, namespaced=True, name_check="label")
         assert causes
         json.dumps([cause.wire() for cause in causes], ensure_ascii=False).encode()
-        schema.finalizer_warnings(doc)
+        compiled_schema.finalizer_warnings(doc)
 
 
 @pytest.mark.contract("W8")
@@ -532,7 +534,9 @@ def test_the_published_form_has_type_and_metadata_and_leaves_the_root_alone() ->
     before = copy.deepcopy(WIDGETS.root)
     published = WIDGETS.publish()
     assert list(published["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
-    assert published["properties"]["metadata"]["allOf"] == [{"$ref": f"#/components/schemas/{schema.OBJECT_META_NAME}"}]
+    assert published["properties"]["metadata"]["allOf"] == [
+        {"$ref": f"#/components/schemas/{compiled_schema.OBJECT_META_NAME}"}
+    ]
     assert published["properties"]["spec"]["properties"]["share"] == {
         "x-kubernetes-int-or-string": True,
         "pattern": "^[0-9]+%?$",
@@ -542,4 +546,4 @@ def test_the_published_form_has_type_and_metadata_and_leaves_the_root_alone() ->
 
 
 def test_every_metadata_field_is_described() -> None:
-    assert all(node["description"] for node in schema.OBJECT_META["properties"].values())
+    assert all(node["description"] for node in compiled_schema.OBJECT_META["properties"].values())

@@ -13,7 +13,7 @@ from ocmconsole.kubeapi import kinds, virtual_resources
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.schema import structural
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 from tests.architecture.test_documents import PACKAGES
 from tests.architecture.test_repository import tracked
 

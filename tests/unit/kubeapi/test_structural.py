@@ -8,7 +8,7 @@ import pytest
 
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema import structural
-from ocmconsole.kubeapi.schema.schema import OBJECT_META
+from ocmconsole.kubeapi.schema.compiled_schema import OBJECT_META
 
 TEXT: Doc = {"type": "string"}
 ELEMENT: Doc = {"type": "object", "required": ["key"], "properties": {"key": TEXT}}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Served, Version
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY, YEAR = 1, 60, 3600, 86400, 365 * 86400

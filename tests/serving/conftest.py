@@ -1,4 +1,4 @@
-"""Sites for the lanes: the tiny one of tests/lanes/site.py behind a listener."""
+"""Served sites: the tiny one of tests/serving/site.py behind a listener."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ocmconsole.server.intake import Limits
-from tests.lanes.listening import Site, listening
-from tests.lanes.site import Feed, feeds
+from tests.serving.listening import Site, listening
+from tests.serving.site import Feed, feeds
 
 KNOWN = "Bearer known"  # the only valid credential of these sites
 Serve = Callable[..., Site]
@@ -28,7 +28,7 @@ def serve() -> Iterator[Serve]:
         return environ.get("HTTP_AUTHORIZATION") == KNOWN
 
     with ExitStack() as stack:
-        stack.enter_context(override_settings(ROOT_URLCONF="tests.lanes.site", MIDDLEWARE=[]))
+        stack.enter_context(override_settings(ROOT_URLCONF="tests.serving.site", MIDDLEWARE=[]))
 
         def start(
             listener: str = "console",
@@ -40,9 +40,9 @@ def serve() -> Iterator[Serve]:
             bound: socket.socket | None = None,
         ) -> Site:
             limits = limits or Limits(body=largest_body, stranger_body=largest_body)
-            lane = RequestThreads(listener, django_handler(), threads=threads, judge=is_known, limits=limits)
-            stack.callback(lane.pool.shutdown)
-            return stack.enter_context(listening(lane, loop=loop, bound=bound))
+            application = RequestThreads(listener, django_handler(), threads=threads, judge=is_known, limits=limits)
+            stack.callback(application.pool.shutdown)
+            return stack.enter_context(listening(application, loop=loop, bound=bound))
 
         yield start
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import errors, kinds, request_cache
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema.values import quoted
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def names_seen(actor: Actor, group: str, plural: str, *, most: int) -> list[str]
     _, sight = _sights.get(errors.qualified(group, plural), ("", None))
     if sight:
         rows = sight(actor)
-    elif kind and authz.authorize(actor, Attributes("list", group, plural)).allowed:
+    elif kind and authorization.authorize(actor, Attributes("list", group, plural)).allowed:
         rows = kind.model.objects.order_by("name")
     else:
         return []
@@ -127,17 +127,17 @@ def rights_on(group: str, plural: str) -> list[Right]:
 
 
 def domain_right(word: str, permission: str, *, group: str, plural: str, phrase: str, noun: str) -> Right:
-    """A right of the domain, which RBAC spells as ``authz.spell`` says (D2)."""
+    """A right of the domain, which RBAC spells as ``authorization.spell`` says (D2)."""
 
     def asked(name: str) -> list[Attributes]:
-        return authz.spellings(permission, name)
+        return authorization.spellings(permission, name)
 
     return Right(word, group, plural, phrase, noun, permission, asked, frozenset({permission}))
 
 
 def labels_for(asked: Attributes) -> frozenset[str]:
     """Django permissions, each of which answers the question with yes."""
-    spelt = authz.permission_for(asked)
+    spelt = authorization.permission_for(asked)
     return frozenset({spelt} if spelt else ()).union(*(carrier(asked) for carrier in _carriers))
 
 
@@ -202,7 +202,7 @@ def question(verb: str, resource: str, *, name: str = "", namespace: str = "") -
         if right
         else (Attributes(verb, group, plural, subresource, namespace=namespace, name=name),)
     )
-    spelt = None if right else authz.permission_for(asked[0])
+    spelt = None if right else authorization.permission_for(asked[0])
     meant = next((each for each in all_rights() if spelt and each.permission == spelt), None)
     return Question(verb, group, plural, subresource, name, "" if right else namespace, asked, right or meant)
 

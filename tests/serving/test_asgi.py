@@ -16,22 +16,22 @@ from django.utils import timezone
 
 from clusters.models import Serving
 from ocmconsole.kubeapi.health import probes
-from tests.lanes.test_lanes import eventually
+from tests.serving.test_request_threads import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:No directory at")  # static files are collected by `make`, not by tests
 
 
 @pytest.fixture
 def application(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.ASGITransport]:
-    """On one thread a lane, so that its one connection to the database can be closed."""
+    """On one thread a application, so that its one connection to the database can be closed."""
     from ocmconsole import asgi
 
-    for lane in (asgi.api_application, asgi.console_application):
-        monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(1))
+    for application in (asgi.api_application, asgi.console_application):
+        monkeypatch.setattr(application, "pool", ThreadPoolExecutor(1))
     yield httpx.ASGITransport(app=asgi.application)  # type: ignore[arg-type] # httpx types ASGI more loosely
-    for lane in (asgi.api_application, asgi.console_application):
-        lane.pool.submit(connections.close_all).result()
-        lane.pool.shutdown()
+    for application in (asgi.api_application, asgi.console_application):
+        application.pool.submit(connections.close_all).result()
+        application.pool.shutdown()
 
 
 def get(transport: httpx.ASGITransport, port: int, path: str, **headers: str) -> httpx.Response:

@@ -20,8 +20,8 @@ from ocmconsole.kubeapi.models import Revision
 from ocmconsole.kubeapi.storage import reader
 from ocmconsole.server.request_threads import RequestThreads
 from tests.actors import ROOT, grant, person, rule
-from tests.lanes.listening import Site, listening, read_until
-from tests.lanes.test_lanes import HEAD_END, eventually, get
+from tests.serving.listening import Site, listening, read_until
+from tests.serving.test_request_threads import HEAD_END, eventually, get
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,20 +39,20 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     grant(person(f"{token_formats.SERVICE_ACCOUNT_PREFIX}default:default"), rule("get update", "configmaps"))
     document = {"metadata": {"name": MAP.name}, "data": {"by": "nobody"}}
     verbs.create(ROOT, CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **document}, namespace=MAP.namespace)
-    lane = asgi.api_application
-    monkeypatch.setattr(lane, "pool", ThreadPoolExecutor(2))
-    with listening(lane, loop="uvloop") as site:
+    application = asgi.api_application
+    monkeypatch.setattr(application, "pool", ThreadPoolExecutor(2))
+    with listening(application, loop="uvloop") as site:
         yield site
-    lane.is_stopping = False
+    application.is_stopping = False
     both = Barrier(2)
 
     def close() -> None:
         both.wait(timeout=20)  # else one thread might do it twice
         connections.close_all()
 
-    for closed in [lane.pool.submit(close) for _ in range(2)]:
+    for closed in [application.pool.submit(close) for _ in range(2)]:
         closed.result()
-    lane.pool.shutdown()
+    application.pool.shutdown()
 
 
 @pytest.fixture
@@ -75,34 +75,34 @@ def stored() -> str:
 
 def test_what_a_client_gave_up_does_not_commit_after_its_retry(site: Site, token: str) -> None:
     """The first PUT waits for the database until its client has gone; the retry of the same client is what stays."""
-    lane = site.listener.app
-    assert isinstance(lane, RequestThreads)
+    application = site.listener.app
+    assert isinstance(application, RequestThreads)
     with transaction.atomic(durable=True):
         Revision.take(0)  # a writer that takes its time
         with site.connect() as first:
             first.sendall(put("the first try", token))
-            assert eventually(lambda: lane.pool._work_queue.empty() and is_busy(lane))
+            assert eventually(lambda: application.pool._work_queue.empty() and is_busy(application))
         assert eventually(lambda: not site.listener.server_state.connections)
     with site.connect() as second:
         second.sendall(put("the retry", token))
         assert b" 200 OK" in read_until(second, HEAD_END)
-    assert eventually(lambda: not is_busy(lane))
+    assert eventually(lambda: not is_busy(application))
     assert stored() == "the retry"
 
 
 def test_nor_without_one(site: Site, token: str) -> None:
-    lane = site.listener.app
-    assert isinstance(lane, RequestThreads)
+    application = site.listener.app
+    assert isinstance(application, RequestThreads)
     with transaction.atomic(durable=True):
         Revision.take(0)
         with site.connect() as first:
             first.sendall(put("the first try", token))
-            assert eventually(lambda: is_busy(lane))
+            assert eventually(lambda: is_busy(application))
         assert eventually(lambda: not site.listener.server_state.connections)
-    assert eventually(lambda: not is_busy(lane), 30)
+    assert eventually(lambda: not is_busy(application), 30)
     assert stored() == "nobody"
 
 
-def is_busy(lane: RequestThreads) -> bool:
+def is_busy(application: RequestThreads) -> bool:
     """A thread of the pool is in a request."""
-    return lane.intake.known.total + lane.intake.strangers.total > 0
+    return application.intake.known.total + application.intake.strangers.total > 0

@@ -1,4 +1,4 @@
-"""The ordinary lane and its streams, over real sockets."""
+"""The request thread pool and its streams, over real sockets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from ocmconsole.server import intake, serving
-from tests.lanes.conftest import KNOWN, Serve
-from tests.lanes.listening import LOOPS, read_all, read_until
-from tests.lanes.site import CHUNK, Feed, feeds
+from tests.serving.conftest import KNOWN, Serve
+from tests.serving.listening import LOOPS, read_all, read_until
+from tests.serving.site import CHUNK, Feed, feeds
 
 HEAD_END = b"\r\n\r\n"
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.server import proxy, serving
 from ocmconsole.server.proxy import BAD_CERTIFICATE, Client, Proxies
-from tests.lanes.conftest import Serve
+from tests.serving.conftest import Serve
 
 pytestmark = pytest.mark.contract("W30")
 

@@ -22,7 +22,7 @@ SECONDS = 0.2  # for a command, with opening the connection
 OPEN_SECONDS = 5.0  # how long nobody tries after a failure, unless a probe finds it well again
 
 
-class AwayError(Exception):
+class RedisAwayError(Exception):
     """Known to be away: not tried."""
 
 
@@ -48,9 +48,9 @@ breaker = Breaker()
 
 
 def require_redis() -> None:
-    """Raises AwayError at once while Redis is known to be away."""
+    """Raises RedisAwayError at once while Redis is known to be away."""
     if breaker.is_open:
-        raise AwayError
+        raise RedisAwayError
 
 
 def answers() -> bool:
@@ -67,7 +67,7 @@ def answers() -> bool:
 
 
 def publish(channel: str) -> None:
-    """An empty message. Raises AwayError, RedisError."""
+    """An empty message. Raises RedisAwayError, RedisError."""
     require_redis()
     from redis import RedisError  # noqa: PLC0415 - see above
 
@@ -81,7 +81,7 @@ def publish(channel: str) -> None:
 def is_failure(error: BaseException) -> bool:
     """Whether it says that Redis is away or failed. Nothing raises the library's errors before it is imported."""
     library = sys.modules.get("redis")
-    return isinstance(error, AwayError) or (
+    return isinstance(error, RedisAwayError) or (
         library is not None and isinstance(error, getattr(library, "RedisError", ()))
     )
 

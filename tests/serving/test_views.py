@@ -37,7 +37,7 @@ def said() -> tuple[int, str]:
 def test_a_console_whose_views_cannot_be_imported_is_not_ready(settings: Any) -> None:
     whole = settings.ROOT_URLCONF
     assert said() == (200, "ok")
-    settings.ROOT_URLCONF = "tests.lanes.no_such_urls"
+    settings.ROOT_URLCONF = "tests.serving.no_such_urls"
     with pytest.raises(ModuleNotFoundError):
         request_threads._import_views(CONSOLE)
     status, text = said()

@@ -1,4 +1,4 @@
-"""A tiny Django site for the lanes: echoes, files, failures, streams that the test feeds."""
+"""A tiny Django site to serve: echoes, files, failures, streams that the test feeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.urls import path
 
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.watch.handoff import HandOff
+from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 
 CHUNK = b"x" * 65536
 
@@ -169,7 +169,7 @@ def broken_export(request: HttpRequest) -> StreamingHttpResponse:
 
 def stream(request: HttpRequest, name: str) -> HttpResponseBase:
     chunks = getattr(feeds[name], request.GET.get("how", "chunks"))()
-    return HandOff(chunks, content_type="application/json", headers={"Cache-Control": "no-cache, private"})
+    return AsyncStreamResponse(chunks, content_type="application/json", headers={"Cache-Control": "no-cache, private"})
 
 
 urlpatterns = [

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.server import intake
-from tests.lanes.conftest import Serve
-from tests.lanes.listening import Site, read_all, read_until
-from tests.lanes.site import Feed, feeds
-from tests.lanes.test_lanes import get
+from tests.serving.conftest import Serve
+from tests.serving.listening import Site, read_all, read_until
+from tests.serving.site import Feed, feeds
+from tests.serving.test_request_threads import get
 
 pytestmark = pytest.mark.contract("D23")
 
@@ -109,8 +109,8 @@ def test_one_identity_has_so_many_requests_in_flight(serve: Serve, limit: Any) -
         ask = asking(client, site)
         ask("eve")  # from now on it is known who that is
         waiting = [pool.submit(ask, "eve", "hold=held") for _ in range(3)]
-        lane = site.listener.app
-        assert _eventually(lambda: _in_flight(lane) == 3)
+        application = site.listener.app
+        assert _eventually(lambda: _in_flight(application) == 3)
         assert ask("eve").json()["details"]["causes"][0]["reason"] == request_limits.IN_FLIGHT
         assert ask("ana").status_code == 200
         feeds["held"].closed.set()
@@ -182,12 +182,12 @@ def _opens(client: httpx.Client, url: str, headers: dict[str, str]) -> bool:
         return answer.status_code == 200
 
 
-def _in_flight(lane: Any) -> int:
-    return sum(account.in_flight for account in lane.callers._named.values())
+def _in_flight(application: Any) -> int:
+    return sum(account.in_flight for account in application.callers._named.values())
 
 
 def _busy() -> list[str]:
-    """Threads of the lane that are in the view which waits."""
+    """Threads of the pool that are in the view which waits."""
     import sys
 
     frames = sys._current_frames()

@@ -1,4 +1,4 @@
-"""Threads of a lane and their connections to the database."""
+"""Request threads and their connections to the database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.db import connections
 
-from tests.lanes.conftest import Serve
+from tests.serving.conftest import Serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

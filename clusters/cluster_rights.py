@@ -20,8 +20,8 @@ from clusters.models import ManagedCluster
 from ocmconsole.components.links import explain_url
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import request_cache
-from ocmconsole.kubeapi.access import authz
-from ocmconsole.kubeapi.access.authz import Attributes
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.authorization import Attributes
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -72,7 +72,9 @@ class FleetVisibility:
 
 def to_change(actor: Actor, name: str) -> RightCheck:
     """A right that is limited to some fields does not reach taints and labels."""
-    decision = authz.authorize(actor, Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name))
+    decision = authorization.authorize(
+        actor, Attributes("patch", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)
+    )
     if decision.allowed and decision.fields is None:
         return RightCheck(allowed=True)
     text = f"You may look at {name}, but not change it: that takes clusters.change_managedcluster."
@@ -87,7 +89,7 @@ def changeable(actor: Actor, names: Iterable[str]) -> set[str]:
 def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> set[str]:
     wanted = set(names)
     question = Attributes(verb, MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural)
-    decision = authz.authorize(actor, question)
+    decision = authorization.authorize(actor, question)
     if decision.allowed and decision.fields is None:
         return wanted
     rules = rule_index.index.rules_for(actor)
@@ -103,7 +105,9 @@ def deletable(actor: Actor, names: Iterable[str]) -> set[str]:
 
 
 def to_delete(actor: Actor, name: str) -> RightCheck:
-    if authz.authorize(actor, Attributes("delete", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)).allowed:
+    if authorization.authorize(
+        actor, Attributes("delete", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)
+    ).allowed:
         return RightCheck(allowed=True)
     text = f"Removing {name} takes clusters.delete_managedcluster."
     return RightCheck(allowed=False, reason=text, explain_url=explain_url("delete", RESOURCE, name=name))
@@ -111,7 +115,7 @@ def to_delete(actor: Actor, name: str) -> RightCheck:
 
 def to_accept(actor: Actor, row: ManagedCluster) -> RightCheck:
     """The right to accept and, by D3, to un-accept."""
-    if authz.permitted(actor, ACCEPT, obj=row, name=row.name).allowed:
+    if authorization.permitted(actor, ACCEPT, obj=row, name=row.name).allowed:
         return RightCheck(allowed=True)
     text = f"Letting {row.name} in or sending it away takes clusters.accept_managedcluster."
     return RightCheck(allowed=False, reason=text, explain_url=explain_url("update", ACCEPT_RESOURCE, name=row.name))

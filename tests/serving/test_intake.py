@@ -18,10 +18,10 @@ from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.server import intake
 from ocmconsole.server.intake import HAS_WHOLE_BODY, KIB, Budget, BusyError, Holding, Intake, Limits
 from ocmconsole.server.request_threads import RequestThreads
-from tests.lanes.conftest import KNOWN, Serve
-from tests.lanes.listening import Site, read_all, read_until
-from tests.lanes.site import Feed
-from tests.lanes.test_lanes import HEAD_END, eventually, get
+from tests.serving.conftest import KNOWN, Serve
+from tests.serving.listening import Site, read_all, read_until
+from tests.serving.site import Feed
+from tests.serving.test_request_threads import HEAD_END, eventually, get
 
 pytestmark = pytest.mark.contract("D23")
 

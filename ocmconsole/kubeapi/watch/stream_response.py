@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from django.http import StreamingHttpResponse
 
 
-class HandOff(StreamingHttpResponse):
+class AsyncStreamResponse(StreamingHttpResponse):
     """The headers go out at once, then every chunk as it comes, until the stream ends or somebody hangs up.
 
     The producer must bound what it keeps for a slow reader: the next chunk is asked for only when the last was taken.

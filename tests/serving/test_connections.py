@@ -13,10 +13,10 @@ from contextlib import suppress
 import pytest
 
 from ocmconsole.server import serving
-from tests.lanes.conftest import Serve
-from tests.lanes.listening import LOOPS, Site, read_all, read_until
-from tests.lanes.site import CHUNK, Feed
-from tests.lanes.test_lanes import HEAD_END, eventually, get
+from tests.serving.conftest import Serve
+from tests.serving.listening import LOOPS, Site, read_all, read_until
+from tests.serving.site import CHUNK, Feed
+from tests.serving.test_request_threads import HEAD_END, eventually, get
 
 MUCH = 20_000_000  # more than all buffers on its way
 

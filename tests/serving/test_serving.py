@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.server import serving, tls
 from registration.pki import ca
-from tests.lanes.listening import LOOPS, Site, listening, read_all, read_until
+from tests.serving.listening import LOOPS, Site, listening, read_all, read_until
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
