@@ -52,8 +52,8 @@ class TaintForm(forms.Form):
     was_effect = forms.CharField(max_length=16, required=False, widget=forms.HiddenInput)
 
     def taint(self) -> dict[str, str]:
-        told = {part: self.cleaned_data[part] for part in ("key", "value", "effect")}
-        return {part: text for part, text in told.items() if text}
+        parts = {part: self.cleaned_data[part] for part in ("key", "value", "effect")}
+        return {part: text for part, text in parts.items() if text}
 
     def instead(self) -> tuple[str, str] | None:
         was = self.cleaned_data["was_key"], self.cleaned_data["was_effect"]

@@ -153,9 +153,9 @@ def _registration_to_v1alpha1(registration: Doc, old: Doc) -> Doc:
 
 def _reference_to_v1alpha1(reference: Doc, old: Doc) -> Doc:
     """v1alpha1 names the configuration once more; it is the wanted one."""
-    told = ("group", "resource", "desiredConfig")
+    identifying = ("group", "resource", "desiredConfig")
     wanted = reference.get("desiredConfig") or reference.get("lastAppliedConfig") or {}
-    named = old if all(old.get(part) == reference.get(part) for part in told) else wanted
+    named = old if all(old.get(part) == reference.get(part) for part in identifying) else wanted
     return _with(reference, name=named.get("name"), namespace=named.get("namespace"))
 
 

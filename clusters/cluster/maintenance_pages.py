@@ -49,13 +49,13 @@ def _initial(cluster: Opened) -> dict[str, Any]:
 
 
 def _page(request: HttpRequest, cluster: Opened, form: MaintenanceForm, code: int = 200) -> HttpResponse:
-    told = {name: form[name].value() or "" for name in ("effect", "reason")}
+    typed = {name: form[name].value() or "" for name in ("effect", "reason")}
     context = {
         **frame(cluster),
         "page_name": "Maintenance",
         "form": form,
         "notes": maintenance.notes_of(cluster.doc),
-        "commands": maintenance.maintenance_commands({cluster.name: cluster.doc}, **told),
+        "commands": maintenance.maintenance_commands({cluster.name: cluster.doc}, **typed),
     }
     return render(request, "clusters/maintenance.html", context, status=code)
 

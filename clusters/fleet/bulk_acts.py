@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NAMES_IN_COMMAND = 10
 ROWS_AT_ONCE = 1_000  # of one statement
 
-Told = dict[str, Any]
+FormValues = dict[str, Any]
 
 
 class EmptyForm(forms.Form):
@@ -45,7 +45,7 @@ class EmptyForm(forms.Form):
 class ClusterAct:
     """One act on many clusters, or on many that wait to be let in.
 
-    ``perform(actor, name, told)`` does one; ``told`` are ``arguments(form)``. ``permit`` is that of the job
+    ``perform(actor, name, arguments)`` does one; ``arguments`` are ``arguments(form)``. ``permit`` is that of the job
     (``bulk_jobs.BulkAct``). ``allowed`` gives those of the names for
     which the actor holds the right, ``lacking`` is what the page says of the others, ``right`` the verb and resource
     that it explains. ``obstacle`` says why a cluster is left out, or nothing. ``effects`` are sentences shown before it
@@ -63,8 +63,8 @@ class ClusterAct:
     right: tuple[str, str] = ("patch", cluster_rights.RESOURCE)
     obstacle: Callable[[Any], str] = lambda _: ""
     form: type[forms.Form] = EmptyForm
-    arguments: Callable[[forms.Form], Told] = lambda _: {}
-    commands: Callable[[Actor, list[str], Told], list[str]] = lambda *_: []
+    arguments: Callable[[forms.Form], FormValues] = lambda _: {}
+    commands: Callable[[Actor, list[str], FormValues], list[str]] = lambda *_: []
     effects: tuple[str, ...] = ()
     is_final: bool = False
     page: str = ""
@@ -174,17 +174,17 @@ def _step(act: ClusterAct, row: Any, *, may: bool) -> BulkStep:
     return BulkStep(row.name, now, act.obstacle(row))
 
 
-def start_act(actor: Actor, act: ClusterAct, names: Iterable[str], told: Mapping[str, Any]) -> BulkJob:
+def start_act(actor: Actor, act: ClusterAct, names: Iterable[str], arguments: Mapping[str, Any]) -> BulkJob:
     """Begin the job; few clusters are done when it returns, many are begun."""
     job = bulk_jobs.find_act(f"clusters.{act.name}")
     assert job is not None
-    return bulk_jobs.start_job(actor, job, {name: {} for name in names}, **told)
+    return bulk_jobs.start_job(actor, job, {name: {} for name in names}, **arguments)
 
 
-def act_commands(actor: Actor, act: ClusterAct, names: list[str], told: Told) -> list[str]:
+def act_commands(actor: Actor, act: ClusterAct, names: list[str], arguments: FormValues) -> list[str]:
     """What one would type instead; of many clusters, for the first few."""
     shown = names[:NAMES_IN_COMMAND]
-    found = act.commands(actor, shown, told)
+    found = act.commands(actor, shown, arguments)
     return (
         [*found, f"# and the same for {len(names) - len(shown)} more"] if found and len(names) > len(shown) else found
     )
@@ -199,57 +199,61 @@ def _not_maintained(row: Any) -> str:
     return "" if row.hub_accepts_client or row.accepted else "it was never accepted"
 
 
-def _start_maintenance(actor: Actor, name: str, told: Arguments) -> str:
-    until = datetime.fromisoformat(told["until"]) if told["until"] else None
-    services.start_maintenance(actor, name, reason=told["reason"], until=until, effect=told["effect"], replace=False)
+def _start_maintenance(actor: Actor, name: str, arguments: Arguments) -> str:
+    until = datetime.fromisoformat(arguments["until"]) if arguments["until"] else None
+    services.start_maintenance(
+        actor, name, reason=arguments["reason"], until=until, effect=arguments["effect"], replace=False
+    )
     return ""
 
 
-def _maintenance_arguments(form: forms.Form) -> Told:
+def _maintenance_arguments(form: forms.Form) -> FormValues:
     until = form.cleaned_data["until"]
     kept = {name: form.cleaned_data[name] for name in ("reason", "effect")}
     return {**kept, "until": until.isoformat() if until else ""}
 
 
-def _maintenance_commands(actor: Actor, names: list[str], told: Told) -> list[str]:
+def _maintenance_commands(actor: Actor, names: list[str], arguments: FormValues) -> list[str]:
     return maintenance.maintenance_commands(
-        _documents(actor, names), effect=told.get("effect", ""), reason=told.get("reason", "")
+        _documents(actor, names), effect=arguments.get("effect", ""), reason=arguments.get("reason", "")
     )
 
 
-def _taint_commands(actor: Actor, names: list[str], told: Told) -> list[str]:
+def _taint_commands(actor: Actor, names: list[str], arguments: FormValues) -> list[str]:
     found = {name: taint_rules.taints_of(doc) for name, doc in _documents(actor, names).items()}
-    wanted = {"key": told.get("key") or "KEY", "effect": told.get("effect") or "NoSelect"}
-    return taint_rules.taint_commands(found, {**wanted, **({"value": told["value"]} if told.get("value") else {})})
+    wanted = {"key": arguments.get("key") or "KEY", "effect": arguments.get("effect") or "NoSelect"}
+    return taint_rules.taint_commands(
+        found, {**wanted, **({"value": arguments["value"]} if arguments.get("value") else {})}
+    )
 
 
 def _documents(actor: Actor, names: list[str]) -> dict[str, Any]:
     return {row.name: row.doc for row in queries.clusters_for(actor).filter(name__in=names)}
 
 
-def _label_commands(actor: Actor, names: list[str], told: Told) -> list[str]:  # noqa: ARG001 - the signature of acts
-    label = f"{told.get('key') or 'KEY'}={told.get('value') or 'VALUE'}"
+def _label_commands(actor: Actor, names: list[str], arguments: FormValues) -> list[str]:  # noqa: ARG001 - as of acts
+    label = f"{arguments.get('key') or 'KEY'}={arguments.get('value') or 'VALUE'}"
     return [f"kubectl label managedclusters {' '.join(names)} {label}"]
 
 
-def _end_maintenance(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
+def _end_maintenance(actor: Actor, name: str, arguments: Arguments) -> str:  # noqa: ARG001 - the signature of acts
     services.end_maintenance(actor, name)
     return ""
 
 
-def _add_label(actor: Actor, name: str, told: Arguments) -> str:
+def _add_label(actor: Actor, name: str, arguments: Arguments) -> str:
     """A cluster that has the label keeps its value: to replace a value is not to add one."""
-    services.set_label(actor, name, told["key"], told["value"])
+    services.set_label(actor, name, arguments["key"], arguments["value"])
     return ""
 
 
-def _add_taint(actor: Actor, name: str, told: Arguments) -> str:
-    services.set_taint(actor, name, dict(told["taint"]))
+def _add_taint(actor: Actor, name: str, arguments: Arguments) -> str:
+    services.set_taint(actor, name, dict(arguments["taint"]))
     return ""
 
 
-def _remove(actor: Actor, name: str, told: Arguments) -> str:
-    is_gone = services.remove_cluster(actor, name, revoke=told["revoke"])
+def _remove(actor: Actor, name: str, arguments: Arguments) -> str:
+    is_gone = services.remove_cluster(actor, name, revoke=arguments["revoke"])
     return "" if is_gone else "its removal has begun; its page says what it waits for"
 
 

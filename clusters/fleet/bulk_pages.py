@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from clusters.fleet.bulk_acts import BulkPlan, BulkStep, ClusterAct, Told
+    from clusters.fleet.bulk_acts import BulkPlan, BulkStep, ClusterAct, FormValues
     from ocmconsole.kubeapi.models import BulkJob, BulkSelection
 
 SHOWN = 100  # clusters of a preview, those that are left out first
@@ -79,7 +79,7 @@ def bulk_act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
         raise Http404("This act has a page of its own.")
     plan = bulk_acts.plan_act(actor, act, selection.items)
     return answer(
-        request, act, plan, lambda told: bulk_acts.start_act(actor, act, plan.possible, told), selection=selection,
+        request, act, plan, lambda values: bulk_acts.start_act(actor, act, plan.possible, values), selection=selection,
         up="clusters:list",
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def answer(
     request: HttpRequest,
     act: ClusterAct,
     plan: BulkPlan,
-    begin: Callable[[Told], BulkJob],
+    begin: Callable[[FormValues], BulkJob],
     *,
     selection: BulkSelection,
     up: str,
@@ -122,7 +122,7 @@ def answer(
         form, count, status = act.form(request.POST), CountForm(possible, request.POST, always=act.is_final), 400
         if (form.is_valid() & count.is_valid()) and possible:
             return redirect("bulk:job", bulk_jobs.led_back(begin(act.arguments(form)), selection.query).pk)
-    told = {name: form[name].value() or "" for name in form.fields}
+    form_values = {name: form[name].value() or "" for name in form.fields}
     shown = sorted(plan.steps, key=lambda step: not step.obstacle)[:SHOWN]
     context |= {
         "act": act,
@@ -132,6 +132,6 @@ def answer(
         "more": len(plan.steps) - len(shown),
         "form": form,
         "count": count,
-        "commands": bulk_acts.act_commands(actor_of(request), act, plan.possible, told) if possible else [],
+        "commands": bulk_acts.act_commands(actor_of(request), act, plan.possible, form_values) if possible else [],
     }
     return render(request, template, context, status=status)

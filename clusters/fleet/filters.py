@@ -97,7 +97,11 @@ class Filters:
         return urlencode([*pairs, *((name, value) for name, value in more.items() if value)])
 
     def chips(self) -> list[Chip]:
-        return [Chip(name, value, f"{NAMES[name]}: {_told(name, value)}") for name in NAMES for value in self.of(name)]
+        return [
+            Chip(name, value, f"{NAMES[name]}: {_value_label(name, value)}")
+            for name in NAMES
+            for value in self.of(name)
+        ]
 
     def ranks(self) -> set[int]:
         """The states asked for; words that are none are left out, so that nothing may be left."""
@@ -114,7 +118,7 @@ def _cleaned(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(value for value in stripped if value))[:MOST_VALUES]
 
 
-def _told(name: str, value: str) -> str:
+def _value_label(name: str, value: str) -> str:
     if name == "status":
         return "Needs attention" if value == ATTENTION else WORDS[value].label if value in WORDS else value
     if name == "certificate":

@@ -117,8 +117,8 @@ def _read(entry: AuditEvent) -> Edit | None:
     return Edit(entry, tuple(part for part in parts if part is not None))
 
 
-def _part(told: Doc) -> ReplacedValue | None:
-    path, old, new = told["path"], told.get("old"), told.get("new")
+def _part(difference: Doc) -> ReplacedValue | None:
+    path, old, new = difference["path"], difference.get("old"), difference.get("new")
     for field in (TAINTS, LABELS, ANNOTATIONS):
         if path != field and not path.startswith(f"{field}."):
             continue
@@ -144,18 +144,18 @@ def owners_of_taints(doc: Doc) -> dict[tuple[str, str], str]:
     """Who added each taint, by key and effect, as far as the last writes tell."""
     owners: dict[tuple[str, str], str] = {}
     for entry in _writes(doc).exclude(verb="delete")[:LOOKED_AT]:
-        for told in entry.diff:
-            for taint in _added_taints(told):
+        for difference in entry.diff:
+            for taint in _added_taints(difference):
                 owners.setdefault(taint, entry.user)
     return owners
 
 
-def _added_taints(told: Doc) -> list[tuple[str, str]]:
+def _added_taints(difference: Doc) -> list[tuple[str, str]]:
     """The audit of a new object holds its whole spec."""
-    old, new = told.get("old"), told.get("new")
-    if told["path"] == "spec":
+    old, new = difference.get("old"), difference.get("new")
+    if difference["path"] == "spec":
         old, new = (side.get("taints") if isinstance(side, dict) else None for side in (old, new))
-    elif told["path"] != TAINTS:
+    elif difference["path"] != TAINTS:
         return []
     before, after = (side if isinstance(side, list) else [] for side in (old, new))
     return [(taint["key"], taint["effect"]) for taint in after if taint not in before]
@@ -177,14 +177,14 @@ def of_labels(doc: Doc) -> list[LabelChange]:
     """What happened to a cluster's labels, newest first, as far as its last writes tell."""
     found = []
     for entry in _writes(doc).exclude(verb="delete")[:LOOKED_AT]:
-        for told in entry.diff:
-            found += [LabelChange(entry.time, entry.user, *change) for change in _labels_in(told)]
+        for difference in entry.diff:
+            found += [LabelChange(entry.time, entry.user, *change) for change in _labels_in(difference)]
     return found
 
 
-def _labels_in(told: Doc) -> list[tuple[str, str | None, str | None]]:
+def _labels_in(difference: Doc) -> list[tuple[str, str | None, str | None]]:
     """A map that was added or removed is in the audit as a whole; so is the metadata of a new object."""
-    path, old, new = told["path"], told.get("old"), told.get("new")
+    path, old, new = difference["path"], difference.get("old"), difference.get("new")
     if path.startswith(f"{LABELS}."):
         return [(path.removeprefix(f"{LABELS}."), old, new)]
     if path == "metadata":

@@ -48,12 +48,12 @@ def notes_of(doc: Doc) -> Notes | None:
     taint = _taint(doc)
     if taint is None:
         return None
-    told = _annotations(doc)
+    annotations = _annotations(doc)
     return Notes(
-        by=told.get(BY, ""),
-        reason=told.get(REASON) or taint.get("value") or "",  # kubectl taints with a value
+        by=annotations.get(BY, ""),
+        reason=annotations.get(REASON) or taint.get("value") or "",  # kubectl taints with a value
         since=_moment(taint.get("timeAdded")),
-        until=_moment(told.get(UNTIL)),
+        until=_moment(annotations.get(UNTIL)),
         effect=taint["effect"],
     )
 
@@ -112,7 +112,7 @@ def maintenance_names_its_person(actor: Actor, old: Doc | None, new: Doc) -> Non
         return
     if not isinstance(noted, dict | None):
         return  # for the schema to refuse
-    same = old is not None and _is_tainted(old) and _told(old) == _told(new)
+    same = old is not None and _is_tainted(old) and _noted_parts(old) == _noted_parts(new)
     by = _annotations(old).get(BY) if same and old is not None else actor.user
     if (noted or {}).get(BY) != by and by:
         metadata["annotations"] = {**(noted or {}), BY: by}
@@ -128,7 +128,7 @@ def _is_tainted(doc: Doc) -> bool:
     )
 
 
-def _told(doc: Doc) -> list[object]:
+def _noted_parts(doc: Doc) -> list[object]:
     annotations = doc["metadata"].get("annotations") or {}
     return [annotations.get(name) for name in (REASON, UNTIL)]
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import BulkItem, BulkJob
 
 
-def _move(actor: Actor, name: str, told: Arguments) -> str:
-    services.move_cluster(actor, name, told["to"], seen=told["seen"])
-    return f"it was in set {told['seen']}" if told["seen"] else ""
+def _move(actor: Actor, name: str, arguments: Arguments) -> str:
+    services.move_cluster(actor, name, arguments["to"], seen=arguments["seen"])
+    return f"it was in set {arguments['seen']}" if arguments["seen"] else ""
 
 
 def _back(moved: Iterable[BulkItem]) -> dict[str, dict[str, Any]]:

@@ -72,7 +72,7 @@ def _page(
             form.add_error("user", "You may ask about yourself only.")
             status = HTTPStatus.FORBIDDEN
         else:
-            context |= _told(actor, subject, explain.explain(subject, form.question))
+            context |= _explained(actor, subject, explain.explain(subject, form.question))
             context["reason"] = reason or AccessReasonForm()
     if form.errors and status == HTTPStatus.OK:
         status = HTTPStatus.BAD_REQUEST
@@ -97,20 +97,20 @@ def _subject(actor: Actor, form: QuestionForm) -> Actor | None:
     return Actor(user=user, groups=(*groups, AUTHENTICATED))
 
 
-def _told(actor: Actor, subject: Actor, told: Explanation) -> dict[str, Any]:
-    asked, is_self = told.question, subject.user == actor.user
+def _explained(actor: Actor, subject: Actor, explanation: Explanation) -> dict[str, Any]:
+    asked, is_self = explanation.question, subject.user == actor.user
     open_request = None
-    if is_self and not told.allowed:
+    if is_self and not explanation.allowed:
         about = {"verb": asked.verb, "resource": asked.resource, "name": asked.name, "namespace": asked.namespace}
         open_request = services.requests_of(actor).filter(answer="", **about).first()
     return {
-        "told": told,
+        "explanation": explanation,
         "subject": subject,
         "is_self": is_self,
         "is_deactivated": User.objects.filter(username=subject.user, is_active=False).exists(),
         "groups": list(Group.objects.filter(name__in=subject.groups).order_by("name").values_list("name", flat=True)),
-        "granters": [] if told.allowed else explain.granters(asked),
+        "granters": [] if explanation.allowed else explain.granters(asked),
         "open_request": open_request,
-        "may_give": not told.allowed and not is_self and services.administers(actor),
+        "may_give": not explanation.allowed and not is_self and services.administers(actor),
         "commands": [explain.command(each, "" if is_self else subject.user) for each in asked.asked],
     }

@@ -164,14 +164,14 @@ def plan_grant(wish: GrantRequest) -> GrantPlan:
     names = wish.names if wish.scope is not PresetScope.ALL else ("",)
     permitted = [Permitted(word.permission, word.group, word.plural, name) for word in words for name in names]
     permitted += [Permitted(label) for label in wish.preset.labels]
-    told = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
-    told += ["read the audit of everybody"] if AUDIT in wish.preset.labels else []
+    sentences = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
+    sentences += ["read the audit of everybody"] if AUDIT in wish.preset.labels else []
     notes = [wish.preset.note] if wish.preset.note else []
     if wish.scope is PresetScope.ALL:
         notes.append("It also counts for objects that do not exist yet.")
     if wish.scope in {PresetScope.SET, PresetScope.CLUSTER}:
         notes.append("It ends with the object: one that is made again under the same name inherits nothing.")
-    return GrantPlan(wish.subject, permissions=tuple(permitted), sentences=tuple(told), notes=tuple(notes))
+    return GrantPlan(wish.subject, permissions=tuple(permitted), sentences=tuple(sentences), notes=tuple(notes))
 
 
 def _words(wish: GrantRequest) -> list[Right]:
@@ -187,19 +187,19 @@ def _words(wish: GrantRequest) -> list[Right]:
 def _of_rules(wish: GrantRequest, words: list[Right]) -> GrantPlan:
     notes = [wish.preset.note] if wish.preset.note else []
     rules = [rule_of(word, wish.names) for word in words]
-    told = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
+    sentences = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
     name = f"{RBAC_PREFIX}-{wish.preset.key}-{_digest(wish)}"
     if wish.scope is PresetScope.NAMES:
         rules.append(_rule(GROUP, CLUSTERS, ("update", "patch"), wish.names))
-        told.append(f"change the labels and taints of {', '.join(wish.names)} as well")
+        sentences.append(f"change the labels and taints of {', '.join(wish.names)} as well")
         notes.append("RBAC takes each name as it is, without patterns, and counts for names that do not exist yet.")
         notes.append("RBAC cannot limit an update to acceptance; a Django permission on one cluster can.")
     documents = role_and_binding(name, wish.subject, rules)
     if wish.scope is PresetScope.NAMESPACE:
         verbs = ("create", "delete", *READ)
         documents += role_and_binding(name, wish.subject, [_rule(GROUP, BINDINGS, verbs)], namespace=wish.namespace)
-        told.append(f"create and delete bindings in namespace {wish.namespace}")
-    return GrantPlan(wish.subject, documents=documents, sentences=tuple(told), notes=tuple(notes))
+        sentences.append(f"create and delete bindings in namespace {wish.namespace}")
+    return GrantPlan(wish.subject, documents=documents, sentences=tuple(sentences), notes=tuple(notes))
 
 
 def rule_of(right: Right, names: tuple[str, ...]) -> Doc:

@@ -204,18 +204,20 @@ def question_of(row: AccessRequest) -> Question:
 def plan_of(row: AccessRequest) -> GrantPlan:
     """The least that answers the request with yes: a Django permission where one means it, else a rule of RBAC."""
     asked, subject = question_of(row), Subject("User", row.user)
-    told = (asked.sentence,)
+    sentences = (asked.sentence,)
     right = asked.right
     is_there = not asked.name or asked.object is not None
     if right and is_there and User.objects.filter(username=row.user).exists():
-        return GrantPlan(subject, (Permitted(right.permission, right.group, right.plural, asked.name),), sentences=told)
+        return GrantPlan(
+            subject, (Permitted(right.permission, right.group, right.plural, asked.name),), sentences=sentences
+        )
     first = asked.asked[0]
     rule: Doc = {"apiGroups": [first.group], "resources": [first.full_resource], "verbs": [first.verb]}
     if first.name:
         rule["resourceNames"] = [first.name]
     name = f"{presets.RBAC_PREFIX}-request-{row.pk}"
     documents = presets.role_and_binding(name, subject, [rule], namespace=first.namespace)
-    return GrantPlan(subject, documents=documents, sentences=told)
+    return GrantPlan(subject, documents=documents, sentences=sentences)
 
 
 def grant_request(actor: Actor, row: AccessRequest) -> GrantPlan:

@@ -278,18 +278,18 @@ def sentences(sources: list[Source]) -> list[str]:
     if any(source.sentence == "do everything" for source in sources):
         return ["do everything"]
     names = _names(sources)
-    told = [right.sentence(names[right]) for right in known_rights.all_rights() if right in names]
-    return list(dict.fromkeys([*told, *(source.sentence for source in sources if not source.rights)]))
+    spoken = [right.sentence(names[right]) for right in known_rights.all_rights() if right in names]
+    return list(dict.fromkeys([*spoken, *(source.sentence for source in sources if not source.rights)]))
 
 
 def lost(taken: list[Source], kept: list[Source]) -> list[str]:
     """What goes with the one and does not stay with the other."""
-    stays, told = _names(kept), sentences(kept)
-    if told == ["do everything"]:
+    stays, spoken = _names(kept), sentences(kept)
+    if spoken == ["do everything"]:
         return []
     left = {right: names - stays.get(right, set()) for right, names in _names(taken).items()}
     gone = [right.sentence(names) for right, names in left.items() if names and ALL not in stays.get(right, set())]
-    return [*gone, *(each.sentence for each in taken if not each.rights and each.sentence not in told)]
+    return [*gone, *(each.sentence for each in taken if not each.rights and each.sentence not in spoken)]
 
 
 def _names(sources: list[Source]) -> dict[Right, set[str]]:

@@ -1,4 +1,4 @@
-"""What happened, as one stream: Events that components tell and entries of the audit, newest first, page by page.
+"""What happened, as one stream: Events that components report and entries of the audit, newest first, page by page.
 
 The caller decides what may be seen, by the two querysets that it passes; nothing here checks a permission. Used
 by the page of a cluster and by Activity.
@@ -139,10 +139,10 @@ def trail_page(
     """``after`` is the cursor of an earlier page's last entry; what is no cursor is the beginning. Two queries."""
     found: list[TrailEntry] = []
     if wanted.takes_audit:
-        found += [_told_by_audit(row) for row in _after(audit_rows(audit, wanted), "audit", "time", after)[: size + 1]]
+        found += [_entry_of_audit(row) for row in _after(audit_rows(audit, wanted), "audit", "time", after)[: size + 1]]
     if wanted.takes_events:
         found += [
-            _told_by_event(row) for row in _after(_events(events, wanted), "event", "last_seen", after)[: size + 1]
+            _entry_of_event(row) for row in _after(_events(events, wanted), "event", "last_seen", after)[: size + 1]
         ]
     found.sort(key=lambda entry: (entry.at, entry.source), reverse=True)
     return TrailPage(found[:size], found[size - 1].cursor if len(found) > size else "")
@@ -209,7 +209,7 @@ def _after(rows: QuerySet[Any], source: str, moment: str, cursor: str) -> QueryS
 # ---------------------------------------------------------------- in words
 
 
-def _told_by_audit(row: AuditEvent) -> TrailEntry:
+def _entry_of_audit(row: AuditEvent) -> TrailEntry:
     denied = row.outcome == AuditEvent.Outcome.DENIED
     return TrailEntry(
         source="audit",
@@ -237,8 +237,8 @@ def _title(row: AuditEvent, *, denied: bool) -> str:
 
 def _summary(diff: list[Doc]) -> str:
     """Which fields moved, and to what when it is one short value; all values are in the details."""
-    if len(diff) == 1 and (told := _one(diff[0])):
-        return told
+    if len(diff) == 1 and (sentence := _one(diff[0])):
+        return sentence
     paths = list(dict.fromkeys(_short_path(str(each.get("path", ""))) for each in diff))
     shown, more = paths[:3], len(paths) - 3
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
@@ -277,7 +277,7 @@ def _is_of(kind: str) -> Q:
     return Q(resource=plural) | Q(resource__startswith=f"{plural}.") | Q(resource__startswith=f"{plural}/")
 
 
-def _told_by_event(row: Event) -> TrailEntry:
+def _entry_of_event(row: Event) -> TrailEntry:
     doc = row.doc
     series = doc.get("series") or {}
     component = doc.get("reportingComponent") or (doc.get("source") or {}).get("component") or ""

@@ -48,7 +48,7 @@ def _clock() -> Iterator[str]:
             cursor.execute("SELECT clock_timestamp()")
             skew = abs(cursor.fetchone()[0] - datetime.now(UTC))
     except DatabaseError:
-        return  # told by the check of the database
+        return  # the check of the database says so
     if skew > LARGEST_SKEW:
         yield f"it differs from the database's by {skew.total_seconds():.0f} s"
 
@@ -70,7 +70,7 @@ def _certificates() -> Iterator[str]:
     try:
         is_served = ca.is_served(home, hub_setup.serving_names())
     except DatabaseError:
-        return  # told by the check of the database
+        return  # the check of the database says so
     if not is_served:
         yield "the serving certificate does not name every address of the hub; serve makes a new one"
 
@@ -80,7 +80,7 @@ def _unknown_certificates() -> Iterator[str]:
     try:
         found = list(certificate_register.incidents()[:MOST_SHOWN])
     except DatabaseError:
-        return  # told by the check of the database
+        return  # the check of the database says so
     for each in found:
         last = f"{each.last_seen:%Y-%m-%d %H:%M} UTC from {each.address or 'an unknown address'}"
         yield (

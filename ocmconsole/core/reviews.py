@@ -175,13 +175,13 @@ def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
 
     The body may name the account, and then only the one that the path names.
     """
-    told = doc.get("metadata") or {}
+    given = doc.get("metadata") or {}
     doc = _read(AUTHENTICATION, "TokenRequest", doc)
     spec = doc["spec"]
-    if told.get("name") and told["name"] != name:
+    if given.get("name") and given["name"] != name:
         text = "must match the service account name if specified"
         raise errors.is_invalid(
-            AUTHENTICATION, "TokenRequest", name, [errors.invalid_field("metadata.name", quoted(told["name"]), text)]
+            AUTHENTICATION, "TokenRequest", name, [errors.invalid_field("metadata.name", quoted(given["name"]), text)]
         )
     seconds = 3600 if spec.get("expirationSeconds") is None else spec["expirationSeconds"]
     if not SHORTEST_TOKEN <= seconds <= LONGEST_TOKEN:
@@ -191,9 +191,9 @@ def token_request(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:
     account = ServiceAccount.objects.filter(namespace=namespace, name=name).first()
     if account is None:
         raise errors.not_found("", "serviceaccounts", name)
-    if told.get("uid") and told["uid"] != account.uid:
+    if given.get("uid") and given["uid"] != account.uid:
         why = (
-            f"the UID in the token request ({told['uid']}) does not match the UID of the service account "
+            f"the UID in the token request ({given['uid']}) does not match the UID of the service account "
             f"({account.uid})"
         )
         raise errors.conflict(AUTHENTICATION, "TokenRequest", name, why)

@@ -143,7 +143,7 @@ EVENT_COLUMNS = (
         description="The part of the object that it happened to.",
         priority=1,
     ),
-    PrinterColumn("Source", "string", _event_source, description="Who told this.", priority=1),
+    PrinterColumn("Source", "string", _event_source, description="Who reported this.", priority=1),
     PrinterColumn("Message", "string", _event_text, description="What happened, for people."),
     PrinterColumn("First Seen", "date", _first_seen, description="Time since it happened first.", priority=1),
     PrinterColumn("Count", "integer", _event_count, description="How often it happened.", priority=1),

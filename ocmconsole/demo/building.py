@@ -59,7 +59,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     story.at(now - 9 * DAY, partial(people.mint_and_revoke, admin))
     populate(fleet, clusters)
     before = set(BootstrapToken.objects.values_list("pk", flat=True))
-    count = story.tell(on_progress)
+    count = story.play(on_progress)
     past.write_history(fleet.agents, now, random)
     present = timezone.now()
     up = {"seen": present, "served": present, **past.served(now)}

@@ -25,7 +25,7 @@ BACKUP = "example.com/backup"
 
 @dataclass
 class StoryFleet:
-    """The clusters that the story is about; ``tokens`` are filled in while it is told."""
+    """The clusters that the story is about; ``tokens`` are filled in while it is built."""
 
     story: Story
     names: Names

@@ -1,4 +1,4 @@
-"""What happened when: acts with their moments, told from the oldest on, each at its time by the clock it sees.
+"""What happened when: acts with their moments, done from the oldest on, each at its time by the clock it sees.
 
 The hub's own code runs in each moment: rules, reconcilers and audit see that time. What is left behind is what a hub
 leaves that has lived through it, and the audit is in the order of time.
@@ -24,7 +24,7 @@ SETTLED = timedelta(milliseconds=1)
 
 @dataclass
 class Story:
-    """``begin`` is the earliest moment that can be told: what lies before happens then."""
+    """``begin`` is the earliest moment that can be played: what lies before happens then."""
 
     now: datetime
     begin: datetime
@@ -38,7 +38,7 @@ class Story:
     def ago(self, low: timedelta, high: timedelta) -> datetime:
         return self.now - low - self.random.random() * (high - low)
 
-    def tell(self, on_progress: Callable[[int, int], object] = lambda *_: None) -> int:
+    def play(self, on_progress: Callable[[int, int], object] = lambda *_: None) -> int:
         """Let everything happen; returns how many acts there were. ``on_progress`` is called after each."""
         earliest = self.begin
         for number, (moment, _, act, settle) in enumerate(sorted(self.acts, key=lambda entry: entry[:2]), start=1):

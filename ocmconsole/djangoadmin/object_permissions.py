@@ -96,8 +96,8 @@ class GrantsAdmin(ResourceAdmin):
             messages.error(request, f"Nothing was changed: {error.message}")
             return
         done = {PermissionAct.GRANT: "granted to", PermissionAct.REVOKE: "revoked from"}[act]
-        told = f"Permission {change.label} {done} {change.whom}" if made else "Nothing had to be changed"
-        messages.success(request, f"{told}.")
+        message = f"Permission {change.label} {done} {change.whom}" if made else "Nothing had to be changed"
+        messages.success(request, f"{message}.")
 
 
 def _offered(obj: Resource) -> QuerySet[Permission]:

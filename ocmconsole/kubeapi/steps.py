@@ -275,9 +275,9 @@ def check_delete_preconditions(
             f"in record ({stored['resourceVersion']}). The object might have been modified"
         )
     if text:
-        told = errors.conflict(kind.group, kind.plural, key.name, text)
-        told.message = f'Operation cannot be fulfilled on {subject} "{key.name}": {text}'
-        raise told
+        conflict = errors.conflict(kind.group, kind.plural, key.name, text)
+        conflict.message = f'Operation cannot be fulfilled on {subject} "{key.name}": {text}'
+        raise conflict
 
 
 # ---------------------------------------------------------------- names

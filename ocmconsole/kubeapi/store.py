@@ -465,5 +465,5 @@ class Stale(errors.Conflict):
 
     @classmethod
     def of(cls, write: Write) -> Stale:
-        told = errors.conflict(write.kind.group, write.kind.plural, write.key.name)
-        return cls(told.message, details=told.details)
+        conflict = errors.conflict(write.kind.group, write.kind.plural, write.key.name)
+        return cls(conflict.message, details=conflict.details)

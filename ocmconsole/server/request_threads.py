@@ -106,7 +106,7 @@ class RequestThreads:
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"{THREADS}{listener}")
         _all.add(self)
         self.writers = asyncio.Semaphore(max(1, threads - THREADS_FOR_READS))
-        # People's requests are told apart only by Django: on the console one person may have all threads.
+        # People's requests are distinguished only by Django: on the console one person may have all threads.
         share = min(threads, max(2, threads // SHARE_OF_THREADS)) if listener == API else threads
         self.callers = request_limits.Callers(share)
         self.held_back = limit_records.Tally()

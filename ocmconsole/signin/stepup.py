@@ -192,11 +192,11 @@ def asked_at(login: SocialLogin) -> float | None:
 
     None where the provider does not say, and 0 where it says what is no time. OpenID Connect Core 2.
     """
-    told = (login.account.extra_data.get("id_token") or {}).get("auth_time")
-    if told is None:
+    claimed = (login.account.extra_data.get("id_token") or {}).get("auth_time")
+    if claimed is None:
         return None
-    is_time = isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told)
-    return min(float(told), time.time()) if is_time else 0.0
+    is_time = isinstance(claimed, int | float) and not isinstance(claimed, bool) and math.isfinite(claimed)
+    return min(float(claimed), time.time()) if is_time else 0.0
 
 
 def date_sign_in(request: HttpRequest, login: SocialLogin) -> None:
@@ -210,8 +210,8 @@ def date_sign_in(request: HttpRequest, login: SocialLogin) -> None:
 def record_proof(request: HttpRequest, login: SocialLogin) -> None:
     """The provider was asked to ask again, and has answered for the person who is signed in."""
     at = asked_at(login)
-    told = {"provider": login.account.provider, "uid": login.account.uid}
-    record_authentication(request, request.user, METHOD, **told, at=time.time() if at is None else at)
+    claimed = {"provider": login.account.provider, "uid": login.account.uid}
+    record_authentication(request, request.user, METHOD, **claimed, at=time.time() if at is None else at)
 
 
 def authenticate_again(request: HttpRequest) -> HttpResponse:

@@ -36,9 +36,9 @@ CHANGED = "it changed since you selected it"
 MOVED_ON = frozenset({GONE, CHANGED})
 
 
-def _accept(actor: Actor, name: str, told: Arguments) -> str:
+def _accept(actor: Actor, name: str, arguments: Arguments) -> str:
     """Never one that is Blocked: the service refuses it without an override."""
-    approved = services.accept_cluster(actor, name, seen=_seen(told))
+    approved = services.accept_cluster(actor, name, seen=_seen(arguments))
     return (
         f"its request {approved[0]} is approved"
         if approved
@@ -46,21 +46,21 @@ def _accept(actor: Actor, name: str, told: Arguments) -> str:
     )
 
 
-def _decline(actor: Actor, name: str, told: Arguments) -> str:
-    denied = services.decline_cluster(actor, name, reason=told["reason"], seen=_seen(told))
+def _decline(actor: Actor, name: str, arguments: Arguments) -> str:
+    denied = services.decline_cluster(actor, name, reason=arguments["reason"], seen=_seen(arguments))
     return f"its request {denied[0]} is denied" if denied else "its name is refused"
 
 
-def _put_off(actor: Actor, name: str, told: Arguments) -> str:
+def _put_off(actor: Actor, name: str, arguments: Arguments) -> str:
     """Raises NotFound, Conflict when it is not what the person selected any more."""
-    until = datetime.fromisoformat(told["until"]) if told["until"] else None
-    if not snooze.put_off(actor, name, _seen(told), until):
-        raise errors.Conflict(stale_decision.told(name, _seen(told)))
+    until = datetime.fromisoformat(arguments["until"]) if arguments["until"] else None
+    if not snooze.put_off(actor, name, _seen(arguments), until):
+        raise errors.Conflict(stale_decision.refusal_text(name, _seen(arguments)))
     return ""
 
 
-def _seen(told: Arguments) -> SeenVersions:
-    return SeenVersions(told["cluster"], told["requests"])
+def _seen(arguments: Arguments) -> SeenVersions:
+    return SeenVersions(arguments["cluster"], arguments["requests"])
 
 
 def _until(form: Any) -> dict[str, Any]:
@@ -162,14 +162,14 @@ def start_requests(
     act: clusters_bulk.ClusterAct,
     planned: clusters_bulk.BulkPlan,
     items: Mapping[str, Arguments],
-    told: Arguments,
+    arguments: Arguments,
 ) -> BulkJob:
     """Begin the job for what can be done, and for what moved on meanwhile: of that the results say why not."""
     job = bulk_jobs.find_act(f"registration.{act.name}")
     assert job is not None
     moved_on = act.allowed(actor, [step.name for step in planned.steps if step.obstacle in MOVED_ON])
     names = [step.name for step in planned.steps if not step.obstacle or step.name in moved_on]
-    return bulk_jobs.start_job(actor, job, {name: items[name] for name in names}, **told)
+    return bulk_jobs.start_job(actor, job, {name: items[name] for name in names}, **arguments)
 
 
 def _may_revoke(actor: Actor, fingerprint: str) -> None:
@@ -179,8 +179,8 @@ def _may_revoke(actor: Actor, fingerprint: str) -> None:
         services.require_accept(actor, row.cluster)
 
 
-def _revoke(actor: Actor, fingerprint: str, told: Arguments) -> str:
-    row = services.revoke_certificate(actor, fingerprint, reason=told["reason"])
+def _revoke(actor: Actor, fingerprint: str, arguments: Arguments) -> str:
+    row = services.revoke_certificate(actor, fingerprint, reason=arguments["reason"])
     return f"that of {row.common_name}"
 
 
@@ -203,12 +203,12 @@ def revoke_certificates(actor: Actor, fingerprints: Iterable[str], *, reason: st
     return bulk_jobs.start_job(actor, REVOKE, {fingerprint: {} for fingerprint in fingerprints}, reason=reason)
 
 
-def _disconnect(actor: Actor, name: str, told: Arguments) -> str:
-    revoked = departures.send_away(actor, name, revoke=told["revoke"])
-    return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if told["revoke"] else ""
+def _disconnect(actor: Actor, name: str, arguments: Arguments) -> str:
+    revoked = departures.send_away(actor, name, revoke=arguments["revoke"])
+    return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if arguments["revoke"] else ""
 
 
-def _revoke_all(actor: Actor, name: str, told: Arguments) -> str:  # noqa: ARG001 - the signature of acts
+def _revoke_all(actor: Actor, name: str, arguments: Arguments) -> str:  # noqa: ARG001 - the signature of acts
     revoked = services.revoke_all(actor, name, reason=WHY)
     return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if revoked else "none was valid any more"
 

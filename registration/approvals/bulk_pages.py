@@ -53,7 +53,7 @@ def preview(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     items = selection.items
     plan = bulk_decisions.plan_requests(actor, act, items)
     return answer(
-        request, act, plan, lambda told: bulk_decisions.start_requests(actor, act, plan, items, told),
+        request, act, plan, lambda typed: bulk_decisions.start_requests(actor, act, plan, items, typed),
         selection=selection,
         up=bulk_decisions.BACK[0],
         template="registration/bulk.html",

@@ -133,7 +133,7 @@ def put_off(request: HttpRequest, name: str) -> HttpResponse:
         return page(request, name, forms={"later_form": form}, status=400)
     seen = form.seen()
     if not snooze.put_off(actor, name, seen, form.moment()):
-        return page(request, name, status=409, refusal=stale_decision.told(name, seen))
+        return page(request, name, status=409, refusal=stale_decision.refusal_text(name, seen))
     messages.success(request, f"{name} is put off for you; it still waits for everybody else.")
     return _to_the_list(request, name)
 
@@ -164,5 +164,5 @@ def _damaged(request: HttpRequest, name: str) -> HttpResponse:
 def _refused(request: HttpRequest, name: str, error: errors.ApiError, seen: SeenVersions | None = None) -> HttpResponse:
     """The refusal beside what it was about, or that there is no such thing; nothing was changed."""
     moved = isinstance(error, errors.Conflict) and "object has been modified" in error.message
-    text = stale_decision.told(name, seen) if moved and seen is not None else error.message
+    text = stale_decision.refusal_text(name, seen) if moved and seen is not None else error.message
     return page(request, name, status=error.code, refusal=text)

@@ -338,17 +338,17 @@ def _with_outcomes(rows: Iterable[ClusterFacts]) -> list[tuple[ClusterFacts, Req
 
 def _outcome(facts: ClusterFacts, note: AuditEvent | None) -> RequestOutcome:
     """A decision by kubectl leaves no evidence; it stands alone."""
-    told: dict[str, Any] = {entry["path"]: entry.get("new") for entry in note.diff} if note else {}
+    recorded: dict[str, Any] = {entry["path"]: entry.get("new") for entry in note.diff} if note else {}
     if note is None or note.reason != facts.decision or note.user != facts.decided_by:
-        told = {}
+        recorded = {}
     is_fresh = facts.decided_at is not None and facts.decided_at > timezone.now() - UNDO
     return RequestOutcome(
         decision=facts.decision,
         by=facts.decided_by,
         at=facts.decided_at,
         reason=facts.decision_reason,
-        verdict=told.get("evidence.verdict", ""),
-        facts=tuple(told.get("evidence.facts", ())),
+        verdict=recorded.get("evidence.verdict", ""),
+        facts=tuple(recorded.get("evidence.facts", ())),
         can_undo=facts.decision == Decision.DECLINED and is_fresh,
     )
 

@@ -162,10 +162,14 @@ def _on_record(found: Evidence) -> dict[str, Any] | None:
     event = AuditEvent.objects.filter(uid=newest.request_uid, resource=CSR.resource, verb="create").first()
     address = event.address if event else ""
     same = [asked for asked in found.waiting if address and asked.source == address]
-    told = {"fingerprint": newest.fingerprint, "source": address or None, "client": event.user_agent if event else None,
-            "requester": event.user if event else None}  # fmt: skip
+    last_accepted = {
+        "fingerprint": newest.fingerprint,
+        "source": address or None,
+        "client": event.user_agent if event else None,
+        "requester": event.user if event else None,
+    }
     is_listed = any(asked.uid == newest.request_uid for asked in found.asked)
-    columns = [] if is_listed or not found.asked else [{"asked": told, "title": "On record"}]
+    columns = [] if is_listed or not found.asked else [{"asked": last_accepted, "title": "On record"}]
     return {
         "key": newest,
         "address": address,

@@ -100,10 +100,10 @@ def _accept_cluster(
 def _note_evidence(batch: verbs.Batch, found: assessment.Evidence, decision: str) -> None:
     """A copy of what the decision was made on; the audit keeps it when requests and tokens are long gone."""
     facts = [f"{'holds' if fact.ok else fact.weight}: {fact.title}" for fact in found.checked]
-    told: dict[str, object] = {"verdict": str(found.verdict), "facts": facts}
+    recorded: dict[str, object] = {"verdict": str(found.verdict), "facts": facts}
     if keys := [f"{asked.name} {asked.fingerprint}" for asked in found.waiting]:
-        told["keys"] = keys
-    diff = [{"path": f"evidence.{path}", "new": value} for path, value in told.items()]
+        recorded["keys"] = keys
+    diff = [{"path": f"evidence.{path}", "new": value} for path, value in recorded.items()]
     batch.note(MANAGED_CLUSTER, Key("", found.name), queries.EVIDENCE, decision, diff)
 
 
@@ -323,7 +323,7 @@ def _require_unchanged(
 ) -> None:
     """Raises Conflict, with what changed, when the objects are not those that the user decided about."""
     if seen is not None and not stale_decision.is_present(seen, row, waiting):
-        raise errors.Conflict(stale_decision.told(name, seen))
+        raise errors.Conflict(stale_decision.refusal_text(name, seen))
 
 
 def _undisputed(asking: list[CertificateSigningRequest]) -> list[CertificateSigningRequest]:

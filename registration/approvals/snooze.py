@@ -47,8 +47,8 @@ def _put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None
         return False
     with verbs.while_permitted(actor):
         Snooze.objects.filter(user=actor.user, until__lte=timezone.now()).delete()
-        told = {"until": until, "seen": _digest(row, waiting)}
-        Snooze.objects.update_or_create(user=actor.user, cluster=name, defaults=told)
+        values = {"until": until, "seen": _digest(row, waiting)}
+        Snooze.objects.update_or_create(user=actor.user, cluster=name, defaults=values)
     return True
 
 

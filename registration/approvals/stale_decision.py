@@ -94,7 +94,7 @@ def as_read(doc: Doc) -> Doc:
     return {**doc, "metadata": metadata, "spec": {**spec_of(doc), "taints": taints}}
 
 
-def told(name: str, seen: SeenVersions) -> str:
+def refusal_text(name: str, seen: SeenVersions) -> str:
     """The sentence of the refusal: that it is stale, and each difference."""
     row, waiting = reader.read_row(MANAGED_CLUSTER, Key("", name)), queries.waiting_requests(name)
     found = [*_of_requests(seen, waiting), *_of_cluster(name, seen, row)]

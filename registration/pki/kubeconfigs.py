@@ -54,8 +54,8 @@ def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timed
         user, groups, lifetime, datetime.now(UTC)
     )
     issued = IssuedCertificate.of(ca.parse_certificate(certificate))
-    told = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
-    diff = [{"path": path, "new": value} for path, value in told.items()]
+    recorded = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
+    diff = [{"path": path, "new": value} for path, value in recorded.items()]
     with transaction.atomic():
         issued.save()
         permissions.audit_entry(

@@ -130,5 +130,5 @@ def _who(accepted: AuditEvent) -> str:
     return accepted.user if policy == accepted.credential else f"the policy {policy}, as {accepted.user}"
 
 
-def _past(event: AuditEvent, outcome: PolicyOutcome, **told: str) -> Past:
-    return Past(name=event.name, asked=event.time, address=event.address, outcome=outcome, **told)
+def _past(event: AuditEvent, outcome: PolicyOutcome, **details: str) -> Past:
+    return Past(name=event.name, asked=event.time, address=event.address, outcome=outcome, **details)

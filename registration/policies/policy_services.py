@@ -137,7 +137,7 @@ def _create(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     )
     try:
         with verbs.while_permitted(actor):
-            _write(actor, "create", made, _told(rule))
+            _write(actor, "create", made, _recorded_terms(rule))
     except IntegrityError as error:
         raise errors.already_exists("", PLURAL, rule.name) from error
     return made
@@ -245,7 +245,7 @@ def _entry(actor: Actor, act: str, name: str, diff: list[dict[str, Any]]) -> Non
     audit.allowed(actor, f"approvalpolicy:{act}", verb=verb, resource=PLURAL, name=name, diff=diff).save()
 
 
-def _told(rule: PolicyInput) -> list[dict[str, Any]]:
+def _recorded_terms(rule: PolicyInput) -> list[dict[str, Any]]:
     return [{"path": path, "new": _plain(value)} for path, value in rule.columns().items() if value]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.models import Resource
 
-# As sentences tell them: what decides before what looks.
+# In the order of sentences: rights that decide before rights that read.
 ORDER = ("accept", "join", "move", "bind", "mint", "change", "remove", "see")
 ALL = "*"  # in a sentence: every object there is
 RESOURCE = re.compile(r"[a-z0-9*][a-z0-9.*-]*(/[a-z0-9*][a-z0-9.*-]*)?", re.ASCII)

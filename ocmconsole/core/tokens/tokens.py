@@ -261,8 +261,8 @@ def _issue(actor: Actor, terms: Terms) -> str:
         expires=now + terms.ttl,
         **terms.columns(),
     )
-    told = {**terms.columns(), "expires": row.expires.isoformat()}
-    diff = [{"path": path, "new": value} for path, value in told.items() if value]
+    recorded = {**terms.columns(), "expires": row.expires.isoformat()}
+    diff = [{"path": path, "new": value} for path, value in recorded.items() if value]
     with verbs.while_permitted(actor):
         row.save(force_insert=True)
         _record(actor, "create", "bootstraptokens", token_id, diff=diff).save()

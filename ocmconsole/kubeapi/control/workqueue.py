@@ -70,7 +70,7 @@ def poke() -> None:
     if settings.OCMCONSOLE_CONTROLLERS == "thread":
         woken.set()
     elif settings.OCMCONSOLE_CONTROLLERS == "celery":
-        _workers.ask()
+        _workers.request()
 
 
 def _poke_celery() -> None:

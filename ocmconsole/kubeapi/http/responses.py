@@ -103,20 +103,20 @@ def respond(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
 def error_response(request: Request, error: Exception) -> HttpResponse:
     """Any failure as a Status. An unexpected one is logged, and its text is left out."""
     if isinstance(error, errors.ApiError):
-        told = error
+        refusal = error
     elif isinstance(error, SuspiciousOperation):
-        told = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
+        refusal = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
     elif isinstance(error, OperationalError | InterfaceError):
-        told = outages.database_error_response(error)
-        log.error("%s %s: %s: %s", request.method, request.path, told.message, str(error).strip())
+        refusal = outages.database_error_response(error)
+        log.error("%s %s: %s: %s", request.method, request.path, refusal.message, str(error).strip())
     else:
         log.error("unexpected failure of %s %s", request.method, request.path, exc_info=error)
-        told = errors.InternalError(f"Internal error occurred: {type(error).__name__}")
-    response = HttpResponse(orjson.dumps(told.status()), content_type="application/json", status=told.code)
+        refusal = errors.InternalError(f"Internal error occurred: {type(error).__name__}")
+    response = HttpResponse(orjson.dumps(refusal.status()), content_type="application/json", status=refusal.code)
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-cache, private"
-    if told.retry_after is not None:
-        response["Retry-After"] = str(told.retry_after)
+    if refusal.retry_after is not None:
+        response["Retry-After"] = str(refusal.retry_after)
     return response
 
 

@@ -122,7 +122,7 @@ def wake(resources: set[str]) -> None:
     for waker in tuple(_wakers):
         waker(resources)
     if settings.OCMCONSOLE_REDIS_URL:
-        _others.ask()
+        _others.request()
 
 
 _others = Notifier("wake", lambda: redis_client.publish(CHANNEL))
@@ -289,7 +289,7 @@ class Tail:
 
 
 def _is_deaf() -> bool:
-    """Redis is there to tell of other processes' commits, and is away: a poll must find them within a second."""
+    """Redis is there to announce other processes' commits, and is away: a poll must find them within a second."""
     return bool(settings.OCMCONSOLE_REDIS_URL) and redis_client.breaker.is_open
 
 

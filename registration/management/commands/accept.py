@@ -39,7 +39,7 @@ class Command(ActingCommand):
         for name in names:
             valid = [row.pk for row in key_lines.certificates_of(name, timezone.now())]
             approved = services.accept_cluster(actor, name, override=override)
-            told = [f"{request} approved" for request in approved]
+            results = [f"{request} approved" for request in approved]
             if count := IssuedCertificate.objects.filter(pk__in=valid, revoked_at__isnull=False).count():
-                told.append(f"{count} certificate{'' if count == 1 else 's'} of other keys revoked")
-            self.stdout.write("; ".join([f"{name} accepted", *told]))
+                results.append(f"{count} certificate{'' if count == 1 else 's'} of other keys revoked")
+            self.stdout.write("; ".join([f"{name} accepted", *results]))

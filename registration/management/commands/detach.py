@@ -32,8 +32,8 @@ class Command(ActingCommand):
     def act(self, actor: Actor, *args: Any, name: str, reason: str, revoke: bool, **options: Any) -> None:
         is_present = reader.read_row(MANAGED_CLUSTER, Key("", name)) is not None
         abandoned = services.detach_cluster(actor, name, reason=reason) if is_present or not revoke else []
-        told = [f"{each} abandoned" for each in abandoned]
+        results = [f"{each} abandoned" for each in abandoned]
         if revoke:
             count = len(registration.revoke_all(actor, name, reason=reason))
-            told.append(f"{count} certificate{'' if count == 1 else 's'} revoked")
-        self.stdout.write("; ".join([f"{name} detached", *told]))
+            results.append(f"{count} certificate{'' if count == 1 else 's'} revoked")
+        self.stdout.write("; ".join([f"{name} detached", *results]))

@@ -419,9 +419,9 @@ def test_rights_held_through_a_set_are_among_the_nearest(owner: Client, verb: st
         ManagedClusterSet.objects.get(name="prod"),
     )
     shown = owner.get("/access/explain/", {"verb": verb, "resource": MANAGED_CLUSTER.resource, "name": name})
-    assert not shown.context["told"].allowed
+    assert not shown.context["explanation"].allowed
     of = "prod" if name == "prod-1" else "web"
-    near = [each for each in shown.context["told"].near if f"as a member of set {of}" in each.source]
+    near = [each for each in shown.context["explanation"].near if f"as a member of set {of}" in each.source]
     assert said.casefold() in text(shown).casefold()
     assert [each.source for each in near] == [f"Rights that reach {name} as a member of set {of}"]
 

@@ -1,4 +1,4 @@
-"""Telling others never holds up who asks for it."""
+"""A notification of other processes never delays the caller."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ import threading
 from ocmconsole.kubeapi.watch.notifier import Notifier
 
 
-def test_who_asks_does_not_wait_and_many_askings_are_answered_by_one_more_telling() -> None:
-    told: list[int] = []
+def test_a_caller_does_not_wait_and_many_requests_cause_one_more_notification() -> None:
+    sent: list[int] = []
     started, go_on, done = threading.Event(), threading.Event(), threading.Event()
 
-    def tell() -> None:
-        told.append(1)
+    def notify() -> None:
+        sent.append(1)
         started.set()
         assert go_on.wait(10)
-        if len(told) == 2:
+        if len(sent) == 2:
             done.set()
 
-    notifier = Notifier("test", tell)
-    notifier.ask()
-    assert started.wait(10)  # a broker that does not answer
+    notifier = Notifier("test", notify)
+    notifier.request()
+    assert started.wait(10)  # Redis that does not answer
     for _ in range(100):
-        notifier.ask()
+        notifier.request()
     go_on.set()
     assert done.wait(10)
-    assert len(told) == 2
+    assert len(sent) == 2
 
 
-def test_one_that_fails_tells_again_the_next_time() -> None:
+def test_a_notification_that_fails_is_sent_again_at_the_next_request() -> None:
     second = threading.Event()
     calls: list[int] = []
 
-    def tell() -> None:
+    def notify() -> None:
         calls.append(1)
         if len(calls) == 1:
-            raise ConnectionError("no broker")
+            raise ConnectionError("no Redis")
         second.set()
 
-    notifier = Notifier("test", tell)
-    notifier.ask()
+    notifier = Notifier("test", notify)
+    notifier.request()
     while not calls:
         pass
-    notifier.ask()
+    notifier.request()
     assert second.wait(10)
