@@ -76,7 +76,7 @@ class MaintenanceForm(forms.Form):
 
     reason = forms.CharField(
         max_length=200,
-        help_text="Shown beside the cluster's state, in lists and to whoever wonders: kernel, network change 4711.",
+        help_text="Shown beside the cluster's state, in lists and on its page: kernel, network change 4711.",
         error_messages={"required": "Say what it is for: others see it beside the state."},
     )
     lasts = forms.ChoiceField(

@@ -62,7 +62,7 @@ def refused_at_worst() -> Iterator[None]:
 
 
 def signed_in(name: str, **more: Any) -> Client:
-    """The browser of a person, who is made with ``more`` unless he is there."""
+    """The browser of a person, who is made with ``more`` unless the account exists."""
     client = Client()
     client.force_login(User.objects.filter(username=name).first() or User.objects.create_user(name, **more))
     return client

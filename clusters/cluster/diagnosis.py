@@ -109,7 +109,7 @@ def _removing(cluster: ManagedCluster, status: Status, last_heard: datetime | No
 def _why_held(cluster: ManagedCluster, held: Blocker, last_heard: datetime | None, now: datetime) -> str:
     if not held.is_of_agent:
         whose = "This finalizer is" if len(held.finalizers) == 1 else "These finalizers are"
-        return f"{whose} not the hub's: whoever put it there must take it off."
+        return f"{whose} not the hub's: the client that put it there must take it off."
     silent = cluster.available == "Unknown" or last_heard is None
     if not silent:
         return "Its agent must undo the work on the cluster first, and is heard."

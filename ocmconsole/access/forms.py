@@ -77,7 +77,7 @@ class AccessReasonForm(forms.Form):
         max_length=500,
         strip=True,
         widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": "Say why: whoever answers reads it, and the audit keeps it."},
+        error_messages={"required": "Say why: the one who answers reads it, and the audit keeps it."},
     )
 
 

@@ -71,7 +71,7 @@ def _changes_every_object(source: Source) -> Iterator[Risk]:
         return
     for right in source.rights:
         if right.word == "change":
-            why = f"Whoever changes every {right.noun} also changes the labels and taints that others rely on."
+            why = f"Anyone who changes every {right.noun} also changes the labels and taints that others rely on."
             fix = f"Give it on single {right.noun}s, as a Django permission or with resourceNames."
             yield Risk(EVERY_OBJECT, source, why, fix)
 

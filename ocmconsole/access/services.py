@@ -1,7 +1,7 @@
 """Acts of the access pages: give a preset, take a source away, ask for access and answer such requests.
 
-Everything is written by ``permissions`` or through the verbs as the person who acts, whose own rights bound what he can
-hand out; what has no audit of its own gets an entry here. Called by the access pages.
+Everything is written by ``permissions`` or through the verbs as the person who acts, whose own rights bound what they
+can hand out; what has no audit of its own gets an entry here. Called by the access pages.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  #
 def declined_text(decline: Decline, fingerprint: str) -> str:
     what = f"the key {fingerprint}" if decline.fingerprint == fingerprint else "the credential that asks"
     if decline.scope == Decline.Scope.NAME:
-        what = "whoever asks"
+        what = "everyone who asks"
     reason = f" ({decline.reason})" if decline.reason else ""
     return (
         f"{what} was declined for the cluster {quoted(decline.cluster)} by {decline.declined_by}{reason}; a person "

@@ -344,7 +344,7 @@ def record_decision(
 
 @admission.records(CSR)
 def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
-    """D9: the register keeps each certificate that a CSR got, whoever signed it.
+    """D9: the register keeps each certificate that a CSR got, no matter who signed it.
 
     D26: one of the hub's own CA only where it may have been signed for the hub (``_is_forged``).
     D19: one whose line of keys has ended since the approval is revoked from its beginning.
@@ -406,7 +406,7 @@ def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
 
 
 @authorization.authorizer
-def whoever_accepts_decides(actor: Actor, attributes: Attributes) -> AccessDecision | None:
+def acceptors_decide(actor: Actor, attributes: Attributes) -> AccessDecision | None:
     """D15: authorizer: the right to accept a cluster includes reading and deciding its CSRs. None is no grant."""
     if (attributes.group, attributes.resource) != (GROUP, CSR.plural) or not attributes.name:
         return None

@@ -132,7 +132,7 @@ class DeclineForm(DecisionForm, PresetReasonForm):
         widget=forms.RadioSelect,
         choices=[
             (Decline.Scope.ASKER, "This key, and this credential for this name"),
-            (Decline.Scope.NAME, "Whoever asks for this name"),
+            (Decline.Scope.NAME, "Everyone who asks for this name"),
             (TOKEN, "This token, for any name: revoke it too"),
         ],
     )

@@ -105,7 +105,7 @@ def _key_facts(found: Evidence, gathered: Gathered) -> Iterator[Fact]:
     others = {name for asked in found.waiting for name in gathered.elsewhere.get(asked.fingerprint, ())} - {found.name}
     if others:
         yield Fact(ok=False, title="Another cluster uses the same key", weight=Verdict.CHECK,
-                   text="Machines copied from one image may share a key. Whoever has one, has both.")  # fmt: skip
+                   text="Machines copied from one image may share a key. Who has one, has both.")  # fmt: skip
     newest = found.waiting[0]
     if _is_weak(newest.key):
         yield Fact(ok=False, title=f"A key of type {newest.key} is weak, though it is allowed", weight=Verdict.CHECK)
@@ -131,13 +131,13 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
                    text=f"The annotation {key_history.ACCEPT_KEY} names it.")  # fmt: skip
     elif unknown:
         weight = Verdict.CHECK if settings.OCMCONSOLE_ALLOW_REKEY else Verdict.BLOCKED
-        text = "Its agent would renew with its certificate. Whoever asks now has lost that, or never had it."
+        text = "Its agent would renew with its certificate. The present requester has lost it, or never had it."
         yield Fact(ok=False, title=f"“{found.name}” is known, and not under this key", text=text, weight=weight)
     if KeyHistory.RENEWAL in histories:
         yield Fact(ok=True, title="The agent's own certificate vouches for the new key")
     if KeyHistory.KNOWN in histories:
         yield Fact(ok=False, title=f"The name was seen before with the same key{_removed(found)}", weight=Verdict.CHECK,
-                   text="A cluster that comes back brings its key. So does whoever took it.")  # fmt: skip
+                   text="A cluster that comes back brings its key. So does one who has taken it.")  # fmt: skip
     if not found.keys:
         yield _first_certificate(found)
 

@@ -169,7 +169,7 @@ class MintForm(forms.Form):
 
     name = forms.CharField(
         required=False, max_length=bootstrap_terms.LONGEST_NAME, label="What it is for",
-        help_text="Seen by whoever decides about the clusters that come with it.",
+        help_text="Seen by the people who decide about the clusters that come with it.",
     )  # fmt: skip
     lifetime = forms.ChoiceField(choices=LIFETIMES, initial="1h")
     uses = forms.IntegerField(

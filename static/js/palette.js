@@ -4,7 +4,7 @@ const MOST_RECENT = 5;
 const field = document.querySelector("#search");
 const form = document.querySelector("[data-palette]");
 
-// Of this person: another one at the same browser must not read where he was.
+// Of this person: another one at the same browser must not read where they were.
 const kept = `recent of ${document.querySelector(".oc-user")?.textContent}`;
 
 let dialog;
@@ -66,7 +66,7 @@ function open() {
 
 const typed = () => dialog.querySelector("input").value.trim();
 
-// Whoever types faster than the list follows gets what he typed, not what the list still shows.
+// A person who types faster than the list follows gets the typed text, not what the list still shows.
 async function go(event) {
   event.preventDefault();
   if (shown !== typed()) await ask();

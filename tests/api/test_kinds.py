@@ -33,7 +33,7 @@ KEY = (
 
 
 class TestManagedCluster(KindContract):
-    # Without taints: whoever writes one again must send its time along (A1).
+    # Without taints: anyone who writes one again must send its time along (A1).
     site = Site(world.OCM, "v1", "managedclusters", lambda _: {"spec": {"leaseDurationSeconds": 60}})
     bad: Doc = {"spec": {"taints": [{"key": "a", "effect": "Foo"}]}}
     complaint = (

@@ -58,7 +58,7 @@ class Console:
         self.page.get_by_role("button", name="Sign in", exact=True).click()
 
     def tab_to(self, target: Locator) -> None:
-        """Only with the keyboard; whoever gets there must also see it."""
+        """Only with the keyboard; anyone who gets there must also see it."""
         for _ in range(80):
             self.page.keyboard.press("Tab")
             if target.evaluate("element => element === document.activeElement"):

@@ -108,7 +108,7 @@ def guided(start_hub: Callable[..., AbstractContextManager[Hub]]) -> Iterator[To
 
 @pytest.fixture(scope="module")
 def windows(browser: Browser, guided: Tour) -> Iterator[Callable[[str], Page]]:
-    """A page for each person, signed in when he is first asked for."""
+    """A page for each person, signed in at first use."""
     opened: dict[str, Page] = {}
     errors: list[str] = []
 

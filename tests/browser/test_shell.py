@@ -271,7 +271,7 @@ class TestLive:
             expect(page.locator("#live")).to_contain_text("Reconnecting…")
             expect(page.get_by_role("link", name="shell-a", exact=True)).to_be_visible()
         finally:
-            fleet.hub.start("server")  # for whoever comes after
+            fleet.hub.start("server")  # for the tests after this one
         fleet.register("shell-back")
         expect(page.locator("#live")).to_have_attribute("data-state", "live", timeout=LONGEST_WAIT)
         expect(page.get_by_role("link", name="shell-back", exact=True)).to_be_visible()

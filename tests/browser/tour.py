@@ -196,7 +196,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         # nothing of it
         "/no/such/page/",
     ),
-    # May look: what he may not do is a button that says why.
+    # May look: what the person may not do is a button that says why.
     "li": (
         "/",
         "/approvals/",

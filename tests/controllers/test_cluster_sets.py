@@ -142,7 +142,7 @@ def test_only_the_word_false_switches_the_reset_off(value: str) -> None:
 
 
 @pytest.mark.contract("H23")
-def test_whoever_takes_the_annotation_off_gets_the_selector_back() -> None:
+def test_one_who_takes_the_annotation_off_gets_the_selector_back() -> None:
     keep()
     wanted = found("default")["spec"]
 

@@ -268,7 +268,7 @@ def test_it_stops_with_the_rights_of_its_person_and_says_so(loss: str) -> None:
 
 
 @pytest.mark.contract("K9", "D2")
-def test_whoever_changes_a_policy_answers_for_it() -> None:
+def test_one_who_changes_a_policy_answers_for_it() -> None:
     ana, raj = person("ana"), person("raj", "change_approvalpolicy")
     token = minted(ana)
     made = policy(ana, tokens=["zzzzzz"])

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _log() -> Iterator[Write]:
-    """Each change as if the object had just come, and as if it had just gone: whoever cares for it must look again."""
+    """Each change as if the object had just come, and as if it had just gone: its reconcilers must run again."""
     from ocmconsole.core.garbage_collection import collector
     from ocmconsole.kubeapi import kinds
     from ocmconsole.kubeapi.kinds import Key

@@ -37,7 +37,7 @@ def by_rules(user: Any, *clusters: Waiting) -> None:
 
 
 def by_mastery(user: Any, *clusters: Waiting) -> None:
-    """A superuser, who carries system:masters in his certificate and as soon as he has signed in."""
+    """A superuser, who carries system:masters in the certificate and as soon as they have signed in."""
     user.is_superuser = True
     user.save()
 

@@ -42,7 +42,7 @@ OF_THE_WRITE = {"managedFields", "resourceVersion", "resource_version"}
 RANDOM = {
     "certificate_fingerprint", "key_fingerprint", "fingerprint", "serial", "renew_time", "skew", "request", "line", "lines",
 }  # fmt: skip
-# What a person had before his eyes when he decided. A page and a command look at it; kubectl shows none.
+# What a person saw when they decided. A page and a command look at it; kubectl shows none.
 EVIDENCE = "managedcluster:evidence"
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

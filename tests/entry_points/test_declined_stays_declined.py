@@ -106,7 +106,7 @@ def test_the_same_credential_that_asks_again_is_denied_at_once_with_the_same_rea
 
 
 @pytest.mark.contract("D10")
-def test_the_same_key_is_denied_whoever_shows_it(ana: Any) -> None:
+def test_the_same_key_is_denied_no_matter_who_shows_it(ana: Any) -> None:
     make.cluster("site-one", by=TOKEN)
     pem = requests.agent_pem("site-one")
     waiting = ask("first", pem=pem)

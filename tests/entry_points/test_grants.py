@@ -110,7 +110,7 @@ def test_the_form_of_an_object_leads_to_its_page(boss: Any, cluster: Waiting) ->
 
 
 @pytest.mark.contract("D2")
-def test_whoever_may_not_change_permissions_does_not_see_the_page(ana: Any, cluster: Waiting) -> None:
+def test_one_who_may_not_change_permissions_does_not_see_the_page(ana: Any, cluster: Waiting) -> None:
     row = make.stored(cluster.name)
     with pytest.raises(Refused):
         Browser(ana).open(page_of(row))

@@ -91,7 +91,7 @@ def test_kubectl_certificate_approve_and_clusteradm_are_refused_so(ana: Any, wai
 
 
 @pytest.mark.contract("D9", "W23")
-def test_whoever_may_approve_for_the_signer_is_held_to_it_too(ana: Any, waiting: Waiting) -> None:
+def test_one_who_may_approve_for_the_signer_is_held_to_it_too(ana: Any, waiting: Waiting) -> None:
     with pytest.raises(Refused, match="was never accepted for it"):
         Api().decide(person_with_all_rights(), waiting.request, "Approved")
     assert scene.state_of(waiting) == "Pending"

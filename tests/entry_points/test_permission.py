@@ -70,7 +70,7 @@ def test_a_page_without_its_token_is_refused(ana: Any, waiting: Waiting, act: st
 
 @pytest.mark.contract("D16")
 @pytest.mark.parametrize("way", [Page(), AdminAction()])
-def test_whoever_may_not_see_a_cluster_is_not_told_that_it_asks(ana: Any, waiting: Waiting, way: Way) -> None:
+def test_one_who_may_not_see_a_cluster_is_not_told_that_it_asks(ana: Any, waiting: Waiting, way: Way) -> None:
     with pytest.raises(Refused) as refusal:
         way.accept(ana, waiting)
     assert PERMISSION not in str(refusal.value)

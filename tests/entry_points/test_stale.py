@@ -1,4 +1,4 @@
-"""A page decides about what its reader saw: when that has changed, nothing is done and he is told."""
+"""A page decides about what its reader saw: when that has changed, nothing is done and the page says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways through which a person lets a cluster in, each as he meets it: requests, forms as rendered, a command.
+"""The ways through which a person lets a cluster in, each as the person meets it: requests, forms as rendered, a command.
 
 A way returns when it did what was asked and raises Refused with the text that the person reads when it did not.
 """

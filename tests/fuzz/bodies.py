@@ -321,7 +321,7 @@ def _media_type(draw: Draw) -> Case:
 
 
 def _not_allowed(draw: Draw) -> Case:
-    """W20: who may not is told so, whatever he sends."""
+    """W20: who may not is refused so, whatever is sent."""
     site = _site(draw, [site for site in world.SITES if site not in (world.REQUESTS, world.CLUSTERS)])
     body = draw(st.binary(max_size=20) | st.just(mutations.text_of(site.document(fresh()))))
     actor = draw(st.sampled_from(["anonymous", "jane", "bootstrap"]))

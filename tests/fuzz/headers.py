@@ -149,7 +149,7 @@ def authorizations(draw: Draw) -> str:
 
 
 def _wrong_credential(draw: Draw) -> Case:
-    """Never anonymous: whoever shows something bad is nobody."""
+    """Never anonymous: a bad credential is nobody's."""
     site = draw(st.sampled_from(world.SITES))
     method = draw(st.sampled_from(["GET", "POST", "DELETE"]))
     headers = (("Authorization", draw(authorizations())),)

@@ -98,7 +98,7 @@ def test_nginx_lets_no_such_header_of_a_client_through(site: Site, admin_pair: P
     forged = quote(admin_pair.read_text().partition("-----BEGIN PRIVATE")[0])
     with site.client() as client:
         answer = client.post(SELF, json=REVIEW, headers={"X-Client-Certificate": forged})
-    assert answer.status_code == 403  # anonymous may not even ask who he is
+    assert answer.status_code == 403  # anonymous may not even ask for its own name
 
 
 def test_a_certificate_of_an_unknown_ca_is_refused_with_a_status(site: Site, tmp_path: Path) -> None:

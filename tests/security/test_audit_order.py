@@ -1,4 +1,4 @@
-"""Entries of the audit become visible in the order of their numbers, so that whoever reads on from the newest misses none."""
+"""Entries of the audit become visible in the order of their numbers, so that a reader that goes on from the newest misses none."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_no_change_of_what_was_sealed_goes_unnoticed(change: Callable[[Any], Non
 
 
 def test_a_chain_made_anew_without_the_key_does_not_fit(sealed: list[AuditEvent], settings: Any) -> None:
-    """Whoever writes the database alone cannot compute the seals."""
+    """Anyone who writes the database alone cannot compute the seals."""
     changed("reason", "because")(sealed)
     right, settings.AUDIT_KEY = settings.AUDIT_KEY, "guessed"
     AuditSeal.objects.all().delete()

@@ -1,4 +1,4 @@
-"""Whoever has lost a right, or a credential, writes nothing from then on: not even what was begun before.
+"""Anyone who has lost a right, or a credential, writes nothing from then on: not even what was begun before.
 
 Each test ends the right after the request was found to be permitted and before its commit: a wrapper around the
 database's own statements sees the row being read and lets an administrator act, on this connection, in that moment.

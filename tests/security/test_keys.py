@@ -106,7 +106,7 @@ def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: 
 
 
 @pytest.mark.contract("W21")
-def test_a_policy_gives_a_revoked_key_nothing_whoever_speaks_for_it(settings: Any) -> None:
+def test_a_policy_gives_a_revoked_key_nothing_no_matter_who_speaks_for_it(settings: Any) -> None:
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")

@@ -1,4 +1,4 @@
-"""Rights of people are given and taken by one service: nobody gives more than he holds, everything is in the audit."""
+"""Rights of people are given and taken by one service: nobody gives more than they hold, everything is in the audit."""
 
 from __future__ import annotations
 

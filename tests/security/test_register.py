@@ -279,7 +279,7 @@ def test_an_admins_kubeconfig_that_the_register_does_not_know_is_made_anew_at_th
 
 
 @pytest.mark.contract("D24")
-def test_a_certificate_for_a_name_of_the_hub_opens_nothing_whoever_signed_it() -> None:
+def test_a_certificate_for_a_name_of_the_hub_opens_nothing_no_matter_who_signed_it() -> None:
     from tests.security.callers import known
 
     subject = "system:ocmconsole:registration"

@@ -1,4 +1,4 @@
-"""Single sign-on: whom a provider may bring in, and as whom he never comes."""
+"""Single sign-on: whom a provider may bring in, and as whom they never come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bootstrap tokens with terms: so many clusters, from these networks. Whoever steals one gets no more than that."""
+"""Bootstrap tokens with terms: so many clusters, from these networks. Anyone who steals one gets no more than that."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_token_works_from_its_networks_only(address: str, code: int) -> None:
 
 
 @pytest.mark.contract("K4")
-def test_from_elsewhere_a_right_and_a_wrong_secret_look_different_only_to_whoever_has_it() -> None:
+def test_from_elsewhere_a_right_and_a_wrong_secret_look_different_only_to_one_who_has_it() -> None:
     caller, token = minted(addresses=["10.3.0.0/16"])
     assert caller.get("/version").code == 403
     assert bearer(f"{token.pk}.{'0' * 16}").get("/version").code == 401

@@ -259,7 +259,7 @@ def test_no_page_shows_what_one_may_not_see(name: str, hub: None) -> None:
         assert answer.status_code in ANSWERS, (address, answer.status_code)
         shown = body(answer)
         for word in secrets:
-            # What somebody asked for is said back to him; it must then be a refusal.
+            # What somebody asked for is said back to them; it must then be a refusal.
             if word in address:
                 if answer.status_code == 200 and "?" not in address:
                     leaks.append((address, f"answers about {word}"))

@@ -187,7 +187,7 @@ class TestSlowReaders:
 
 
 class TestHalfClosed:
-    """Who has closed his side is gone, as for the reference; TLS has no half anyway."""
+    """Who has closed their side is gone, as for the reference; TLS has no half anyway."""
 
     def test_a_stream_ends(self, serve: Serve, feed: Feed, loop: str) -> None:
         with serve(loop=loop).connect() as connection:

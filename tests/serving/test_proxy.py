@@ -61,13 +61,13 @@ def test_a_unix_socket_needs_no_secret() -> None:
 )
 def test_anybody_else_who_passes_on_a_certificate_is_nobody(proxies: Proxies, address: str, secret: str) -> None:
     said = SAID | {proxy.SECRET: secret}
-    seen = connected(address, b"his own")
+    seen = connected(address, b"its own")
     assert proxies.client(seen, said) == Client(address, BAD_CERTIFICATE, "http")
 
 
 def test_what_a_stranger_says_of_address_and_scheme_is_not_heard() -> None:
     said = {proxy.ADDRESS: "192.0.2.7", proxy.SCHEME: "https", proxy.SECRET: SECRET}
-    seen = connected("10.0.0.6", b"his own")
+    seen = connected("10.0.0.6", b"its own")
     assert PROXIES.client(seen, said) == seen
 
 

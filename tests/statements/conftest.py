@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Desk:
-    """What somebody has before him who follows a document: a hub and the programs for it."""
+    """What somebody has who follows a document: a hub and the programs for it."""
 
     hub: Hub
     binary: Path
@@ -31,7 +31,7 @@ class Desk:
         return Kubectl(self.hub, self.binary, self.hub.admin_kubeconfig)
 
     def clusteradm(self, line: str, *, user: str = "") -> str:
-        """As the first admin, or as somebody with rights of his own."""
+        """As the first admin, or as somebody with rights of their own."""
         # Loads modules of the hub, which must wait until Django's settings are chosen.
         from tests.statements.clusteradm import Clusteradm
 
@@ -42,7 +42,7 @@ class Desk:
             tool.close()
 
     def grant(self, role: str, user: str) -> str:
-        """Bind an existing cluster role to a user; his name is returned."""
+        """Bind an existing cluster role to a user; returns the user's name."""
         self.kubectl("create", "clusterrolebinding", f"{role}-{user}", f"--clusterrole={role}", f"--user={user}")
         return user
 

@@ -65,7 +65,7 @@ def test_an_agent_starts_with_a_cluster_that_nobody_accepted_and_a_request_that_
 
 
 @pytest.mark.contract("S5", "S30")
-def test_whoever_has_a_credential_may_ask_and_only_an_admin_may_approve(
+def test_one_who_has_a_credential_may_ask_and_only_an_admin_may_approve(
     desk: Desk, bootstrap: Kubectl, name: str
 ) -> None:
     agent = desk.fleet.ask(name)

@@ -35,7 +35,7 @@ def test_the_documents_set_of_an_older_version_is_applied_and_read_back(desk: De
 
 @pytest.mark.contract("S99", "S100", "S101", "S102", "S143")
 @pytest.mark.parametrize("version", OLDER)
-def test_older_versions_are_served_on_and_warn_whoever_uses_them(desk: Desk, name: str, version: str) -> None:
+def test_older_versions_are_served_on_and_warn_their_users(desk: Desk, name: str, version: str) -> None:
     desk.kubectl("create", "namespace", name)
     done = desk.kubectl.run("create", "-f", "-", stdin=new_set(name, version), code=0)
     assert f"Warning: {GROUP}/{version} ManagedClusterSet is deprecated" in done.stderr

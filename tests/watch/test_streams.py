@@ -356,7 +356,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/streams"
 
 
 @pytest.mark.contract("D20", "W22")
-def test_whoever_has_lost_the_right_is_sent_nothing_that_comes_afterwards(
+def test_one_who_has_lost_the_right_is_sent_nothing_that_comes_afterwards(
     watched: Hub, pair: Path, admin: httpx.Client
 ) -> None:
     group = {"apiGroup": "rbac.authorization.k8s.io"}

@@ -139,7 +139,7 @@ def _digest(value: Any) -> str:
 def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", is_known: bool = False) -> None:
     """Record a refusal. Equal ones within a minute are counted on one row; ``act`` names it if given.
 
-    What nobody in particular asked for is one row a verb: names are free, and whoever has no credential must not be
+    What nobody in particular asked for is one row a verb: names are free, and anyone who has no credential must not be
     able to fill the disk with them. A caller that gives no such names, but known ones, says so.
     """
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""``manage.py forget_passkeys USER``: somebody has lost device and recovery codes; his password alone signs him in."""
+"""``manage.py forget_passkeys USER``: somebody has lost device and recovery codes; the password alone signs them in."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_permission_to_see_a_set_shows_its_members(li: Actor, name: str, expec
 
 @pytest.mark.contract("D16")
 @pytest.mark.parametrize(("name", "expected"), [("web", ["c1"]), ("prod", []), ("all", [])])
-def test_whoever_writes_a_label_selector_sees_nobody_through_it(li: Actor, name: str, expected: list[str]) -> None:
+def test_one_who_writes_a_label_selector_sees_nobody_through_it(li: Actor, name: str, expected: list[str]) -> None:
     permit("view_managedclusterset", ManagedClusterSet.objects.get(name=name))
     permit("change_managedclusterset", ManagedClusterSet.objects.get(name=name))
     assert seen(li) == expected

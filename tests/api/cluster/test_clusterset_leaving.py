@@ -55,7 +55,7 @@ def set_of(answer: Answer) -> str | None:
 @pytest.mark.contract("A6", "A2")
 @pytest.mark.parametrize("form", FORMS)
 def test_to_leave_a_set_is_to_move_to_the_default_set_in_every_form_of_write(raj: Entry, form: str) -> None:
-    """Whoever applied the label and then applies nothing takes it away; a PUT without it does as well."""
+    """Anyone who applied the label and then applies nothing takes it away; a PUT without it does as well."""
     wearing = make.document(MANAGED_CLUSTER, "c1", labels={CLUSTERSET_LABEL: "web"})
     assert entry.root().patch(f"{URL}?fieldManager=gitops", wearing, APPLY).code == 201
     as_, body = FORMS[form]

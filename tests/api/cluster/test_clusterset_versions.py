@@ -546,7 +546,7 @@ def test_a_set_that_was_applied_without_a_spec_has_one_that_nobody_owns(spec: Do
 
 @pytest.mark.django_db
 @pytest.mark.contract("D1", "W141")
-def test_whoever_creates_owns_what_its_version_can_express() -> None:
+def test_one_who_creates_owns_what_its_version_can_express() -> None:
     created("v1alpha1", labels={"team": "edge"})
     [mine] = read()["metadata"]["managedFields"]
     assert (mine["apiVersion"], mine["operation"]) == (f"{GROUP}/v1alpha1", "Update")

@@ -28,7 +28,7 @@ def test_no_rule_stands_between_rbac_and_a_set() -> None:
     assert not admission._delete_validators[resource]
 
 
-def test_whoever_may_write_sets_makes_edits_and_deletes_any() -> None:
+def test_one_who_may_write_sets_makes_edits_and_deletes_any() -> None:
     """Neither join nor bind is asked, also where clusters are in the set and bindings name it."""
     grant(person("raj"), rule("create update patch delete", "managedclustersets", groups=GROUP))
     raj = entry.person("raj")

@@ -181,7 +181,7 @@ def _(site: Site, person: str) -> Compared:
     asked = AuditEvent.objects.filter(
         resource="managedclusters.cluster.open-cluster-management.io", verb="create", outcome="allowed", time__gte=month
     )
-    # A policy leaves to a person whoever chose sets by labels of its own; every shop does so.
+    # A policy leaves to a person those who chose sets by labels of its own; every shop does so.
     chose = {event.name for event in asked if any("clusterset" in json.dumps(part) for part in event.diff)}
     fitting = [event.name for event in asked if event.name.startswith("store-fr-") and event.name not in chose]
     text = site.text(person, "/policies/shops/")

@@ -54,7 +54,7 @@ def boss() -> Client:
 
 @pytest.fixture
 def clerk() -> Client:
-    """May change permissions, and holds one himself."""
+    """May change permissions, and holds one."""
     client = signed_in("clerk")
     for label in (permissions.MAY_CHANGE, tokens.MINT):
         permissions.grant_permission(ROOT, label, to=User.objects.get(username="clerk"))

@@ -562,12 +562,12 @@ class TestDecision:
         assert "What changed: the cluster was changed: taints." in text(answer)
 
     @pytest.mark.contract("D10")
-    def test_a_decline_of_the_name_refuses_whoever_asks_for_it(self, browser: Client) -> None:
+    def test_a_decline_of_the_name_refuses_everyone_who_asks_for_it(self, browser: Client) -> None:
         asks("web-1", bearer())
         decide(browser, "decline", "web-1", reason="Not ours.", scope="name")
         other = asks_again("web-1", bearer("203.0.113.9"))
         assert requests.state(other.request) == "Denied"
-        assert "Whoever asks for this name is refused" in text(browser.get(f"{INBOX}web-1/"))
+        assert "Everyone who asks for this name is refused" in text(browser.get(f"{INBOX}web-1/"))
 
     @pytest.mark.contract("D10")
     def test_a_decline_of_the_asker_leaves_the_name_to_others(self, browser: Client) -> None:

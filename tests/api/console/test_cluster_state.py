@@ -208,7 +208,7 @@ def test_a_removal_held_by_somebody_elses_finalizer_names_it_and_not_the_agent(j
         page = read(boss.get("/clusters/c1/"))
     assert "Removing for 6 min" in page
     assert "The finalizer example.com/backup on the cluster itself holds it." in page
-    assert "not the hub's: whoever put it there must take it off" in page
+    assert "not the hub's: the client that put it there must take it off" in page
     assert "On the hub" in page
     assert "kubectl get managedclusters/c1 -o yaml" in page
 

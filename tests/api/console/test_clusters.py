@@ -256,7 +256,7 @@ class TestSight:
 
     @pytest.mark.contract("D16")
     @pytest.mark.usefixtures("fleet")
-    def test_whoever_sees_one_set_reads_of_no_other(self, owner: Client) -> None:
+    def test_one_who_sees_one_set_reads_of_no_other(self, owner: Client) -> None:
         own = names(lambda each: each.row.clusterset == "web")
         hidden = names(lambda each: each.row.clusterset != "web")
         for path in ("", "?sort=since", "?set=erp", "?q=erp", "?status=healthy&sort=status", "?set=french"):
@@ -276,7 +276,7 @@ class TestSight:
 
     @pytest.mark.contract("D16")
     @pytest.mark.usefixtures("fleet")
-    def test_whoever_sees_none_hears_whom_to_ask(self) -> None:
+    def test_one_who_sees_none_hears_whom_to_ask(self) -> None:
         signed_in("bench", is_superuser=True)
         page = signed_in("mallory").get("/clusters/")
         text = page.content.decode()

@@ -87,7 +87,7 @@ class TestSight:
         assert rows["prod"]["sentence"] == "Clusters where env is prod."
 
     @pytest.mark.contract("D16")
-    def test_whoever_sees_one_set_sees_nothing_of_the_others(self) -> None:
+    def test_one_who_sees_one_set_sees_nothing_of_the_others(self) -> None:
         client = owner("web", rights="view")
         shown = client.get("/sets/")
         assert [row["name"] for row in shown.context["sets"]] == ["web"]
@@ -345,7 +345,7 @@ class TestBinding:
         return owner(*names, rights="view bind")
 
     @pytest.mark.contract("A9")
-    def test_whoever_may_bind_binds(self) -> None:
+    def test_one_who_may_bind_binds(self) -> None:
         client = self.binder("web")
         shown = client.get("/namespaces/_bind/?set=web&namespace=ops")
         assert shown.context["composition"].total == 2

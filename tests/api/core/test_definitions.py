@@ -1,4 +1,4 @@
-"""Definitions of the kinds served: read like any kind, given back unchanged to whoever brings one, refused otherwise."""
+"""Definitions of the kinds served: read like any kind, given back unchanged to a client that brings one, refused otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody hands out more than he holds, and roles and bindings are well-formed."""
+"""Nobody gives more than they hold, and roles and bindings are well-formed."""
 
 from __future__ import annotations
 

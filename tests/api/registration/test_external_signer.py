@@ -1,4 +1,4 @@
-"""Somebody else signs, with a CA of his own that the hub trusts for clients (W21, W23, W24)."""
+"""Somebody else signs, with a CA that the hub trusts for clients (W21, W23, W24)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_role_gives_what_it_names_and_no_more(rbac: Api, reader: Api, namespac
         f'configmaps is forbidden: User "system:serviceaccount:{namespace}:reader" cannot list'
     )
     _bind(rbac, namespace)
-    # The hub puts it there behind the answer to whoever made the namespace.
+    # The hub puts it there after the answer to the client that made the namespace.
     eventually(
         lambda: [each.metadata.name for each in api.list_namespaced_config_map(namespace).items] == ["kube-root-ca.crt"]
     )

@@ -52,7 +52,7 @@ def name() -> str:
 
 @pytest.fixture
 def bearer(server: Server, admin: Api) -> Iterator[Callable[[str], Api]]:
-    """Whoever holds a token; what he creates is deleted by the admin."""
+    """A holder of a token; what it creates is deleted by the admin."""
     with ExitStack() as stack:
 
         def holder(token: str) -> Api:
@@ -74,7 +74,7 @@ def limited(admin: Api, bearer: Callable[[str], Api], ns: str, name: str) -> Acc
 
 @pytest.fixture
 def holder_of(server: Server, admin: Api) -> Iterator[Callable[[Path], Api]]:
-    """Whoever has a certificate."""
+    """A holder of a certificate."""
     with ExitStack() as stack:
         yield lambda pair: Api(stack.enter_context(server.client(pair=pair)), admin.made)
 

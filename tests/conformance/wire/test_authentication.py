@@ -46,7 +46,7 @@ def test_bad_token_is_worse_than_none(bearer: Callable[[str], Api], token: str) 
 def test_certificate_says_user_and_groups(
     admin: Api, name: str, tmp_path: Path, holder_of: Callable[[Path], Api]
 ) -> None:
-    """Somebody in two groups; beside him on the same port, a token still works."""
+    """Somebody in two groups; beside it on the same port, a token still works."""
     pair = certified(admin, tmp_path, name, f"user-{name}", ["group-a", "group-b"])
     user = whoami(holder_of(pair))
     assert user["username"] == f"user-{name}"
@@ -188,7 +188,7 @@ def test_admin_may_pass_for_others(admin: Api) -> None:
 
 
 @pytest.mark.contract("W148")
-def test_whoever_passes_for_somebody_may_no_more_than_he(admin: Api) -> None:
+def test_one_who_impersonates_may_do_no_more_than_the_impersonated(admin: Api) -> None:
     refused(
         admin.with_headers(Impersonate_User="joe").get(CLUSTERS), 403, "Forbidden", 'User "joe" cannot list resource'
     )

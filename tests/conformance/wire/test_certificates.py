@@ -31,7 +31,7 @@ def decision(kind: str, **more: object) -> Doc:
 
 
 @pytest.mark.contract("W23", "W154")
-def test_requester_is_whoever_asked(admin: Api, bearer: Callable[[str], Api], name: str) -> None:
+def test_requester_is_the_user_who_asked(admin: Api, bearer: Callable[[str], Api], name: str) -> None:
     token = bootstrap_token(admin)
     grant(
         admin,

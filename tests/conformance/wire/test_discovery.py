@@ -241,7 +241,7 @@ def test_unknown_path_is_a_status_too(admin: Api, path: str) -> None:
 
 @pytest.mark.contract("W188", "W30")
 def test_plain_http_serves_nobody(server: Server) -> None:
-    """Go's clients drop token and certificate there, so whoever came would be anonymous."""
+    """Go's clients drop token and certificate there, so every client would be anonymous."""
     with httpx.Client(trust_env=False, timeout=5) as plain:
         try:
             answer = plain.get(server.api_url.replace("https://", "http://") + "/api")

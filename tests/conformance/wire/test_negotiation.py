@@ -34,7 +34,7 @@ CUSTOM_PATCHES = "application/json-patch+json, application/merge-patch+json, app
         "application/cbor,application/json",
     ],
 )  # fmt: skip
-def test_whoever_also_takes_json_gets_json(admin: Api, accept: str) -> None:
+def test_one_who_also_takes_json_gets_json(admin: Api, accept: str) -> None:
     answer = admin.get(CLUSTERS, accept=accept)
     assert answer.status_code == 200
     if PROTOBUF not in accept and "cbor" not in accept:  # who asks for these may get them elsewhere
@@ -44,7 +44,7 @@ def test_whoever_also_takes_json_gets_json(admin: Api, accept: str) -> None:
 
 @pytest.mark.contract("W172")
 @pytest.mark.parametrize("accept", ["application/xml", "text/plain", "image/png"])
-def test_whoever_takes_nothing_we_have_is_refused(admin: Api, accept: str) -> None:
+def test_one_who_takes_nothing_we_have_is_refused(admin: Api, accept: str) -> None:
     said = refused(admin.get(CLUSTERS, accept=accept), 406, "NotAcceptable")
     assert "only the following media types are accepted: application/json, application/yaml" in said["message"]
 
@@ -197,7 +197,7 @@ def test_document_of_another_version_is_refused(admin: Api, name: str) -> None:
 
 
 @pytest.mark.contract("W161")
-def test_whoever_comes_too_often_is_told_when_to_come_again(admin: Api) -> None:
+def test_one_who_comes_too_often_is_told_when_to_come_again(admin: Api) -> None:
     """Many at once are served, or sent away with the header without which Go's clients do not try again."""
     with ThreadPoolExecutor(12) as pool:
         answers = [*pool.map(lambda _: admin.get(CLUSTERS, limit=1), range(60))]

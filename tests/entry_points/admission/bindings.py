@@ -86,7 +86,7 @@ RIGHT: list[Row] = [
             who=clerk(permissions=(BIND_ALL,))),
     creates("a set is bound by guardian's permission on it", to("web"), Allowed(to("web")), "D2", "A9",
             who=clerk(permissions=(BIND_WEB,)), around=(TEAM, scene.clusterset("web"))),
-    creates("a set is bound by his group's permission on it", to("web"), Allowed(to("web")), "D2", "A9",
+    creates("a set is bound by the group's permission on it", to("web"), Allowed(to("web")), "D2", "A9",
             who=clerk(permissions=(BIND_WEB,), by_group=True), around=(TEAM, scene.clusterset("web"))),
     creates("the permission on one set binds no other", to("db"), bind_refused("raj", "db"), "D2", "A9", name="db",
             who=clerk(permissions=(BIND_WEB,)), around=(TEAM, scene.clusterset("web"), scene.clusterset("db"))),

@@ -40,7 +40,7 @@ from tests.entry_points.admission.ways import API
 
 ACCEPT_ALL, ACCEPT_C1, ACCEPT_C2 = (("clusters.accept_managedcluster", name) for name in ("", "c1", "c2"))
 SENT_AWAY = Allowed(DISCONNECTS, act="managedcluster:disconnect")
-# H27: in the same write, whoever makes it and however narrow his right is.
+# H27: in the same write, no matter who makes it and however narrow their right is.
 HELD: Doc = {"metadata": {"finalizers": ["cluster.open-cluster-management.io/resource-cleanup"]}}
 LET_IN = Allowed(ACCEPTS | HELD, act="managedcluster:accept")
 ACCEPTED = cluster(accepted=True)
@@ -71,12 +71,12 @@ NEAR: dict[str, Doc] = {
 }
 HOLDERS: dict[str, Who] = {
     "by Django's permission for all": clerk(JOIN_ANY, permissions=(ACCEPT_ALL,)),
-    "by his group's permission for all": clerk(JOIN_ANY, permissions=(ACCEPT_ALL,), by_group=True),
+    "by the group's permission for all": clerk(JOIN_ANY, permissions=(ACCEPT_ALL,), by_group=True),
     "by mastery": SUPERUSER,
 }
 HOLDERS_OF_ONE: dict[str, Who] = {
     "by guardian's permission on it": clerk(permissions=(ACCEPT_C1,)),
-    "by his group's permission on it": clerk(permissions=(ACCEPT_C1,), by_group=True),
+    "by the group's permission on it": clerk(permissions=(ACCEPT_C1,), by_group=True),
     "by that permission and nothing else": Who("ana", (), (ACCEPT_C1,)),
 }
 

@@ -1,4 +1,4 @@
-"""One row of the table of admission: who, what is stored, what he wants, and what the hub says to it.
+"""One row of the table of admission: who, what is stored, what is sent, and what the hub answers.
 
 Rows are data. ``scene`` prepares what they need, ``ways`` carries them in, ``table`` lists them.
 """

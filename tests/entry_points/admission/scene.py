@@ -125,7 +125,7 @@ class Caller:
 
 
 def admit(who: Who) -> Caller:
-    """With the credential of his sort and the rights of the row."""
+    """With the credential of the row's sort and the rights of the row."""
     if who.rules:
         grant(person(who.name), *who.rules)
     match who.sort:

@@ -135,7 +135,7 @@ MOVED: list[Row] = [
             who=clerk(permissions=(JOIN_ALL,))),
     changes("a cluster is moved by guardian's permissions on both sets", member(set="web"), labels(set="db"), is_in("db"),
             "D2", "A6", who=clerk(permissions=(JOIN_WEB, JOIN_DB)), around=SETS),
-    changes("a cluster is moved by his group's permissions on both sets", member(set="web"), labels(set="db"), is_in("db"),
+    changes("a cluster is moved by the group's permissions on both sets", member(set="web"), labels(set="db"), is_in("db"),
             "D2", "A6", who=clerk(permissions=(JOIN_WEB, JOIN_DB), by_group=True), around=SETS),
     changes("a cluster is moved by one right of each sort", member(set="web"), labels(set="db"), is_in("db"),
             "D2", "A6", who=clerk(join("db"), permissions=(JOIN_WEB,)), around=SETS),
@@ -168,10 +168,10 @@ MOVED: list[Row] = [
 ]  # fmt: skip
 
 CREATED: list[Row] = [
-    creates("whoever creates a cluster joins the default set", {}, join_refused("raj", "default"), "A7", "A6", who=CLERK),
-    creates("whoever may join the default set may create", {}, is_in("default"), "A7", who=clerk(join("default"))),
+    creates("anyone who creates a cluster joins the default set", {}, join_refused("raj", "default"), "A7", "A6", who=CLERK),
+    creates("anyone who may join the default set may create", {}, is_in("default"), "A7", who=clerk(join("default"))),
     creates("without the gate creating needs no right to join", {}, is_in(None), "A7", who=CLERK, settings=GATE_OFF),
-    creates("whoever creates into a set needs the right on it alone", labels(set="web"), is_in("web"), "A6",
+    creates("anyone who creates into a set needs the right on it alone", labels(set="web"), is_in("web"), "A6",
             who=clerk(join("web"))),
     creates("the right on the default set leads into no other", labels(set="web"), join_refused("raj", "web"), "A6",
             who=clerk(join("default"))),

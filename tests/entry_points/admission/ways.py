@@ -1,4 +1,4 @@
-"""Every way that can carry a row of the table of admission in, and what it says to whoever stands before it."""
+"""Every way that can carry a row of the table of admission in, and what it answers."""
 
 from __future__ import annotations
 

@@ -640,7 +640,7 @@ def is_plain(value: Any) -> bool:
 @pytest.mark.contract("W141")
 @settings(max_examples=150)
 @given(writes)
-def test_whoever_writes_gets_what_was_written_and_owns_it(steps: list[tuple[str, str, Doc]]) -> None:
+def test_one_who_writes_gets_what_was_written_and_owns_it(steps: list[tuple[str, str, Doc]]) -> None:
     for how, manager, new, old, doc in history(steps):
         there, wanted = leaves(doc), leaves({key: new[key] for key in ("spec",)})
         for path, value in wanted.items():
