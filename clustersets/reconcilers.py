@@ -130,7 +130,9 @@ def _affected_sets(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 def reconcile_set_members(key: Key) -> None:
     """H22, T8: condition ClusterSetEmpty counts a set's members.
 
-    All clusters count, accepted or not, being deleted or not (K35). A set that is being deleted is skipped.
+    1. A set that is gone or being deleted is skipped.
+    2. All clusters count, accepted or not, being deleted or not (K35); with a selector that cannot be used, none.
+    3. The condition is written when it differs.
     """
     row = ManagedClusterSet.objects.at(key).first()
     if row is None or row.deleted_at is not None:
@@ -163,7 +165,11 @@ def _bindings_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @reconciler(MANAGED_CLUSTER_SET_BINDING, keys=changed(_set_conditions), also={MANAGED_CLUSTER_SET: _bindings_of})
 def reconcile_binding(key: Key) -> None:
-    """H25: condition Bound of a binding is True while its set exists. H26: a binding grants no rights."""
+    """H25: condition Bound of a binding is True while its set exists. H26: a binding grants no rights.
+
+    1. Whether the set exists is read.
+    2. The condition is written when it differs.
+    """
     row = ManagedClusterSetBinding.objects.at(key).first()
     if row is None:
         return
@@ -204,7 +210,9 @@ def _members(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # no
 def reconcile_managed_namespaces(key: Key) -> None:
     """H33: ``status.managedNamespaces`` lists what the cluster's sets ask for, sorted by set and name.
 
-    Conditions that agents wrote into an entry stay with it (K23).
+    1. The entries are computed from the sets that the cluster belongs to.
+    2. They replace those of the status; conditions that agents wrote into an entry stay with it (K23).
+    3. A cluster that has none and needs none is not written.
     """
     row = ManagedCluster.objects.at(key).first()
     if row is None:

@@ -81,7 +81,9 @@ def _in_state(*states: State) -> Keys:
 def reconcile_request_refusal(key: Key) -> None:
     """D10: a pending CSR with a declined key, or of a declined credential for the same name, is denied.
 
-    Its condition Denied carries the reason of the decline.
+    1. A CSR that is gone or decided is left as it is.
+    2. For each cluster that it names, a decline of its key or credential is searched.
+    3. The first one found denies it: condition Denied carries the reason of the decline.
     """
     row = queries.request_at(key)
     if row is None or row.state != State.PENDING:
@@ -209,8 +211,10 @@ def _untried(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # no
 def reconcile_auto_acceptance(key: Key) -> None:
     """H9, K9: with the gate ManagedClusterAutoApproval, accept a cluster once, if a listed user asked for it.
 
-    The annotation ``automatically-accepted-on`` records that it happened. A refusal by a validator is logged; a person
-    who tries to accept reads it.
+    1. Skipped: without the gate, a cluster being deleted, one with the annotation ``automatically-accepted-on``, a
+       reserved name, or one that no listed user asked for.
+    2. The cluster is accepted, with that annotation.
+    3. A refusal by a validator is logged; a person who tries to accept reads it.
     """
     row = ManagedCluster.objects.at(key).first()
     if row is None or row.deleted_at is not None or not settings.OCMCONSOLE_FEATURE_GATES[AUTO_GATE]:
@@ -328,7 +332,10 @@ def lifetime(doc: Doc) -> timedelta:
 def reconcile_superseded_requests(key: Key) -> None:
     """K11: of the pending CSRs of one requester for one name the newest counts, the others are deleted and noted.
 
-    Also when the newest is approved, through any entry point: it answers the older ones of that requester.
+    1. CSRs of add-ons and of other signers are skipped.
+    2. Which pending requests give way to which newer one is computed (``superseding``); a newest one that is approved,
+       through any entry point, counts too.
+    3. Each of them is deleted, with an entry in the audit that names the newer one.
     """
     row = queries.request_at(key)
     if row is None or not row.cluster or row.addon or row.signer != agent_names.SIGNER:

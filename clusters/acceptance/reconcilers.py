@@ -261,7 +261,11 @@ def _shared_role(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=_shared, also={CLUSTER_ROLE: _shared_role})
 def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set of them
-    """H13: the shared ClusterRoles ``:registration`` and ``:work`` exist as long as there is a cluster."""
+    """H13: the shared ClusterRoles ``:registration`` and ``:work`` exist as long as there is a cluster.
+
+    1. With a cluster, each is created, or brought back to its rules.
+    2. Without any, both are deleted.
+    """
     wanted = ManagedCluster.objects.exists()
     for role in agent_roles.shared_roles(settings.OCMCONSOLE_RESOURCE_LABELS):
         if wanted:

@@ -142,5 +142,8 @@ def _cluster_it_left(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key
 
 @controllers.reconciler(MANAGED_CLUSTER_ADDON, keys=_cluster_it_left, also={MANIFEST_WORK: _cluster_it_left})
 def reconcile_departure(key: Key) -> None:
-    """H10, H28: when an add-on or a work is gone, the reconcilers that wait for the last one run at once."""
+    """H10, H28: when an add-on or a work is gone, the reconcilers that wait for the last one run at once.
+
+    1. The work items ``acceptance`` and ``resource_cleanup`` of its cluster become due now.
+    """
     workqueue.hurry(("acceptance", "resource_cleanup"), key)

@@ -271,7 +271,9 @@ def _taints(doc: Doc) -> list[Doc]:
 def reconcile_taints(key: Key) -> None:
     """H21: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False, else none.
 
-    Also for a cluster that was never accepted (K41). Taints of others stay, in their order.
+    1. A cluster that is gone or being deleted is left as it is; one that was never accepted is not (K41).
+    2. The taint that Available calls for is added unless it is there.
+    3. The hub's other taint is removed. Taints of others stay, in their order.
     """
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None:

@@ -143,7 +143,12 @@ def _ends(doc: Doc) -> object:
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_ends))
 def reconcile_maintenance(key: Key) -> timedelta | None:
-    """S75: maintenance ends by itself at the time that its person has set."""
+    """S75: maintenance ends by itself at the time that its person has set.
+
+    1. A cluster without maintenance, or with one that has no end, is left as it is.
+    2. Before the end nothing is written; returns how long it is until then.
+    3. Then taint and annotations are removed.
+    """
     doc = verbs.find(MANAGED_CLUSTER, key)
     notes = notes_of(doc) if doc is not None else None
     if notes is None or notes.until is None:

@@ -59,7 +59,12 @@ def owners_in_question(old: Doc | None, new: Doc | None, key: Key) -> Iterator[K
 
 @controllers.reconciler(None, keys=owners_in_question)
 def reconcile_dependents(key: Key) -> None:
-    """W18, W181: delete the dependents of a uid that is gone; those with another owner only lose the reference."""
+    """W18, W181: delete the dependents of a uid that is gone; those with another owner only lose the reference.
+
+    1. Owner there: nothing is done.
+    2. Owner gone, another owner left: the reference to the missing one is removed.
+    3. Owner gone, no other: the dependent is deleted.
+    """
     for dependent in _dependents(key.name):
         missing = [reference for reference in dependent.references if _is_gone(reference, dependent.key.namespace)]
         if key.name not in {reference["uid"] for reference in missing}:
@@ -100,7 +105,12 @@ def _owner_key(api_version: str, kind: str, uid: str) -> Iterator[Key]:
 
 @controllers.reconciler(None, keys=waiting_owners)
 def reconcile_waiting_owner(key: Key) -> None:
-    """W180: remove ``orphan`` and ``foregroundDeletion`` from an owner: dependents are released, or none blocks it."""
+    """W180: remove ``orphan`` and ``foregroundDeletion`` from an owner: dependents are released, or none blocks it.
+
+    1. ``orphan``: references of all dependents to the owner are removed, then the finalizer.
+    2. ``foregroundDeletion``: dependents with another owner lose the reference, the others are deleted.
+    3. Once no dependent with ``blockOwnerDeletion`` is left, that finalizer is removed too.
+    """
     resource, _, uid = key.name.partition("/")
     kind = kinds.by_resource(resource)
     row: Any = kind.model.objects.filter(uid=uid).exclude(deleted_at=None).first()

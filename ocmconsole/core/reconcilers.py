@@ -59,6 +59,10 @@ def namespace_of_edited_ca(old: Doc | None, new: Doc | None, key: Key) -> Iterab
 def reconcile_namespace(key: Key) -> timedelta | None:
     """W27: an active namespace has its CA and default ServiceAccount; a terminating one is emptied, then removed.
 
+    1. Active: ConfigMap ``kube-root-ca.crt`` has the CA and ServiceAccount ``default`` exists.
+    2. Terminating: each object in it is deleted, once; those with finalizers go when these are taken off.
+    3. Empty: its finalizer is taken off, and it goes.
+
     Returns when to look again while something in a terminating one remains.
     """
     namespace = Namespace.objects.at(key).first()
@@ -136,7 +140,11 @@ def account_of_token_secret(old: Doc | None, new: Doc | None, key: Key) -> Itera
 
 @controllers.reconciler(kinds.SERVICE_ACCOUNT, keys=account_that_went, also={kinds.SECRET: account_of_token_secret})
 def reconcile_token_secrets(key: Key) -> None:
-    """W21: token Secrets of a ServiceAccount are deleted with it, also when another of its name exists."""
+    """W21: token Secrets of a ServiceAccount are deleted with it, also when another of its name exists.
+
+    1. The uid of the present ServiceAccount of that name is read; without one it is empty.
+    2. Each token Secret of that name with another uid is deleted.
+    """
     account = verbs.find(kinds.SERVICE_ACCOUNT, key)
     uid = account["metadata"]["uid"] if account else ""
     for secret in Secret.objects.filter(namespace=key.namespace, type=admission.TOKEN_SECRET, deleted_at=None):
@@ -164,7 +172,12 @@ def aggregating_roles(old: Doc | None, new: Doc | None, key: Key) -> Iterator[Ke
 
 @controllers.reconciler(kinds.CLUSTER_ROLE, keys=aggregating_roles)
 def reconcile_aggregation(key: Key) -> None:
-    """W22: an aggregated ClusterRole has the rules of the roles that it selects, by role name, each once."""
+    """W22: an aggregated ClusterRole has the rules of the roles that it selects, by role name, each once.
+
+    1. A ClusterRole without an aggregationRule is left as it is.
+    2. The rules of all roles that its selectors match are collected.
+    3. They replace its rules where they differ.
+    """
     role = ClusterRole.objects.at(key).first()
     if role is None or not role.aggregated:
         return

@@ -55,7 +55,15 @@ def is_offered(actor: Actor) -> bool:
 
 @controllers.on_request
 def reconcile_demo_fleet(key: Key) -> timedelta | None:  # noqa: ARG001 - there is one
-    """Make or remove the fleet a slice at a time, with the rights and in the name of the person who asked (D11)."""
+    """Make or remove the fleet a slice at a time, with the rights and in the name of the person who asked (D11).
+
+    1. Without a fleet that is being made or removed nothing happens.
+    2. One slice of acts is done as the person, with the rights that they have now.
+    3. A refusal is shown with its reason: it is tried again later, or never where the person cannot sign in any more.
+    4. A complete fleet is marked so; a removed one loses its row.
+
+    Returns when to go on.
+    """
     fleet = DemoFleet.objects.filter(state__in=(State.MAKING, State.REMOVING)).first()
     if fleet is None:
         return None

@@ -3,5 +3,6 @@
 The heart is on this level: ``verbs`` (get, create, update, patch, delete), ``steps``, ``admission``, ``store.commit``
 (the only writer), ``kinds`` (the registry), ``models``, ``errors``. Rooms below it: ``schema``, ``storage``,
 ``formats``, ``watch``, ``access``, ``health``, ``control``; above it: ``publish`` and ``http``. Apps register kinds,
-rules, authorizers and reconcilers here.
+validators, authorizers and reconcilers here. In: calls of ``verbs`` with an actor. Out: documents, or an ApiError;
+changes, audit entries and work items in the same commit. Called by every app and entry point.
 """

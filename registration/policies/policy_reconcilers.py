@@ -63,7 +63,9 @@ def _came(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa:
 def reconcile_token_wish(key: Key) -> None:
     """K4, A6: a cluster gets the set and labels that its bootstrap token names, once.
 
-    With the rights of the user who made the token; what stood against it is kept with the token's use.
+    1. Skipped: a cluster being deleted, one that no token brought, one that had its wish already, a token without one.
+    2. Set and labels are written with the rights of the user who made the token.
+    3. What was refused is kept with the token's use and shown there; it is not tried again.
     """
     row = ManagedCluster.objects.at(key).first()
     if row is None or row.deleted_at is not None:

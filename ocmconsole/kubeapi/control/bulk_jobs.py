@@ -201,7 +201,13 @@ def jobs_of(actor: Actor) -> Any:
 
 @controllers.on_request
 def reconcile_bulk_job(key: Key) -> timedelta | None:
-    """Go on with a job for a moment, until nothing of it waits; the audit has each item as its person's (D11)."""
+    """Go on with a job for a moment, until nothing of it waits; the audit has each item as its person's (D11).
+
+    1. A job that is gone needs nothing.
+    2. Items are done one by one for ``SLICE_SECONDS``, each with the rights that the person has now.
+
+    Returns when to go on, None when no item waits.
+    """
     job = BulkJob.objects.filter(pk=key.name).first()
     return advance_job(job, SLICE_SECONDS) if job is not None else None
 
