@@ -91,7 +91,7 @@ def conditions(cluster: Opened) -> list[dict[str, Any]]:
 
 
 def _condition(condition: Doc) -> dict[str, Any]:
-    gloss = condition_help.condition_help(condition)
+    help_text = condition_help.condition_help(condition)
     message = condition.get("message", "")
     return {
         "type": condition["type"],
@@ -99,9 +99,9 @@ def _condition(condition: Doc) -> dict[str, Any]:
         "reason": condition.get("reason", ""),
         "message": message,
         "since": condition.get("lastTransitionTime"),
-        "tone": gloss.tone,
-        "gloss": gloss.text,
-        "todo": gloss.todo,
+        "tone": help_text.tone,
+        "help_text": help_text.text,
+        "todo": help_text.todo,
     }
 
 
@@ -118,7 +118,7 @@ def _heard(cluster: Opened) -> dict[str, Any] | None:
         "message": "",
         "since": cluster.last_heard,
         "tone": "danger" if age > status.silence_grace(lease) else "caution" if is_late else "ok",
-        "gloss": f"Age of the last heartbeat; no condition of the API. After {grace} the cluster counts as silent.",
+        "help_text": f"Age of the last heartbeat; no condition of the API. After {grace} the cluster counts as silent.",
         "todo": "",
         "derived": True,
     }

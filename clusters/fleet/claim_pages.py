@@ -61,7 +61,7 @@ def _chosen(request: HttpRequest, claimed: list[Name], labelled: list[Name]) -> 
 def _entry(kind: str, name: Name, chosen_kind: str, chosen: str) -> dict[str, Any]:
     return {
         "name": name.name,
-        "gloss": claims.RESERVED.get(name.name, "") if kind == "claim" else "",
+        "help_text": claims.RESERVED.get(name.name, "") if kind == "claim" else "",
         "clusters": name.clusters,
         "values": name.values,
         "url": f"{reverse('clusters:claims')}?{urlencode({kind: name.name})}",
@@ -76,7 +76,7 @@ def _shown(clusters: QuerySet[Any], kind: str, name: str) -> dict[str, Any]:
     )
     silent = clusters.exclude(pk__in=having.order_by().values("pk"))
     return {
-        "gloss": claims.RESERVED.get(name, "") if kind == "claim" else "",
+        "help_text": claims.RESERVED.get(name, "") if kind == "claim" else "",
         "found": found,
         "bars": _bars(found, kind, name),
         "outliers": [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Gloss:
+class ConditionHelp:
     tone: str
     text: str
     todo: str = ""
@@ -23,36 +23,42 @@ class Gloss:
 
 # Worst first.
 TONES = ("danger", "warn", "caution", "quiet", "ok")
-UNKNOWN = Gloss("quiet", "")
+UNKNOWN = ConditionHelp("quiet", "")
 
-GLOSSES: dict[str, dict[str, Gloss]] = {
+CONDITION_HELP: dict[str, dict[str, ConditionHelp]] = {
     ConditionType.ACCEPTED: {
-        "True": Gloss("ok", "The hub lets this cluster in: its agent has its rights."),
-        "False": Gloss("warn", "The hub does not let this cluster in, or could not set up its rights."),
+        "True": ConditionHelp("ok", "The hub lets this cluster in: its agent has its rights."),
+        "False": ConditionHelp("warn", "The hub does not let this cluster in, or could not set up its rights."),
     },
     ConditionType.JOINED: {
-        "True": Gloss("ok", "The agent came back with the certificate that the hub issued."),
-        "False": Gloss("caution", "The agent has not come back with its certificate.", "Look at the agent's log."),
+        "True": ConditionHelp("ok", "The agent came back with the certificate that the hub issued."),
+        "False": ConditionHelp(
+            "caution", "The agent has not come back with its certificate.", "Look at the agent's log."
+        ),
     },
     ConditionType.AVAILABLE: {
-        "True": Gloss("ok", "The cluster's API server answered when the agent asked last."),
-        "False": Gloss("danger", "The agent is heard, but the cluster's API server is not well.", "Look at that API."),
-        "Unknown": Gloss("danger", "The agent is not heard any more.", "See whether it runs and reaches the hub."),
+        "True": ConditionHelp("ok", "The cluster's API server answered when the agent asked last."),
+        "False": ConditionHelp(
+            "danger", "The agent is heard, but the cluster's API server is not well.", "Look at that API."
+        ),
+        "Unknown": ConditionHelp(
+            "danger", "The agent is not heard any more.", "See whether it runs and reaches the hub."
+        ),
     },
     ConditionType.CLOCK_SYNCED: {
-        "True": Gloss("ok", "The agent's clock agrees with the hub's."),
-        "False": Gloss(
+        "True": ConditionHelp("ok", "The agent's clock agrees with the hub's."),
+        "False": ConditionHelp(
             "caution",
             "The agent's clock is too far from the hub's, so it withholds its status. Time zones do not matter.",
             "Set the clocks right (NTP) on the cluster's nodes or on the hub.",
         ),
     },
     ConditionType.DELETING: {
-        "True": Gloss("quiet", "Nothing of what the hub cleans up is left in the cluster's namespace."),
-        "False": Gloss("warn", "The removal waits for what is left in the cluster's namespace."),
+        "True": ConditionHelp("quiet", "Nothing of what the hub cleans up is left in the cluster's namespace."),
+        "False": ConditionHelp("warn", "The removal waits for what is left in the cluster's namespace."),
     },
 }
 
 
-def condition_help(condition: Doc) -> Gloss:
-    return GLOSSES.get(condition["type"], {}).get(condition["status"], UNKNOWN)
+def condition_help(condition: Doc) -> ConditionHelp:
+    return CONDITION_HELP.get(condition["type"], {}).get(condition["status"], UNKNOWN)

@@ -24,7 +24,7 @@ from django.shortcuts import render
 
 from ocmconsole.accounts import people
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.access.session import actor_of, stranger
+from ocmconsole.kubeapi.access.session import actor_of, unauthenticated_actor
 from ocmconsole.signin import names, records, stepup
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc] # as abov
         """The account is the hub's own deed: nobody is signed in yet."""
         user: User = sociallogin.user
         user.password = make_password(None)
-        hub, seen = Actor.controller("single-sign-on"), stranger(request)
+        hub, seen = Actor.controller("single-sign-on"), unauthenticated_actor(request)
         people.save_user(replace(seen, user=hub.user, groups=hub.groups), user)
         sociallogin.save(request)
         return user

@@ -18,7 +18,7 @@ from django.dispatch import receiver
 from ocmconsole.accounts import permissions
 from ocmconsole.accounts.permissions import place_of
 from ocmconsole.kubeapi.access.authorization import Attributes
-from ocmconsole.kubeapi.access.session import actor_of, seen, stranger
+from ocmconsole.kubeapi.access.session import actor_of, seen, unauthenticated_actor
 from ocmconsole.kubeapi.storage import audit, audit_acts
 from ocmconsole.signin import lifetime, sessions
 
@@ -56,7 +56,7 @@ def record_refusal(request: HttpRequest, reason: str, *, name: str = "") -> None
     """A sign-in was refused; ``name`` is the name that was given."""
     is_known = name.isprintable() and User.objects.filter(username=name).exists()
     attributes = Attributes("create", resource="users", name=name if is_known else "")
-    audit.denied(stranger(request), attributes, reason, act=SIGN_IN, is_known=True)
+    audit.denied(unauthenticated_actor(request), attributes, reason, act=SIGN_IN, is_known=True)
 
 
 def record_factor_change(request: HttpRequest, user: User, side: str, authenticator: Authenticator) -> None:

@@ -1,6 +1,6 @@
 """Kubeconfigs: of a user with a fresh certificate, of an agent that is to join, without a credential.
 
-Callers: commands, the wizard, and the hub's own foundation. Only ``of_user`` writes: a certificate and its audit entry.
+Callers: commands, the wizard, and the hub's first start. Only ``of_user`` writes: a certificate and its audit entry.
 """
 
 from __future__ import annotations

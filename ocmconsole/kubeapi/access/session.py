@@ -73,7 +73,7 @@ def known_as(environ: dict[str, Any]) -> str:
     return f"session:{user.pk}" if user.is_authenticated else ""
 
 
-def stranger(request: HttpRequest) -> Actor:
+def unauthenticated_actor(request: HttpRequest) -> Actor:
     """Who is not signed in, or not yet."""
     return Actor(user=ANONYMOUS, groups=(UNAUTHENTICATED,), entry_point=EntryPoint.WEB, **seen(request))
 

@@ -120,7 +120,7 @@ def test_conditions_stand_worst_first_with_their_meaning(joined: str, boss: Clie
     make.available("c1", "False")
     rows = boss.get("/clusters/c1/").context["conditions"]
     assert rows[0]["type"] == "ManagedClusterConditionAvailable"
-    assert "API server is not well" in rows[0]["gloss"]
+    assert "API server is not well" in rows[0]["help_text"]
     assert {row["tone"] for row in rows[1:]} == {"ok"}
 
 
