@@ -49,7 +49,7 @@ def test_the_documents_status_is_reported_and_read_back(desk: Desk, name: str) -
 
 
 @pytest.mark.contract("S71")
-def test_an_agent_is_asked_to_report_each_minute_unless_told_otherwise(desk: Desk, name: str) -> None:
+def test_an_agent_is_asked_to_report_each_minute_unless_set_otherwise(desk: Desk, name: str) -> None:
     desk.kubectl("create", "-f", "-", stdin=managed(name))
     assert desk.kubectl.read("managedcluster", name)["spec"]["leaseDurationSeconds"] == 60
 

@@ -65,7 +65,7 @@ def test_what_was_stored_through_an_older_version_is_there_in_the_new_one(desk: 
 
 
 @pytest.mark.contract("S144")
-def test_a_client_that_migrated_to_v1beta2_is_told_of_no_deprecation(desk: Desk, name: str) -> None:
+def test_a_client_that_migrated_to_v1beta2_reads_of_no_deprecation(desk: Desk, name: str) -> None:
     done = desk.kubectl.run("create", "-f", "-", stdin=new_set(name, "v1beta2"), code=0)
     assert done.stderr == ""
     assert desk.kubectl.read("managedclusterset", name)["apiVersion"] == f"{GROUP}/v1beta2"
