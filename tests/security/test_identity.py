@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -104,10 +105,10 @@ def test_a_token_for_one_cluster_lets_no_other_request_to_join() -> None:
 
 
 @pytest.mark.contract("D9", "H37")
-def test_no_policy_gives_a_known_name_to_a_new_key(settings: object) -> None:
-    settings.OCMCONSOLE_FEATURE_GATES |= {"ManagedClusterAutoApproval": True}  # type: ignore[attr-defined]
+def test_no_policy_gives_a_known_name_to_a_new_key(settings: Any) -> None:
+    settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     token = tokens.issue_bootstrap_token(ROOT, ttl=timedelta(hours=1))
-    settings.OCMCONSOLE_AUTO_APPROVED_USERS = [f"system:bootstrap:{token.split('.')[0]}"]  # type: ignore[attr-defined]
+    settings.OCMCONSOLE_AUTO_APPROVED_USERS = [f"system:bootstrap:{token.split('.')[0]}"]
     for number, code in ((0, True), (1, False)):
         assert bearer(token).post(REQUESTS, request_for("c1", f"c1-{number}")).code == 201
         make.settle()
