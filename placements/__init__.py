@@ -4,4 +4,7 @@
 left after each step, scores, decision groups, conditions, and when to look again. It is pure: no module here reads a
 database, a setting or a clock. Nothing is served yet: kinds, reconcilers and pages follow, and all of them will call
 it.
+
+In: a Placement, the clusters of its sets, the time. Out: the chosen clusters with the reason for each. Called by tests
+alone so far.
 """
