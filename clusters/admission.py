@@ -16,8 +16,19 @@ from django.utils import timezone
 
 from clusters import webhook_refusals
 from clusters.acceptance import agent_roles
-from clusters.kinds import GROUP, LEASE, MANAGED_CLUSTER, OWN_FINALIZERS, REGISTER, RESOURCE_CLEANUP, spec_of
-from clusters.models import ClusterFacts, ManagedCluster
+from clusters.kinds import (
+    ACCEPTS_CLIENT,
+    ACCEPTS_CLIENT_PATH,
+    GROUP,
+    LEASE,
+    MANAGED_CLUSTER,
+    OWN_FINALIZERS,
+    REGISTER,
+    RESOURCE_CLEANUP,
+    is_accepted,
+    spec_of,
+)
+from clusters.models import ClusterFacts, ClusterPermission, ManagedCluster
 from clusters.webhook_refusals import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.core.models import Namespace
@@ -35,7 +46,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
-ACCEPT = "clusters.accept_managedcluster"
 # D18: accepting is refused for these names: namespaces of the system, and a name whose group every agent is in.
 GUARDED_NAMES = re.compile(r"default|kube-.*|open-cluster-management.*|managed-clusters")
 ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
@@ -59,10 +69,10 @@ def _accept_spellings(name: str) -> list[Attributes]:
     ]
 
 
-authorization.spell(ACCEPT, _accept_spellings)
+authorization.spell(ClusterPermission.ACCEPT, _accept_spellings)
 known_rights.register(
     known_rights.domain_right(
-        "accept", ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster"
+        "accept", ClusterPermission.ACCEPT, group=GROUP, plural="managedclusters", phrase="accept {}", noun="cluster"
     )
 )
 
@@ -75,7 +85,7 @@ def acceptance_is_said(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
     """W5: a missing ``hubAcceptsClient`` becomes false, as upstream's mutating webhook leaves it behind."""
     spec = new.setdefault("spec", {})
     if isinstance(spec, dict):
-        spec.setdefault("hubAcceptsClient", False)
+        spec.setdefault(ACCEPTS_CLIENT, False)
 
 
 @admission.defaulter(MANAGED_CLUSTER)
@@ -255,15 +265,11 @@ def _holds(old: Doc | None, new: Doc) -> Iterator[tuple[str, bool]]:
 
 def is_accepting(old: Doc | None, new: Doc) -> bool:
     """A4: whether a write accepts a cluster: creates it accepted, or sets ``hubAcceptsClient`` to true."""
-    return _accepts(new) and not (old is not None and _accepts(old))
+    return is_accepted(new) and not is_accepted(old)
 
 
 def is_disconnecting(old: Doc | None, new: Doc) -> bool:
-    return old is not None and _accepts(old) and not _accepts(new)
-
-
-def _accepts(doc: Doc) -> bool:
-    return bool(spec_of(doc).get("hubAcceptsClient"))
+    return is_accepted(old) and not is_accepted(new)
 
 
 @admission.validator(MANAGED_CLUSTER)
@@ -282,7 +288,7 @@ def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
         return
     name = new["metadata"]["name"]
     cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
-    if not authorization.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
+    if not authorization.permitted(actor, ClusterPermission.ACCEPT, obj=cluster, name=name).allowed:
         raise _accept_forbidden(name, f"user {quoted(actor.user)} cannot update the HubAcceptsClient field")
 
 
@@ -302,7 +308,7 @@ def guarded_names_stay_out(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 
 
 def accept_invalid(name: str, why: str) -> errors.Invalid:
-    cause = errors.forbidden_field("spec.hubAcceptsClient", why)
+    cause = errors.forbidden_field(ACCEPTS_CLIENT_PATH, why)
     return webhook_refusals.webhook_invalid(CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
 
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from django.contrib.auth.models import User
 
 from clusters import queries
-from clusters.admission import ACCEPT
 from clusters.grants import CLUSTERS
 from clusters.kinds import MANAGED_CLUSTER, REGISTER
-from clusters.models import ManagedCluster
+from clusters.models import ClusterPermission, ManagedCluster
 from ocmconsole.components.links import explain_url
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import request_cache
@@ -77,16 +76,16 @@ def to_change(actor: Actor, name: str) -> RightCheck:
     )
     if decision.allowed and decision.fields is None:
         return RightCheck(allowed=True)
-    text = f"You may look at {name}, but not change it: that takes clusters.change_managedcluster."
+    text = f"You may look at {name}, but not change it: that takes {ClusterPermission.CHANGE}."
     return RightCheck(allowed=False, reason=text, explain_url=explain_url("patch", RESOURCE, name=name))
 
 
 def changeable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Clusters whose labels and taints the actor may change; a bounded number of queries for any number of them."""
-    return _holding(actor, "patch", "change_managedcluster", names)
+    return _holding(actor, "patch", ClusterPermission.CHANGE, names)
 
 
-def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> set[str]:
+def _holding(actor: Actor, verb: str, permission: ClusterPermission, names: Iterable[str]) -> set[str]:
     wanted = set(names)
     question = Attributes(verb, MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural)
     decision = authorization.authorize(actor, question)
@@ -94,14 +93,14 @@ def _holding(actor: Actor, verb: str, permission: str, names: Iterable[str]) -> 
         return wanted
     rules = rule_index.index.rules_for(actor)
     by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
-    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission), name__in=wanted)
+    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission.codename), name__in=wanted)
     asked = ("holding", actor.user, actor.groups, permission, frozenset(wanted))
     return by_rule | request_cache.cached(asked, lambda: set(held.values_list("name", flat=True)))
 
 
 def deletable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Clusters that the actor may delete; a bounded number of queries for any number of them."""
-    return _holding(actor, "delete", "delete_managedcluster", names)
+    return _holding(actor, "delete", ClusterPermission.DELETE, names)
 
 
 def to_delete(actor: Actor, name: str) -> RightCheck:
@@ -109,13 +108,13 @@ def to_delete(actor: Actor, name: str) -> RightCheck:
         actor, Attributes("delete", MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name=name)
     ).allowed:
         return RightCheck(allowed=True)
-    text = f"Removing {name} takes clusters.delete_managedcluster."
+    text = f"Removing {name} takes {ClusterPermission.DELETE}."
     return RightCheck(allowed=False, reason=text, explain_url=explain_url("delete", RESOURCE, name=name))
 
 
 def to_accept(actor: Actor, row: ManagedCluster) -> RightCheck:
     """The right to accept and, by D3, to un-accept."""
-    if authorization.permitted(actor, ACCEPT, obj=row, name=row.name).allowed:
+    if authorization.permitted(actor, ClusterPermission.ACCEPT, obj=row, name=row.name).allowed:
         return RightCheck(allowed=True)
-    text = f"Letting {row.name} in or sending it away takes clusters.accept_managedcluster."
+    text = f"Letting {row.name} in or sending it away takes {ClusterPermission.ACCEPT}."
     return RightCheck(allowed=False, reason=text, explain_url=explain_url("update", ACCEPT_RESOURCE, name=row.name))

@@ -8,16 +8,16 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
+from clusters.kinds import TaintEffect
+from clusters.models import ClusterPermission
 from clusters.taints.taint_rules import EFFECTS
+from ocmconsole.environment.durations import in_words
 from ocmconsole.kubeapi.schema import names
 
 LONGEST = timedelta(days=366)
 ENDLESS, AT = "endless", "at"
 SPANS = (
-    ("1", "1 hour"),
-    ("4", "4 hours"),
-    ("24", "1 day"),
-    ("168", "7 days"),
+    *((str(hours), in_words(timedelta(hours=hours))) for hours in (1, 4, 24, 168)),
     (AT, "Until a moment"),
     (ENDLESS, "Until I end it"),
 )
@@ -98,10 +98,10 @@ class MaintenanceForm(forms.Form):
     effect = forms.ChoiceField(
         label="Meanwhile",
         choices=[
-            ("NoSelectIfNew", "New placements skip the cluster; what is there stays"),
-            ("NoSelect", "Placements drop the cluster; their work moves away"),
+            (TaintEffect.NO_SELECT_IF_NEW.value, "New placements skip the cluster; what is there stays"),
+            (TaintEffect.NO_SELECT.value, "Placements drop the cluster; their work moves away"),
         ],
-        initial="NoSelectIfNew",
+        initial=TaintEffect.NO_SELECT_IF_NEW.value,
         widget=forms.RadioSelect,
     )
 
@@ -158,7 +158,7 @@ class RemoveManyForm(forms.Form):
         required=False,
         initial=True,
         label="Also revoke their certificates now",
-        help_text="Takes clusters.accept_managedcluster on each. Unticked, the same keys let the clusters come back.",
+        help_text=f"Takes {ClusterPermission.ACCEPT} on each. Unticked, the same keys let the clusters come back.",
     )
 
 

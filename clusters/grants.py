@@ -14,8 +14,8 @@ from django.contrib.auth.backends import ModelBackend
 from django.db.models import Q, QuerySet
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedClusterGroupPermission, ManagedClusterUserPermission
+from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT_PATH, MANAGED_CLUSTER
+from clusters.models import ClusterPermission, ManagedClusterGroupPermission, ManagedClusterUserPermission
 from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.core.rbac.known_rights import Right
 from ocmconsole.kubeapi.access import authorization
@@ -133,16 +133,14 @@ CLUSTERS = Grants(
     ManagedClusterUserPermission,
     ManagedClusterGroupPermission,
     verbs={
-        "view_managedcluster": READ,
-        "change_managedcluster": CHANGE,
-        "delete_managedcluster": DELETE,
-        "accept_managedcluster": CHANGE,
+        ClusterPermission.VIEW.codename: READ,
+        ClusterPermission.CHANGE.codename: CHANGE,
+        ClusterPermission.DELETE.codename: DELETE,
+        ClusterPermission.ACCEPT.codename: CHANGE,
     },
     # D9: the right to accept includes the annotation of an override.
     limits={
-        "accept_managedcluster": frozenset(
-            {"spec.hubAcceptsClient", "metadata.annotations.registration.ocmconsole.io/accept-key"}
-        ),
+        ClusterPermission.ACCEPT.codename: frozenset({ACCEPTS_CLIENT_PATH, f"metadata.annotations.{ACCEPT_KEY}"}),
     },
 )
 authorization.authorizer(CLUSTERS.decide)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -16,7 +17,7 @@ from ocmconsole.core import protobuf_fields
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import ChildRows, Kind, Subresource, Version
-from ocmconsole.kubeapi.schema import conditions
+from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.storage import audit_acts
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ SCHEMA_FILES = Path(__file__).with_name("schemas")
 CLUSTER_LABEL = "open-cluster-management.io/cluster-name"
 CLUSTERSET_LABEL = f"{GROUP}/clusterset"
 SKIP_CLOCK_CHECK = "registration.open-cluster-management.io/skip-clock-sync-check"
-MAINTENANCE_TAINT = "ocmconsole.io/maintenance"
 LEASE_NAME = "managed-cluster-lease"
 # What holds a deleted cluster until its rights are gone (H4), and until what is in its namespace is (H27).
 API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
@@ -43,6 +43,26 @@ SECOND = 1_000_000
 VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)
 LARGEST_PART = 10**6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+ACCEPTS_CLIENT = "hubAcceptsClient"
+ACCEPTS_CLIENT_PATH = f"spec.{ACCEPTS_CLIENT}"  # as causes of a refusal, diffs and limits of rights name the field
+# D9: on a ManagedCluster, the fingerprint of the one key that a user has allowed although the name has other keys.
+ACCEPT_KEY = "registration.ocmconsole.io/accept-key"
+
+
+class TaintEffect(StrEnum):
+    """What a taint does to placements that do not tolerate it."""
+
+    NO_SELECT = "NoSelect"
+    NO_SELECT_IF_NEW = "NoSelectIfNew"
+    PREFER_NO_SELECT = "PreferNoSelect"
+
+
+MAINTENANCE_TAINT = "ocmconsole.io/maintenance"  # a key; a person sets it, with any effect
+# H21: the hub sets and removes these two; whether a taint is one of them: ``is_hub_taint``.
+UNREACHABLE_TAINT = {"key": f"{GROUP}/unreachable", "effect": TaintEffect.NO_SELECT.value}
+UNAVAILABLE_TAINT = {"key": f"{GROUP}/unavailable", "effect": TaintEffect.NO_SELECT.value}
+HUB_TAINTS = (UNREACHABLE_TAINT, UNAVAILABLE_TAINT)
 
 
 class ConditionType(StrEnum):
@@ -72,6 +92,41 @@ def spec_of(doc: Doc) -> Doc:
     return dict(doc.get("spec") or {})
 
 
+def is_accepted(doc: Doc | None) -> bool:
+    """Whether the hub lets the cluster in now, by ``spec.hubAcceptsClient``; False for no document.
+
+    The column ``ManagedCluster.hub_accepts_client`` holds the same for rows and queries. The column ``accepted`` is
+    something else: the status of the condition HubAcceptedManagedCluster, empty while it was never accepted.
+    """
+    return doc is not None and bool(spec_of(doc).get(ACCEPTS_CLIENT))
+
+
+def accept_command(name: str, *, accepted: bool = True) -> str:
+    """The kubectl command that accepts a cluster, or disconnects it."""
+    patch = json.dumps({"spec": {ACCEPTS_CLIENT: accepted}}, separators=(",", ":"))
+    return f"kubectl patch managedcluster {name} --type=merge -p '{patch}'"
+
+
+def taints_of(doc: Doc) -> list[Doc]:
+    """A new list of the taints in the document's order; empty if it has none."""
+    return list(spec_of(doc).get("taints") or ())
+
+
+def is_same_taint(taint: Doc, other: Doc) -> bool:
+    """Whether key, value and effect are equal; no value is the empty one."""
+    return all((taint.get(part) or "") == (other.get(part) or "") for part in ("key", "value", "effect"))
+
+
+def is_hub_taint(taint: Doc) -> bool:
+    """H21: whether the hub sets and removes exactly this taint. One of the same key with another effect is not its."""
+    return any(is_same_taint(taint, own) for own in HUB_TAINTS)
+
+
+def maintenance_taint(doc: Doc) -> Doc | None:
+    """The taint because of which the cluster is in maintenance; None if it is not."""
+    return next((taint for taint in taints_of(doc) if taint["key"] == MAINTENANCE_TAINT), None)
+
+
 def finalizers_of(doc: Doc) -> list[str]:
     return list(doc["metadata"].get("finalizers") or ())
 
@@ -82,7 +137,7 @@ def label_of(doc: Doc, label: str) -> str:
 
 def _project_cluster(row: ManagedCluster, doc: Doc) -> None:
     spec = spec_of(doc)
-    row.hub_accepts_client = bool(spec.get("hubAcceptsClient"))
+    row.hub_accepts_client = is_accepted(doc)
     seconds = spec.get("leaseDurationSeconds") or 0
     row.lease_duration_seconds = min(seconds, LONGEST_LEASE_SECONDS) if seconds > 0 else DEFAULT_LEASE_SECONDS
     row.accepted, row.accepted_since = _condition(doc, ConditionType.ACCEPTED)
@@ -90,9 +145,9 @@ def _project_cluster(row: ManagedCluster, doc: Doc) -> None:
     row.available, row.available_since = _condition(doc, ConditionType.AVAILABLE)
     row.available_message = "" if row.available == "True" else _message(doc, ConditionType.AVAILABLE)
     row.deleting_message = _message(doc, ConditionType.DELETING)
-    maintenance = [taint for taint in spec.get("taints") or () if taint["key"] == MAINTENANCE_TAINT]
-    row.in_maintenance = bool(maintenance)
-    row.maintenance_since = _moment(maintenance[0].get("timeAdded")) if maintenance else None
+    maintenance = maintenance_taint(doc)
+    row.in_maintenance = maintenance is not None
+    row.maintenance_since = times.time_of(maintenance.get("timeAdded")) if maintenance else None
     row.clock_synced, row.clock_since = _condition(doc, ConditionType.CLOCK_SYNCED)
     row.ignores_clock = (doc["metadata"].get("annotations") or {}).get(SKIP_CLOCK_CHECK) == "true"
     row.clusterset = label_of(doc, CLUSTERSET_LABEL)
@@ -110,16 +165,16 @@ def order_of(version: str) -> int:
     return total
 
 
-def taints_of(doc: Doc) -> list[dict[str, Any]]:
-    """The taints as rows of their own."""
+def _taint_rows(doc: Doc) -> list[dict[str, Any]]:
+    """The taints as columns of rows of their own."""
     return [
         {
             "key": taint["key"],
             "value": taint.get("value") or "",
             "effect": taint["effect"],
-            "added": _moment(taint.get("timeAdded")),
+            "added": times.time_of(taint.get("timeAdded")),
         }
-        for taint in spec_of(doc).get("taints") or ()
+        for taint in taints_of(doc)
     ]
 
 
@@ -127,24 +182,16 @@ def _condition(doc: Doc, type_: str) -> tuple[str, datetime | None]:
     found = conditions.find_condition(conditions_of(doc), type_)
     if found is None:
         return "", None
-    return found["status"], _moment(found.get("lastTransitionTime"))
+    return found["status"], times.time_of(found.get("lastTransitionTime"))
 
 
 def _message(doc: Doc, type_: str) -> str:
     return str((conditions.find_condition(conditions_of(doc), type_) or {}).get("message", ""))
 
 
-def _moment(text: Any) -> datetime | None:
-    """A time as the schema lets it pass; years that Python cannot hold are no time."""
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-
-
 def _project_lease(row: Lease, doc: Doc) -> None:
     spec = spec_of(doc)
-    renewed = _moment(spec.get("renewTime"))
+    renewed = times.time_of(spec.get("renewTime"))
     row.duration = spec.get("leaseDurationSeconds")
     row.renew_time = microseconds(renewed) if renewed else None
     row.skew = microseconds(timezone.now()) - row.renew_time if row.renew_time is not None else None
@@ -172,7 +219,7 @@ MANAGED_CLUSTER = kinds.register(
         subresources=(Subresource("status"),),
         custom=True,
         project=_project_cluster,
-        parts=(ChildRows(ReportedClaim, "cluster", claims.columns), ChildRows(ClusterTaint, "cluster", taints_of)),
+        parts=(ChildRows(ReportedClaim, "cluster", claims.columns), ChildRows(ClusterTaint, "cluster", _taint_rows)),
     )
 )
 

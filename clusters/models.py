@@ -12,7 +12,14 @@ from django.conf import settings
 from django.db import models
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
-from ocmconsole.kubeapi.models import NameField, Resource
+from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
+
+
+class ClusterPermission(PermissionName):
+    VIEW = "clusters.view_managedcluster"
+    CHANGE = "clusters.change_managedcluster"
+    DELETE = "clusters.delete_managedcluster"
+    ACCEPT = "clusters.accept_managedcluster"
 
 
 class ManagedCluster(Resource):
@@ -47,7 +54,7 @@ class ManagedCluster(Resource):
 
     class Meta(Resource.Meta):
         permissions = [
-            ("accept_managedcluster", "Can let a managed cluster in and send it away"),
+            (ClusterPermission.ACCEPT.codename, "Can let a managed cluster in and send it away"),
         ]
         constraints = [
             *Resource.Meta.constraints,

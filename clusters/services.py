@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusters.acceptance import departure, resource_cleanup
-from clusters.kinds import GROUP, MANAGED_CLUSTER
+from clusters.kinds import GROUP, MANAGED_CLUSTER, TaintEffect, taints_of
 from clusters.taints import edit_history, maintenance, taint_rules
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
@@ -81,7 +81,7 @@ def set_taint(actor: Actor, name: str, taint: Doc, *, instead: tuple[str, str] |
     """
 
     def change(doc: Doc) -> None:
-        present = taint_rules.taints_of(doc)
+        present = taints_of(doc)
         former = _standing(name, present, *instead) if instead else None
         other = taint_rules.find_taint(present, taint["key"], taint["effect"])
         if other is not None and other is not former:
@@ -96,7 +96,7 @@ def remove_taint(actor: Actor, name: str, key: str, effect: str) -> None:
     """Raises Forbidden, NotFound, Conflict (it is the hub's, it is gone)."""
 
     def change(doc: Doc) -> None:
-        present = taint_rules.taints_of(doc)
+        present = taints_of(doc)
         _standing(name, present, key, effect)
         taint_rules.write_taints(doc, taint_rules.remove_taint(present, key, effect))
 
@@ -113,7 +113,7 @@ def _standing(name: str, present: list[Doc], key: str, effect: str) -> Doc:
 
 def _refuse_hub_taint(name: str, key: str) -> None:
     """Raises Conflict for a taint that the hub sets and removes by itself (H21): an edit would be undone at once."""
-    if taint_rules.is_kept_by_hub(key):
+    if key in taint_rules.HUB_KEYS:
         raise _conflict(name, f"the taint {key} is kept by the hub")
 
 
@@ -123,7 +123,7 @@ def start_maintenance(
     *,
     reason: str,
     until: datetime | None = None,
-    effect: str = "NoSelectIfNew",
+    effect: str = TaintEffect.NO_SELECT_IF_NEW.value,
     replace: bool = True,
 ) -> None:
     """Set the maintenance taint, or with ``replace`` change why and how long it stands.

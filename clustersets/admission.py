@@ -16,7 +16,7 @@ from clusters.models import ManagedCluster
 from clusters.webhook_refusals import BINDING_WEBHOOK, CLUSTER_WEBHOOK
 from clustersets import membership
 from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
-from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
+from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding, SetPermission
 from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.kubeapi import admission, errors
 from ocmconsole.kubeapi.access import authorization
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.authorization import Spelling
     from ocmconsole.kubeapi.errors import Doc
 
-JOIN = "clustersets.join_managedclusterset"
-BIND = "clustersets.bind_managedclusterset"
-MOVE = "clustersets.move_managedclusterset"
 # Of a cluster: what kubectl label needs, and the only field that it may change.
 MOVING = frozenset({"get", "update", "patch"})
 SET_LABEL = frozenset({f"metadata.labels.{CLUSTERSET_LABEL}"})
@@ -48,13 +45,13 @@ def _spelled(subresource: str) -> Spelling:
     return spelling
 
 
-authorization.spell(JOIN, _spelled("join"))
-authorization.spell(BIND, _spelled("bind"))
-authorization.spell(MOVE, _spelled("move"))
+authorization.spell(SetPermission.JOIN, _spelled("join"))
+authorization.spell(SetPermission.BIND, _spelled("bind"))
+authorization.spell(SetPermission.MOVE, _spelled("move"))
 for _word, _permission, _phrase in (
-    ("join", JOIN, "add clusters to {}"),
-    ("bind", BIND, "bind {}"),
-    ("move", MOVE, "change the set label of clusters in {}"),
+    ("join", SetPermission.JOIN, "add clusters to {}"),
+    ("bind", SetPermission.BIND, "bind {}"),
+    ("move", SetPermission.MOVE, "change the set label of clusters in {}"),
 ):
     known_rights.register(
         known_rights.domain_right(
@@ -77,9 +74,9 @@ def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | Non
     found = _set(cluster.clusterset) if cluster is not None and cluster.clusterset else None
     if found is None or found.deleted_at or not membership.membership_of(found.doc).is_exclusive:
         return None
-    if not authorization.permitted(actor, MOVE, obj=found).allowed:
+    if not authorization.permitted(actor, SetPermission.MOVE, obj=found).allowed:
         return None
-    reason = f"{MOVE} on set {found.name} of the cluster granted to {actor.user}"
+    reason = f"{SetPermission.MOVE} on set {found.name} of the cluster granted to {actor.user}"
     return AccessDecision(allowed=True, reason=reason, fields=None if asked.verb == "get" else SET_LABEL)
 
 
@@ -87,7 +84,7 @@ def _may_hold_move(actor: Actor) -> bool:
     """False where a look at the rules in memory shows that the actor cannot; the agents of clusters end here."""
     if authorization.person_of(actor) is not None:
         return True
-    moves = authorization.spellings(MOVE, "")
+    moves = authorization.spellings(SetPermission.MOVE, "")
     return any(rule.speaks_of(each) for rule in rule_index.index.rules_for(actor) for each in moves)
 
 
@@ -135,7 +132,7 @@ def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
     if before == after or actor.is_controller:
         return
     for name in filter(None, (before, after)):
-        if not authorization.permitted(actor, JOIN, obj=_set(name), name=name).allowed:
+        if not authorization.permitted(actor, SetPermission.JOIN, obj=_set(name), name=name).allowed:
             why = (
                 f"user {quoted(actor.user)} cannot add/remove a ManagedCluster to/from ManagedClusterSet {quoted(name)}"
             )
@@ -175,7 +172,7 @@ def binding_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     if old is not None or actor.is_controller:
         return
     name = new["metadata"]["name"]
-    if not authorization.permitted(actor, BIND, obj=_set(name), name=name).allowed:
+    if not authorization.permitted(actor, SetPermission.BIND, obj=_set(name), name=name).allowed:
         why = f"user {quoted(actor.user)} is not allowed to bind cluster set {quoted(name)}"
         raise webhook_refusals.webhook_forbidden(BINDING_WEBHOOK, "managedclustersets/bind", name, why)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusters.grants import CHANGE, DELETE, READ, Grants
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
+from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission, SetPermission
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi.access import authorization
 
@@ -14,12 +14,12 @@ SETS = Grants(
     ManagedClusterSetUserPermission,
     ManagedClusterSetGroupPermission,
     verbs={
-        "view_managedclusterset": READ,
-        "change_managedclusterset": CHANGE,
-        "delete_managedclusterset": DELETE,
-        "join_managedclusterset": READ,
-        "bind_managedclusterset": READ,
-        "move_managedclusterset": READ,
+        SetPermission.VIEW.codename: READ,
+        SetPermission.CHANGE.codename: CHANGE,
+        SetPermission.DELETE.codename: DELETE,
+        SetPermission.JOIN.codename: READ,
+        SetPermission.BIND.codename: READ,
+        SetPermission.MOVE.codename: READ,
     },
 )
 authorization.authorizer(SETS.decide)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from django.db import models
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
-from ocmconsole.kubeapi.models import NameField, Resource
+from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
+
+
+class SetPermission(PermissionName):
+    VIEW = "clustersets.view_managedclusterset"
+    CHANGE = "clustersets.change_managedclusterset"
+    DELETE = "clustersets.delete_managedclusterset"
+    JOIN = "clustersets.join_managedclusterset"
+    BIND = "clustersets.bind_managedclusterset"
+    MOVE = "clustersets.move_managedclusterset"
 
 
 class ManagedClusterSet(Resource):
@@ -14,9 +23,9 @@ class ManagedClusterSet(Resource):
 
     class Meta(Resource.Meta):
         permissions = [
-            ("join_managedclusterset", "Can add clusters to the set and take them out"),
-            ("bind_managedclusterset", "Can bind the set into namespaces"),
-            ("move_managedclusterset", "Can change the set label of its clusters"),
+            (SetPermission.JOIN.codename, "Can add clusters to the set and take them out"),
+            (SetPermission.BIND.codename, "Can bind the set into namespaces"),
+            (SetPermission.MOVE.codename, "Can change the set label of its clusters"),
         ]
 
 

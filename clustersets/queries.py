@@ -12,7 +12,7 @@ from clusters.queries import names_sets, sight
 from clustersets import membership
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from clustersets.models import ManagedClusterSet
+from clustersets.models import ManagedClusterSet, SetPermission
 from ocmconsole.access import who_can
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import request_cache
@@ -63,7 +63,7 @@ def by_set(actor: Actor) -> Q:
 
     Not through a label selector that the actor may write, who could choose any cluster by it.
     """
-    granted = ManagedClusterSet.objects.filter(SETS.holding(actor, "view_managedclusterset"))
+    granted = ManagedClusterSet.objects.filter(SETS.holding(actor, SetPermission.VIEW.codename))
     shown = (membership.membership_of(row.doc) for row in granted)
     return reduce(or_, (each.condition() for each in shown if not _chooses(actor, each)), selector_sql.NOTHING)
 
@@ -74,7 +74,7 @@ def through_sets(name: str) -> Iterator[tuple[str, Resource, str]]:
     cluster = ManagedCluster.objects.filter(name=name).first()
     names = sets_of(cluster.labels) if cluster else ()
     for row in ManagedClusterSet.objects.filter(name__in=names).order_by("name"):
-        yield "clustersets.view_managedclusterset", row, f"as a member of set {row.name}"
+        yield SetPermission.VIEW, row, f"as a member of set {row.name}"
 
 
 def _chooses(actor: Actor, shown: Membership) -> bool:

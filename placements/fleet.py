@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clusters.claims import reported
-from clusters.taints.taint_rules import taints_of
+from clusters.kinds import taints_of
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema.quantities import parse_quantity
-from ocmconsole.kubeapi.schema.times import parse_time
+from ocmconsole.kubeapi.schema.times import time_of
 
 # A taint or score without a readable time counts as old: its toleration has expired, its score has too.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ class Taint(NamedTuple):
             str(doc.get("key") or ""),
             str(doc.get("value") or ""),
             str(doc.get("effect") or ""),
-            parse_moment(doc.get("timeAdded")) or EPOCH,
+            time_of(doc.get("timeAdded")) or EPOCH,
         )
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class AddOnScore:
         status = doc.get("status") or {}
         values = {str(each["name"]): int(each["value"]) for each in status.get("scores") or ()}
         until = status.get("validUntil")
-        return cls(values, None if until is None else parse_moment(until) or EPOCH)
+        return cls(values, None if until is None else time_of(until) or EPOCH)
 
     def is_expired(self, now: datetime) -> bool:
         """From the moment after ``validUntil`` (P18)."""
@@ -110,11 +110,3 @@ class Fleet:
     members: Mapping[str, Sequence[Cluster]]
     scores: Mapping[tuple[str, str], AddOnScore] = field(default_factory=dict)
     decided: Mapping[str, int] = field(default_factory=dict)
-
-
-def parse_moment(text: Any) -> datetime | None:
-    """An RFC 3339 time; None for anything else."""
-    try:
-        return parse_time(text) if isinstance(text, str) else None
-    except (ValueError, OverflowError):
-        return None

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from clusters.kinds import TaintEffect
 from ocmconsole.kubeapi.errors import Doc
 from placements.fleet import Cluster, Taint
-
-NO_SELECT_IF_NEW = "NoSelectIfNew"
-PREFER_NO_SELECT = "PreferNoSelect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class TolerationResult:
 
 def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime) -> TolerationResult:
     """P9: whether a taint is tolerated; P10: an expired one does not end the search. ``is_decided``: already chosen."""
-    if taint.effect == NO_SELECT_IF_NEW and is_decided:
+    if taint.effect == TaintEffect.NO_SELECT_IF_NEW and is_decided:
         return TolerationResult(taint, is_tolerated=True)
     has_expired = False
     for toleration in tolerations:
@@ -70,7 +68,7 @@ def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, 
             if end is None or now < end:
                 return TolerationResult(taint, is_tolerated=True, until=end)
             has_expired = True
-    return TolerationResult(taint, taint.effect == PREFER_NO_SELECT, has_expired=has_expired)
+    return TolerationResult(taint, taint.effect == TaintEffect.PREFER_NO_SELECT, has_expired=has_expired)
 
 
 def keeps_away(
@@ -84,7 +82,7 @@ def keeps_away(
 def is_unwanted(cluster: Cluster, tolerations: Sequence[Toleration], now: datetime) -> bool:
     """D7: a PreferNoSelect taint that no toleration matches: chosen only when too few others are left."""
     return any(
-        taint.effect == PREFER_NO_SELECT
+        taint.effect == TaintEffect.PREFER_NO_SELECT
         and not any(each.matches(taint) and ((end := each.ends(taint)) is None or now < end) for each in tolerations)
         for taint in cluster.taints
     )

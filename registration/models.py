@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from clusters.models import ClusterFacts
-from ocmconsole.kubeapi.models import NameField, Resource
+from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -262,6 +262,13 @@ class ApprovalPolicyQuerySet(models.QuerySet["ApprovalPolicy"]):
     def counted(self) -> Self:
         """With the number of clusters that each let in, in the same query."""
         return self.annotate(use_count=models.Count("uses"))
+
+
+class PolicyPermission(PermissionName):
+    VIEW = "registration.view_approvalpolicy"
+    ADD = "registration.add_approvalpolicy"
+    CHANGE = "registration.change_approvalpolicy"
+    DELETE = "registration.delete_approvalpolicy"
 
 
 class ApprovalPolicy(models.Model):

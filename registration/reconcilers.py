@@ -18,7 +18,7 @@ from django.utils import timezone
 from clusters.acceptance import agent_roles
 from clusters.acceptance.reconcilers import is_deleting
 from clusters.admission import GUARDED_NAMES
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import ACCEPTS_CLIENT, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.kubeapi import errors, verbs
@@ -230,7 +230,7 @@ def reconcile_auto_acceptance(key: Key) -> None:
 
 def _accept(doc: Doc) -> None:
     doc["metadata"].setdefault("annotations", {})[AUTO_ACCEPTED] = times.timestamp(timezone.now())
-    doc["spec"]["hubAcceptsClient"] = True
+    doc["spec"][ACCEPTS_CLIENT] = True
 
 
 def _is_asked_by_listed(row: ManagedCluster) -> bool:

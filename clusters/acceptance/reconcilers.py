@@ -25,8 +25,8 @@ from clusters.kinds import (
     ConditionType,
     conditions_of,
     finalizers_of,
+    is_accepted,
     label_of,
-    spec_of,
 )
 from clusters.models import ClusterFacts, ManagedCluster, ManifestWork
 from clusters.object_writer import CONTROLLER
@@ -54,10 +54,6 @@ def is_deleting(doc: Doc) -> bool:
     return bool(doc["metadata"].get("deletionTimestamp"))
 
 
-def _accepts(doc: Doc) -> bool:
-    return bool(spec_of(doc).get("hubAcceptsClient"))
-
-
 def _accepted_condition(doc: Doc) -> tuple[Any, Any, Any]:
     found = conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) or {}
     return found.get("status"), found.get("reason"), found.get("message")
@@ -71,7 +67,7 @@ def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(_accepts, is_deleting, finalizers_of, _accepted_condition),
+    keys=controllers.changed(is_accepted, is_deleting, finalizers_of, _accepted_condition),
     also={
         NAMESPACE: _cluster_of,
         CLUSTER_ROLE: _cluster_of,
@@ -113,7 +109,7 @@ def _admit(name: str) -> None:
     def give(batch: verbs.Batch) -> None:
         problems.clear()
         cluster = batch.find(MANAGED_CLUSTER, Key("", name))
-        if cluster is None or is_deleting(cluster) or not _accepts(cluster):
+        if cluster is None or is_deleting(cluster) or not is_accepted(cluster):
             return  # meanwhile; that write has asked for another look
         problems.extend(_attempt(name, _steps(batch, name)))
         is_granted = conditions.status_of(conditions_of(cluster), ConditionType.ACCEPTED) == "True"

@@ -15,7 +15,7 @@ from clusters.cluster import page_frame
 from clusters.cluster.page_frame import SUMMARY, TABS, Opened, opens_cluster, tab_url
 from clusters.health import condition_help, status
 from clusters.health.status import Word
-from clusters.kinds import MANAGED_CLUSTER, conditions_of
+from clusters.kinds import MANAGED_CLUSTER, UNREACHABLE_TAINT, conditions_of, taints_of
 from clusters.taints import taint_rules
 from ocmconsole.components.links import audit_url
 from ocmconsole.environment.durations import span
@@ -64,7 +64,7 @@ def summary(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: A
     metadata = cluster.doc["metadata"]
     return {
         "conditions": conditions(cluster),
-        "taints": [taint_row(taint) for taint in taint_rules.taints_of(cluster.doc)],
+        "taints": [taint_row(taint) for taint in taints_of(cluster.doc)],
         "coming": _coming_taint(cluster),
         "capacity": capacity(cluster.doc),
         "urls": page_frame.urls_of(cluster.doc),
@@ -131,7 +131,7 @@ def taint_row(taint: Doc) -> dict[str, Any]:
         "added": taint.get("timeAdded"),
         "owner": taint_rules.owner_of(key),
         "means": taint_rules.EFFECTS.get(taint["effect"], ""),
-        "kept": taint_rules.HUB_TAINTS.get(key, ""),
+        "kept": taint_rules.HUB_KEYS.get(key, ""),
     }
 
 
@@ -141,7 +141,7 @@ def _coming_taint(cluster: Opened) -> dict[str, Any] | None:
         return None
     lease = timedelta(seconds=cluster.row.lease_duration_seconds)
     silent_at = cluster.status.since + (status.GRACE_LEASES - status.LATE_LEASES) * lease
-    return {"key": "unreachable", "effect": "NoSelect", "at": silent_at}
+    return {**UNREACHABLE_TAINT, "at": silent_at}
 
 
 def capacity(doc: Doc) -> list[dict[str, Any]]:

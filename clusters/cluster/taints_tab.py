@@ -13,6 +13,7 @@ from clusters.cluster import page_frame
 from clusters.cluster.page_frame import Opened, opens_cluster, tab
 from clusters.cluster.summary_tab import taint_row
 from clusters.forms import TaintForm
+from clusters.kinds import TaintEffect, taints_of
 from clusters.taints import edit_history, taint_rules
 from ocmconsole.kubeapi import errors
 
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 TAINTS = "taints"
+EXAMPLE = {"key": "dedicated", "effect": TaintEffect.NO_SELECT.value}  # in the command that the page shows
 
 
-@tab(TAINTS, "Taints", "clusters/taints.html", count=lambda cluster: len(taint_rules.taints_of(cluster.doc)))
+@tab(TAINTS, "Taints", "clusters/taints.html", count=lambda cluster: len(taints_of(cluster.doc)))
 def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     """``?edit=key`` with ``&effect=`` opens the form on that taint."""
-    present = taint_rules.taints_of(cluster.doc)
+    present = taints_of(cluster.doc)
     edited = taint_rules.find_taint(present, request.GET.get("edit", ""), request.GET.get("effect", ""))
     editable = edited if edited is not None and taint_rules.owner_of(edited["key"]) == "person" else None
     owners = edit_history.owners_of_taints(cluster.doc)
@@ -36,8 +38,8 @@ def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     return {
         "rows": rows,
         "edited": editable,
-        "form": TaintForm(initial=_initial(editable) if editable else {"effect": "NoSelect"}),
-        "commands": taint_rules.taint_commands({cluster.name: present}, {"key": "dedicated", "effect": "NoSelect"}),
+        "form": TaintForm(initial=_initial(editable) if editable else {"effect": TaintEffect.NO_SELECT.value}),
+        "commands": taint_rules.taint_commands({cluster.name: present}, EXAMPLE),
     }
 
 
@@ -76,7 +78,7 @@ def remove_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
 
 def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int) -> HttpResponse:
     was = form.data.get("was_key", ""), form.data.get("was_effect", "")
-    edited = taint_rules.find_taint(taint_rules.taints_of(cluster.doc), *was)
+    edited = taint_rules.find_taint(taints_of(cluster.doc), *was)
     return page_frame.show(request, cluster, TAINTS, status=status, form=form, edited=edited)
 
 

@@ -21,7 +21,8 @@ from clusters import cluster_rights, queries, services
 from clusters.fleet.filters import Filters
 from clusters.fleet.listing import Listing
 from clusters.forms import LabelForm, MaintenanceForm, RemoveManyForm, TaintForm
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import MANAGED_CLUSTER, TaintEffect, taints_of
+from clusters.models import ClusterPermission
 from clusters.taints import maintenance, taint_rules
 from ocmconsole.components.links import explain_url
 from ocmconsole.kubeapi.control import bulk_jobs
@@ -59,7 +60,7 @@ class ClusterAct:
     perform: Callable[[Actor, str, Arguments], str] | None = None
     permit: Callable[[Actor, str], None] | None = None
     allowed: Callable[[Actor, Iterable[str]], set[str]] = cluster_rights.changeable
-    lacking: str = "takes clusters.change_managedcluster"
+    lacking: str = f"takes {ClusterPermission.CHANGE}"
     right: tuple[str, str] = ("patch", cluster_rights.RESOURCE)
     obstacle: Callable[[Any], str] = lambda _: ""
     form: type[forms.Form] = EmptyForm
@@ -220,8 +221,8 @@ def _maintenance_commands(actor: Actor, names: list[str], arguments: FormValues)
 
 
 def _taint_commands(actor: Actor, names: list[str], arguments: FormValues) -> list[str]:
-    found = {name: taint_rules.taints_of(doc) for name, doc in _documents(actor, names).items()}
-    wanted = {"key": arguments.get("key") or "KEY", "effect": arguments.get("effect") or "NoSelect"}
+    found = {name: taints_of(doc) for name, doc in _documents(actor, names).items()}
+    wanted = {"key": arguments.get("key") or "KEY", "effect": arguments.get("effect") or TaintEffect.NO_SELECT.value}
     return taint_rules.taint_commands(
         found, {**wanted, **({"value": arguments["value"]} if arguments.get("value") else {})}
     )
@@ -293,7 +294,7 @@ TAINT = register(
 REMOVE = register(
     ClusterAct(
         "remove", "Remove", "removed",
-        perform=_remove, allowed=cluster_rights.deletable, lacking="takes clusters.delete_managedcluster",
+        perform=_remove, allowed=cluster_rights.deletable, lacking=f"takes {ClusterPermission.DELETE}",
         right=("delete", cluster_rights.RESOURCE), is_final=True, form=RemoveManyForm,
         arguments=lambda form: {"revoke": form.cleaned_data["revoke"]},
         commands=lambda _, names, __: [f"kubectl delete managedclusters {' '.join(names)}"],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -16,6 +15,7 @@ from clusters.claims import ClaimFilter
 from clusters.health.certificate_expiry import ExpiryBucket
 from clusters.health.status import Word
 from clusters.health.status_sql import RANKS, TROUBLED
+from ocmconsole.environment.durations import parse_duration
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -29,10 +29,8 @@ NO_SET = "-"  # no set can have this name
 WORDS = {word.value: word for word in Word}
 # The shortest time in the present state, as the filter ``for`` spells it.
 SPANS = {
-    "10m": ("over 10 min", timedelta(minutes=10)),
-    "1h": ("over 1 h", timedelta(hours=1)),
-    "1d": ("over 1 day", timedelta(days=1)),
-    "7d": ("over 7 days", timedelta(days=7)),
+    text: (f"over {words}", parse_duration(text))
+    for text, words in {"10m": "10 min", "1h": "1 h", "1d": "1 day", "7d": "7 days"}.items()
 }
 BUCKETS = {bucket.value: bucket for bucket in ExpiryBucket}
 NAMES = {

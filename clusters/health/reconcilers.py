@@ -20,17 +20,21 @@ from clusters.acceptance.reconcilers import is_deleting
 from clusters.health import status, uptime
 from clusters.kinds import (
     CLUSTER_LABEL,
-    GROUP,
     LEASE,
     LEASE_NAME,
     MANAGED_CLUSTER,
     SECOND,
     SKIP_CLOCK_CHECK,
+    UNAVAILABLE_TAINT,
+    UNREACHABLE_TAINT,
     ConditionType,
     conditions_of,
+    is_hub_taint,
+    is_same_taint,
     label_of,
     microseconds,
     spec_of,
+    taints_of,
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
 from clusters.object_writer import CONTROLLER
@@ -49,10 +53,6 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = timedelta(seconds=30)  # without a look at leases: then the clock counts as dead
 LOOK_AGAIN = timedelta(seconds=5)
-NO_SELECT = "NoSelect"
-UNREACHABLE = {"key": f"{GROUP}/unreachable", "effect": NO_SELECT}
-UNAVAILABLE = {"key": f"{GROUP}/unavailable", "effect": NO_SELECT}
-OWN_TAINTS = (UNREACHABLE, UNAVAILABLE)
 
 SILENT = Condition(
     ConditionType.AVAILABLE,
@@ -263,11 +263,7 @@ def reconcile_clock(key: Key) -> None:
 # ---------------------------------------------------------------- taints
 
 
-def _taints(doc: Doc) -> list[Doc]:
-    return list(spec_of(doc).get("taints") or ())
-
-
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, _taints))
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, taints_of))
 def reconcile_taints(key: Key) -> None:
     """H21: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False, else none.
 
@@ -278,7 +274,7 @@ def reconcile_taints(key: Key) -> None:
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None:
         return
-    wanted = {"True": None, "False": UNAVAILABLE}.get(cluster.available, UNREACHABLE)
+    wanted = {"True": None, "False": UNAVAILABLE_TAINT}.get(cluster.available, UNREACHABLE_TAINT)
     try:
         verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, lambda doc: _taint(doc, wanted))
     except errors.NotFound:
@@ -287,10 +283,9 @@ def reconcile_taints(key: Key) -> None:
 
 def _taint(doc: Doc, wanted: Doc | None) -> None:
     """Others' taints stay, in their order."""
-    present = _taints(doc)
-    unwanted = [taint for taint in OWN_TAINTS if taint is not wanted]
-    kept = [taint for taint in present if not any(_equal(taint, other) for other in unwanted)]
-    if wanted is not None and not any(_equal(taint, wanted) for taint in kept):
+    present = taints_of(doc)
+    kept = [taint for taint in present if not is_hub_taint(taint) or (wanted and is_same_taint(taint, wanted))]
+    if wanted is not None and not any(is_same_taint(taint, wanted) for taint in kept):
         kept.append(dict(wanted))
     if kept == present:
         return
@@ -298,12 +293,3 @@ def _taint(doc: Doc, wanted: Doc | None) -> None:
         doc.setdefault("spec", {})["taints"] = kept
     else:
         doc["spec"].pop("taints")
-
-
-def is_own(taint: Doc) -> bool:
-    """Whether the hub puts it there and takes it away."""
-    return any(_equal(taint, own) for own in OWN_TAINTS)
-
-
-def _equal(taint: Doc, other: Doc) -> bool:
-    return all((taint.get(part) or "") == (other.get(part) or "") for part in ("key", "value", "effect"))

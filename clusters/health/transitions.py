@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER, ConditionType, conditions_of, spec_of
+from clusters.kinds import MANAGED_CLUSTER, ConditionType, conditions_of, is_accepted, maintenance_taint
 from clusters.models import Transition
 from ocmconsole.kubeapi import admission
 from ocmconsole.kubeapi.schema import conditions
@@ -41,8 +41,8 @@ def _turns(old: Doc, new: Doc | None) -> Iterator[Turn]:
         if was_in:
             yield Turn.LEFT
         return
-    accepted = _accepts(new)
-    if was_in and accepted != _accepts(old):
+    accepted = is_accepted(new)
+    if was_in and accepted != is_accepted(old):
         yield Turn.CONNECTED if accepted else Turn.DISCONNECTED
     joined = ConditionType.JOINED
     if _status(new, joined) == "True" != _status(old, joined):
@@ -61,9 +61,5 @@ def _status(doc: Doc, type_: str) -> str:
     return conditions.status_of(conditions_of(doc), type_)
 
 
-def _accepts(doc: Doc) -> bool:
-    return bool(spec_of(doc).get("hubAcceptsClient"))
-
-
 def _in_maintenance(doc: Doc) -> bool:
-    return any(taint.get("key") == MAINTENANCE_TAINT for taint in spec_of(doc).get("taints") or ())
+    return maintenance_taint(doc) is not None

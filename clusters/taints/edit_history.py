@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import MANAGED_CLUSTER, taints_of
 from clusters.taints import taint_rules
 from clusters.taints.maintenance import NOTES
 from ocmconsole.kubeapi.models import AuditEvent
@@ -40,13 +40,13 @@ class ReplacedValue:
 
     def now(self, doc: Doc) -> Any:
         if self.field == TAINTS:
-            return taint_rules.taints_of(doc) or None
+            return taints_of(doc) or None
         found = doc["metadata"].get(self.field.rpartition(".")[2]) or None
         return found.get(self.key) if self.key and found else found
 
     def restore(self, doc: Doc) -> None:
         if self.field == TAINTS:
-            taint_rules.write_taints(doc, taint_rules.restored_taints(taint_rules.taints_of(doc), self.old or []))
+            taint_rules.write_taints(doc, taint_rules.restored_taints(taints_of(doc), self.old or []))
             return
         name = self.field.rpartition(".")[2]
         kept = dict(doc["metadata"].get(name) or {})

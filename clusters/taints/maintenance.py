@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
+from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER, maintenance_taint, taints_of
 from clusters.object_writer import CONTROLLER
 from clusters.taints import taint_rules
 from ocmconsole.kubeapi import admission, errors, verbs
@@ -45,23 +45,23 @@ class Notes:
 
 def notes_of(doc: Doc) -> Notes | None:
     """None when the cluster is not in maintenance."""
-    taint = _taint(doc)
+    taint = maintenance_taint(doc)
     if taint is None:
         return None
     annotations = _annotations(doc)
     return Notes(
         by=annotations.get(BY, ""),
         reason=annotations.get(REASON) or taint.get("value") or "",  # kubectl taints with a value
-        since=_moment(taint.get("timeAdded")),
-        until=_moment(annotations.get(UNTIL)),
+        since=times.time_of(taint.get("timeAdded")),
+        until=times.time_of(annotations.get(UNTIL)),  # anybody may write an annotation
         effect=taint["effect"],
     )
 
 
 def begin_maintenance(doc: Doc, *, reason: str, until: datetime | None, effect: str) -> None:
     """Start it, or say anew why and how long. Who does so is noted by the rule below."""
-    present = taint_rules.taints_of(doc)
-    standing = next((taint for taint in present if taint["key"] == MAINTENANCE_TAINT), None)
+    present = taints_of(doc)
+    standing = maintenance_taint(doc)
     wanted = {"key": MAINTENANCE_TAINT, "effect": effect}
     if standing is not None and standing.get("value"):
         wanted["value"] = standing["value"]
@@ -74,28 +74,16 @@ def begin_maintenance(doc: Doc, *, reason: str, until: datetime | None, effect: 
 def maintenance_commands(found: Mapping[str, Doc], *, effect: str, reason: str) -> list[str]:
     """What one would type instead of starting it here: the reason is the taint's value."""
     wanted = {"key": MAINTENANCE_TAINT, "effect": effect, **({"value": reason} if reason else {})}
-    return taint_rules.taint_commands({name: taint_rules.taints_of(doc) for name, doc in found.items()}, wanted)
+    return taint_rules.taint_commands({name: taints_of(doc) for name, doc in found.items()}, wanted)
 
 
 def end_maintenance(doc: Doc) -> None:
     """The notes go with it."""
-    taint_rules.write_taints(doc, taint_rules.remove_taint(taint_rules.taints_of(doc), MAINTENANCE_TAINT))
-
-
-def _taint(doc: Doc) -> Doc | None:
-    return next((taint for taint in taint_rules.taints_of(doc) if taint["key"] == MAINTENANCE_TAINT), None)
+    taint_rules.write_taints(doc, taint_rules.remove_taint(taints_of(doc), MAINTENANCE_TAINT))
 
 
 def _annotations(doc: Doc) -> dict[str, str]:
     return dict(doc["metadata"].get("annotations") or {})
-
-
-def _moment(text: object) -> datetime | None:
-    """Anybody may write an annotation; what is no time is none."""
-    try:
-        return times.parse_time(str(text)) if text else None
-    except (ValueError, OverflowError):
-        return None
 
 
 # ---------------------------------------------------------------- who set it

@@ -9,36 +9,36 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from clusters.kinds import GROUP, MAINTENANCE_TAINT, spec_of
+from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ocmconsole.kubeapi.errors import Doc
 
-# H21: the hub puts them there and takes them away.
-HUB_TAINTS = {
-    f"{GROUP}/unreachable": "The hub adds it while the agent is not heard or was never heard, and takes it off again.",
-    f"{GROUP}/unavailable": "The hub adds it while the cluster's API server is not well, and takes it off again.",
+# H21: why and when, by the key of a taint that the hub sets and removes. Pages edit no taint of these keys.
+HUB_KEYS = {
+    UNREACHABLE_TAINT["key"]: (
+        "The hub adds it while the agent is not heard or was never heard, and takes it off again."
+    ),
+    UNAVAILABLE_TAINT["key"]: "The hub adds it while the cluster's API server is not well, and takes it off again.",
 }
 EFFECTS = {
-    "NoSelect": "Placements that do not tolerate it cannot choose this cluster, and those that chose it drop it.",
-    "NoSelectIfNew": "Placements skip it when they choose anew; those that chose it already keep it.",
-    "PreferNoSelect": "Placements that do not tolerate it choose it only when too few others are left.",
+    TaintEffect.NO_SELECT.value: (
+        "Placements that do not tolerate it cannot choose this cluster, and those that chose it drop it."
+    ),
+    TaintEffect.NO_SELECT_IF_NEW.value: (
+        "Placements skip it when they choose anew; those that chose it already keep it."
+    ),
+    TaintEffect.PREFER_NO_SELECT.value: (
+        "Placements that do not tolerate it choose it only when too few others are left."
+    ),
 }
-
-
-def taints_of(doc: Doc) -> list[Doc]:
-    return list(spec_of(doc).get("taints") or ())
-
-
-def is_kept_by_hub(key: str) -> bool:
-    return key in HUB_TAINTS
 
 
 def owner_of(key: str) -> str:
     """Who answers for a taint: ``hub``, ``maintenance`` or a ``person``."""
-    if key in HUB_TAINTS:
+    if key in HUB_KEYS:
         return "hub"
     return "maintenance" if key == MAINTENANCE_TAINT else "person"
 

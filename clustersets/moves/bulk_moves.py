@@ -9,7 +9,7 @@ from clusters.fleet import bulk_acts as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets import services
-from clustersets.admission import JOIN
+from clustersets.models import SetPermission
 from clustersets.rights import set_rights
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.control import bulk_jobs
@@ -50,7 +50,7 @@ MOVE = bulk_jobs.register(
 
 def _removable(actor: Actor, names: Iterable[str]) -> set[str]:
     names = set(names)
-    if authorization.permitted(actor, JOIN).allowed and changeable(actor, names) == names:
+    if authorization.permitted(actor, SetPermission.JOIN).allowed and changeable(actor, names) == names:
         return names
     return set_rights.removable(actor, ManagedCluster.objects.filter(name__in=names).only("name", "clusterset"))
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from clusters import queries as clusters
 from clustersets import membership, queries
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from clustersets.models import ManagedClusterSet
+from clustersets.models import ManagedClusterSet, SetPermission
 from clustersets.pages import composition, graph, selector_help
 from clustersets.rights import reach, set_rights, visible_bindings
 from ocmconsole.components.links import explain_url
@@ -51,6 +51,7 @@ def set_list(request: HttpRequest) -> HttpResponse:
         ],
         "can_create": set_rights.may_access(actor, "create", MANAGED_CLUSTER_SET),
         "create_explain": explain_url("create", MANAGED_CLUSTER_SET.resource),
+        "view_permission": SetPermission.VIEW,
         "hidden": not visible.exists() and ManagedClusterSet.objects.exists(),
     }
     if is_map:

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Count, Q
 
-from clustersets.admission import JOIN
+from clusters.models import ClusterPermission
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission
+from clustersets.models import ManagedClusterSetGroupPermission, ManagedClusterSetUserPermission, SetPermission
 from ocmconsole.access import who_can
 from ocmconsole.access.who_can import GrantSource, Source
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-VIEW = "clustersets.view_managedclusterset"
 RIGHTS = (
     ("join", "Add clusters to the set and take them out"),
     ("move", "Change the set label of its clusters; the set that they enter must allow it too"),
@@ -56,7 +55,7 @@ def set_holders(word: str, name: str, *, with_rules: bool) -> list[RightHolder]:
 def set_owners(names: Iterable[str]) -> dict[str, list[RightHolder]]:
     """By set, users and groups with the object permission to join it: the people to ask. Two queries."""
     found: dict[str, list[RightHolder]] = {name: [] for name in names}
-    mine = {"permission__codename": JOIN.partition(".")[2], "content_object__name__in": list(found)}
+    mine = {"permission__codename": SetPermission.JOIN.codename, "content_object__name__in": list(found)}
     users = ManagedClusterSetUserPermission.objects.filter(user__is_active=True, **mine)
     for name, user in users.values_list("content_object__name", "user__username"):
         found[name].append(RightHolder("user", user))
@@ -85,7 +84,7 @@ def shift(before: Iterable[str], after: Iterable[str]) -> Shift:
 
 def _viewers(names: set[str]) -> QuerySet[Any, str]:
     """D16: users with the permission to see one of these sets, their own or through a group."""
-    mine = {"permission__codename": VIEW.partition(".")[2], "content_object__name__in": names}
+    mine = {"permission__codename": SetPermission.VIEW.codename, "content_object__name__in": names}
     direct = ManagedClusterSetUserPermission.objects.filter(**mine).values("user")
     grouped = ManagedClusterSetGroupPermission.objects.filter(**mine).values("group")
     seeing = User.objects.filter(Q(pk__in=direct) | Q(groups__in=grouped), is_active=True, is_superuser=False)
@@ -94,7 +93,7 @@ def _viewers(names: set[str]) -> QuerySet[Any, str]:
 
 def _sees_everything() -> Q:
     wide = Permission.objects.filter(
-        Q(content_type__app_label="clusters", codename="view_managedcluster")
-        | Q(content_type__app_label="clustersets", codename="view_managedclusterset")
+        Q(content_type__app_label="clusters", codename=ClusterPermission.VIEW.codename)
+        | Q(content_type__app_label="clustersets", codename=SetPermission.VIEW.codename)
     )
     return Q(pk__in=User.objects.filter(Q(user_permissions__in=wide) | Q(groups__permissions__in=wide)).values("pk"))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from clusters.cluster_rights import changeable
 from clusters.grants import Grants
 from clustersets import membership
-from clustersets.admission import BIND, JOIN, MOVE
 from clustersets.grants import SETS
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
-from clustersets.models import ManagedClusterSet
+from clustersets.models import ManagedClusterSet, SetPermission
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
@@ -32,19 +31,21 @@ BIND_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/bind.{MANAGED_CLUSTER_SET.group}"
 
 def joinable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Sets that the actor may add clusters to and take them out of (A6)."""
-    return _of_domain(actor, JOIN, set(names))
+    return _of_domain(actor, SetPermission.JOIN, set(names))
 
 
 def bindable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Sets that the actor may bind into namespaces (A9)."""
-    return _of_domain(actor, BIND, set(names))
+    return _of_domain(actor, SetPermission.BIND, set(names))
 
 
 def movable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
     """Names of those whose set label the actor may change, by a right to the cluster or through its present set."""
     rows = list(clusters)
     able = changeable(actor, {row.name for row in rows})
-    held = _of_domain(actor, MOVE, {row.clusterset for row in rows if row.clusterset and row.name not in able})
+    held = _of_domain(
+        actor, SetPermission.MOVE, {row.clusterset for row in rows if row.clusterset and row.name not in able}
+    )
     chosen = ManagedClusterSet.objects.filter(name__in=held, deleted_at=None)
     exclusive = {row.name for row in chosen if membership.membership_of(row.doc).is_exclusive}
     return able | {row.name for row in rows if row.clusterset in exclusive}

@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from ocmconsole.access import who_can
 from ocmconsole.access.who_can import GrantSource, Source
-from ocmconsole.accounts.permissions import MAY_CHANGE
+from ocmconsole.accounts.permissions import PeoplePermission
 from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.core.rbac.known_rights import ALL, Question, Right
 from ocmconsole.core.rbac.policy_rules import ANY, PolicyRule
@@ -210,7 +210,7 @@ def granters(asked: Question) -> list[str]:
     """Users who could give it: superusers, and those who may change permissions and hold it themselves."""
     rows: Any = User.objects.filter(is_active=True).order_by("username")
     masters = list(rows.filter(is_superuser=True).values_list("username", flat=True)[:MOST_GRANTERS])
-    app, _, codename = MAY_CHANGE.partition(".")
+    app, _, codename = PeoplePermission.CHANGE_PERMISSION.partition(".")
     held = Q(user_permissions__codename=codename, user_permissions__content_type__app_label=app)
     held |= Q(groups__permissions__codename=codename, groups__permissions__content_type__app_label=app)
     others = rows.filter(held, is_superuser=False).distinct()[: MOST_GRANTERS * 2] if asked.labels else ()

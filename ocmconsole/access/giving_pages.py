@@ -16,7 +16,7 @@ from ocmconsole.access import explain, presets, services, who_can
 from ocmconsole.access.access_pages import MOST_SUGGESTED, found_or_404, frame, url_of, written
 from ocmconsole.access.forms import AccessReasonForm, GiveForm
 from ocmconsole.access.presets import PRESETS, GrantPlan
-from ocmconsole.accounts.permissions import MAY_CHANGE
+from ocmconsole.accounts.permissions import PeoplePermission
 from ocmconsole.components.links import audit_url
 from ocmconsole.core.models import AccessRequest
 from ocmconsole.core.rbac import known_rights
@@ -237,4 +237,4 @@ def _answered(request: HttpRequest, actor: Actor, row: AccessRequest, form: Acce
 
 def _require_administration(actor: Actor) -> None:
     if not services.administers(actor):
-        raise PermissionDenied(f"Giving and taking rights needs {MAY_CHANGE}.")
+        raise PermissionDenied(f"Giving and taking rights needs {PeoplePermission.CHANGE_PERMISSION}.")

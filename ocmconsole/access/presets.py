@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ocmconsole.core import kinds
 from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.core.rbac.rule_index import Subject
+from ocmconsole.kubeapi.models import AuditPermission
 
 if TYPE_CHECKING:
     from ocmconsole.core.rbac.known_rights import Right
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 GROUP = "cluster.open-cluster-management.io"
 CLUSTERS, SETS, BINDINGS = "managedclusters", "managedclustersets", "managedclustersetbindings"
 TOKENS = ("ocmconsole.io", "bootstraptokens")
-AUDIT = "kubeapi.view_auditevent"
 READ = ("get", "list", "watch")
 RBAC_PREFIX = "access"
 
@@ -97,7 +97,7 @@ PRESETS = {
             "scroll-text",
             (("see", CLUSTERS), ("see", SETS)),
             (PresetScope.ALL,),
-            labels=(AUDIT,),
+            labels=(AuditPermission.VIEW,),
         ),
         Preset(
             "minter",
@@ -165,7 +165,7 @@ def plan_grant(wish: GrantRequest) -> GrantPlan:
     permitted = [Permitted(word.permission, word.group, word.plural, name) for word in words for name in names]
     permitted += [Permitted(label) for label in wish.preset.labels]
     sentences = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
-    sentences += ["read the audit of everybody"] if AUDIT in wish.preset.labels else []
+    sentences += ["read the audit of everybody"] if AuditPermission.VIEW in wish.preset.labels else []
     notes = [wish.preset.note] if wish.preset.note else []
     if wish.scope is PresetScope.ALL:
         notes.append("It also counts for objects that do not exist yet.")

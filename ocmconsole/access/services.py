@@ -16,7 +16,7 @@ from ocmconsole.access import presets, who_can
 from ocmconsole.access.presets import GrantPlan, Permitted
 from ocmconsole.access.who_can import GrantSource, Source
 from ocmconsole.accounts import permissions
-from ocmconsole.accounts.permissions import MAY_CHANGE, AuditTarget, Holder, PermissionAct, PermissionChange
+from ocmconsole.accounts.permissions import AuditTarget, Holder, PeoplePermission, PermissionAct, PermissionChange
 from ocmconsole.core import kinds
 from ocmconsole.core.models import AccessRequest
 from ocmconsole.core.rbac import known_rights, rule_index
@@ -45,7 +45,7 @@ ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectacces
 
 def administers(actor: Actor) -> bool:
     """Whether the actor may change permissions at all; which, the actor's own rights decide."""
-    return authorization.permitted(actor, MAY_CHANGE).allowed
+    return authorization.permitted(actor, PeoplePermission.CHANGE_PERMISSION).allowed
 
 
 def sees_everyone(actor: Actor) -> bool:
@@ -101,7 +101,7 @@ def obstacle_to_plan(actor: Actor, plan: GrantPlan) -> str:
         return ""
     if plan.permissions:
         if not administers(actor):
-            return f"Giving Django permissions takes {MAY_CHANGE}."
+            return f"Giving Django permissions takes {PeoplePermission.CHANGE_PERMISSION}."
         lacking = [each for each in plan.permissions if not _holds(actor, each)]
         return f"You do not hold {lacking[0].label} {lacking[0].where} yourself." if lacking else ""
     for each in plan.documents:
@@ -264,7 +264,7 @@ def _claim(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
 def _require_administrator(actor: Actor, row: AccessRequest, verb: str) -> None:
     if not administers(actor):
         asked = Attributes(verb, resource="accessrequests", name=row.user)
-        authorization.refuse(actor, asked, f"the permission {MAY_CHANGE} is missing")
+        authorization.refuse(actor, asked, f"the permission {PeoplePermission.CHANGE_PERMISSION} is missing")
 
 
 def _entry(actor: Actor, verb: str, row: AccessRequest, reason: str) -> AuditEvent:

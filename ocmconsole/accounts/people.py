@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model
 
 from ocmconsole.accounts import permissions
-from ocmconsole.accounts.permissions import MAY_CHANGE, Holder, place_of
+from ocmconsole.accounts.permissions import Holder, PeoplePermission, place_of
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
@@ -67,7 +67,7 @@ def _save_user(actor: Actor, user: User, groups: Iterable[Group] | None, rights:
     wish = AccountChange(actor, "update" if old else "create", old or user)
     changed = _changed(old, user)
     if changed:
-        wish.needs("auth.change_user" if old else "auth.add_user")
+        wish.needs(PeoplePermission.CHANGE_USER if old else PeoplePermission.ADD_USER)
         wish.respects_superusers(user)
     if old is None or not IDENTITY.isdisjoint(entry["path"] for entry in changed):
         wish.needs_to_impersonate(user, old)
@@ -102,7 +102,7 @@ def _save_group(actor: Actor, group: Group, rights: Iterable[Permission] | None)
     wish = AccountChange(actor, "update" if old else "create", old or group)
     changed = _changed(old, group)
     if changed:
-        wish.needs("auth.change_group" if old else "auth.add_group")
+        wish.needs(PeoplePermission.CHANGE_GROUP if old else PeoplePermission.ADD_GROUP)
     if changed and old is not None:
         wish.needs_to_impersonate(group, old)
     _save(wish, group, changed, [], rights)
@@ -115,7 +115,7 @@ def delete_account(actor: Actor, holder: Holder) -> None:
 
 def _delete(actor: Actor, holder: Holder) -> None:
     wish = AccountChange(actor, "delete", holder)
-    wish.needs(f"auth.delete_{wish.word}")
+    wish.needs(PeoplePermission[f"DELETE_{wish.word.upper()}"])
     if isinstance(holder, User):
         wish.respects_superusers(User.objects.get(pk=holder.pk))
     wish.needs_to_impersonate(holder)
@@ -164,7 +164,7 @@ class AccountChange:
 
     def needs_membership(self, group: Group) -> None:
         """Rights of the group are Django's and RBAC's; who is a member holds them all."""
-        self.needs(MAY_CHANGE)
+        self.needs(PeoplePermission.CHANGE_PERMISSION)
         person = authorization.person_of(self.actor)
         is_member = person is not None and person.groups.filter(pk=group.pk).exists()
         if not is_member or group.name not in self.actor.groups:

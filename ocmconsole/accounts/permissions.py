@@ -21,13 +21,23 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Kind
-from ocmconsole.kubeapi.models import AuditEvent, Resource
+from ocmconsole.kubeapi.models import AuditEvent, PermissionName, Resource
 from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage import audit, audit_acts
 
 Holder = User | Group
 
-MAY_CHANGE = "auth.change_permission"
+
+class PeoplePermission(PermissionName):
+    """Those on Django's own accounts, groups and permissions."""
+
+    ADD_USER = "auth.add_user"
+    CHANGE_USER = "auth.change_user"
+    DELETE_USER = "auth.delete_user"
+    ADD_GROUP = "auth.add_group"
+    CHANGE_GROUP = "auth.change_group"
+    DELETE_GROUP = "auth.delete_group"
+    CHANGE_PERMISSION = "auth.change_permission"
 
 
 class PermissionAct(StrEnum):
@@ -121,8 +131,10 @@ def require_change(actor: Actor, wanted: PermissionChange) -> str:
     _check_object(wanted)
     if actor.is_master:
         return authorization.permitted(actor, wanted.label).reason
-    if not authorization.permitted(actor, MAY_CHANGE).allowed:
-        raise _refused(actor, wanted, f"user {quoted(actor.user)} lacks the permission {MAY_CHANGE}")
+    if not authorization.permitted(actor, PeoplePermission.CHANGE_PERMISSION).allowed:
+        raise _refused(
+            actor, wanted, f"user {quoted(actor.user)} lacks the permission {PeoplePermission.CHANGE_PERMISSION}"
+        )
     held = authorization.permitted(actor, wanted.label, obj=wanted.obj, name=wanted.obj.name if wanted.obj else "")
     if not held.allowed:
         raise _refused(actor, wanted, f"user {quoted(actor.user)} does not hold it there")

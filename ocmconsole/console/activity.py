@@ -26,7 +26,7 @@ from ocmconsole.components.links import query_of
 from ocmconsole.core.models import Event
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.session import actor_of
-from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
+from ocmconsole.kubeapi.models import AuditEvent, AuditPermission, AuditSeal
 from ocmconsole.kubeapi.storage import audit_acts, audit_chain
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest
@@ -59,11 +59,10 @@ VERBS = ("create", "update", "patch", "delete")
 FILTERS = ("source", "act", "kind", "actor", "verb", "resource", "name", "namespace", "since", "until")
 LONGEST = 320
 EXPORTED_AT_ONCE = 1_000
-MAY_READ_ALL = "kubeapi.view_auditevent"
 
 
 def reads_all(actor: Actor) -> bool:
-    return authorization.permitted(actor, MAY_READ_ALL).allowed
+    return authorization.permitted(actor, AuditPermission.VIEW).allowed
 
 
 def audit_for(actor: Actor) -> QuerySet[AuditEvent]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from ocmconsole.kubeapi import errors, kinds, virtual_resources
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import ALL_VERBS, Kind, Served, Subresource, Version
 from ocmconsole.kubeapi.models import Resource
+from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.storage import audit_acts
 
 if TYPE_CHECKING:
@@ -129,16 +129,8 @@ def _project_event(row: models.Event, doc: Doc) -> None:
     row.regarding_kind = _at(doc, "involvedObject", "kind")[:63]
     row.regarding_namespace = _at(doc, "involvedObject", "namespace")[:63]
     row.regarding_name = _at(doc, "involvedObject", "name")[:253]
-    times = (doc["metadata"]["creationTimestamp"], doc.get("lastTimestamp"), _at(doc, "series", "lastObservedTime"))
-    row.last_seen = max(moment for text in times if (moment := _moment(text)) is not None)
-
-
-def _moment(text: str | None) -> datetime | None:
-    """A time as the schema lets it pass; years that Python cannot hold are no time."""
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
+    texts = (doc["metadata"]["creationTimestamp"], doc.get("lastTimestamp"), _at(doc, "series", "lastObservedTime"))
+    row.last_seen = max(moment for text in texts if (moment := times.time_of(text)) is not None)
 
 
 def _event_fields(reference: str, reporter: str) -> dict[str, Callable[[Doc], str]]:

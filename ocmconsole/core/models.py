@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import models
 
-from ocmconsole.kubeapi.models import NameField, Resource
+from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -83,6 +83,12 @@ class ClusterRoleBinding(Resource):
 class ClusterManager(Resource):
     class Meta(Resource.Meta):
         pass
+
+
+class TokenPermission(PermissionName):
+    VIEW = "corekinds.view_bootstraptoken"  # of everybody
+    ADD = "corekinds.add_bootstraptoken"
+    DELETE = "corekinds.delete_bootstraptoken"  # to revoke those of others
 
 
 class BootstrapTokenQuerySet(models.QuerySet["BootstrapToken"]):

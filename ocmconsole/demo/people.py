@@ -9,10 +9,12 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 
 from clusters.kinds import GROUP
+from clusters.models import ClusterPermission
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
-from clustersets.models import ManagedClusterSet
+from clustersets.models import ManagedClusterSet, SetPermission
 from ocmconsole.accounts import people, permissions
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING
+from ocmconsole.core.models import TokenPermission
 from ocmconsole.core.tokens import tokens
 from ocmconsole.demo.families import SETS, TOKENS
 from ocmconsole.kubeapi import verbs
@@ -31,17 +33,17 @@ PEOPLE = {
     "mallory": (),
 }
 GROUPS = {
-    "reviewers": ("clusters.view_managedcluster", "clusters.accept_managedcluster"),
+    "reviewers": (ClusterPermission.VIEW, ClusterPermission.ACCEPT),
     "operators": (
-        "clusters.change_managedcluster",
-        "clusters.delete_managedcluster",
-        "clustersets.view_managedclusterset",
-        "clustersets.change_managedclusterset",
-        "clustersets.join_managedclusterset",
-        "clustersets.bind_managedclusterset",
-        "corekinds.add_bootstraptoken",
+        ClusterPermission.CHANGE,
+        ClusterPermission.DELETE,
+        SetPermission.VIEW,
+        SetPermission.CHANGE,
+        SetPermission.JOIN,
+        SetPermission.BIND,
+        TokenPermission.ADD,
     ),
-    "viewers": ("clusters.view_managedcluster", "clustersets.view_managedclusterset"),
+    "viewers": (ClusterPermission.VIEW, SetPermission.VIEW),
     "stores-fr-owners": (),
 }
 OWNED = "stores-fr"
@@ -80,7 +82,7 @@ def introduce(admin: Actor, password: str) -> None:
     _bind_role(admin, VIEWING, [READS], ["viewers", "reviewers"])
     _make_sets(admin)
     owned = ManagedClusterSet.objects.get(name=OWNED)
-    rights = [f"clustersets.{act}_managedclusterset" for act in ("view", "change", "join", "move", "bind")]
+    rights = [each for each in SetPermission if each is not SetPermission.DELETE]
     _allow(admin, groups["stores-fr-owners"], rights, owned)
 
 

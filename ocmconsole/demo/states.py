@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
+from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER, TaintEffect, taints_of
 from ocmconsole.demo.agents import UNWELL, WELL, Agent, Outage
 from ocmconsole.demo.families import BY_PREFIX, Family, Names
 from ocmconsole.demo.people import actor
@@ -162,10 +162,10 @@ def unwell(fleet: StoryFleet) -> None:
 def in_maintenance(fleet: StoryFleet) -> None:
     agent = fleet.inside()
     why = fleet.story.random.choice(("kernel", "disk", "switch", "upgrade"))
-    taint = {"key": MAINTENANCE_TAINT, "value": why, "effect": "NoSelectIfNew"}
+    taint = {"key": MAINTENANCE_TAINT, "value": why, "effect": TaintEffect.NO_SELECT_IF_NEW.value}
 
     def begin(doc: Doc) -> None:
-        doc["spec"]["taints"] = [*(doc["spec"].get("taints") or []), taint]
+        doc["spec"]["taints"] = [*taints_of(doc), taint]
 
     moment = fleet.story.ago(HOUR, 8 * HOUR)
     fleet.story.at(moment, partial(_edit, "ana", agent.name, begin))

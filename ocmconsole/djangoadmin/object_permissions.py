@@ -16,7 +16,7 @@ from django.urls import path
 from guardian.utils import get_group_obj_perms_model, get_user_obj_perms_model
 
 from ocmconsole.accounts import permissions
-from ocmconsole.accounts.permissions import PermissionAct
+from ocmconsole.accounts.permissions import PeoplePermission, PermissionAct
 from ocmconsole.djangoadmin.resources import ResourceAdmin
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access import authorization
@@ -71,7 +71,7 @@ class GrantsAdmin(ResourceAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             raise Http404(f"There is no such {self.kind.kind}, or you may not see it.")
-        if not authorization.permitted(actor_of(request, EntryPoint.ADMIN), permissions.MAY_CHANGE).allowed:
+        if not authorization.permitted(actor_of(request, EntryPoint.ADMIN), PeoplePermission.CHANGE_PERMISSION).allowed:
             raise PermissionDenied
         form = GrantForm(obj, request.POST or None)
         if request.method == "POST" and form.is_valid():

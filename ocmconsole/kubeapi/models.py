@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
@@ -25,6 +26,22 @@ if TYPE_CHECKING:
 
 LONGEST_QUERY = 2_000  # characters; browsers and proxies take addresses of this length
 APPEND_ONLY = "the audit is append-only: entries are neither changed nor removed"
+
+
+class PermissionName(StrEnum):
+    """Django permissions as ``app.codename``; each app names those of its models once, beside the models.
+
+    Checks, messages, presets and templates take them from there; ``tests/architecture/test_permissions.py`` holds it.
+    """
+
+    @property
+    def codename(self) -> str:
+        return self.value.partition(".")[2]
+
+
+class AuditPermission(PermissionName):
+    VIEW = "kubeapi.view_auditevent"  # of everybody, not only of what one sees
+
 
 _store_is_writing: ContextVar[bool] = ContextVar("store_is_writing", default=False)
 

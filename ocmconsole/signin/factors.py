@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from ocmconsole.accounts import permissions
 from ocmconsole.accounts.people import AccountChange
-from ocmconsole.accounts.permissions import place_of
+from ocmconsole.accounts.permissions import PeoplePermission, place_of
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor
 
@@ -19,7 +19,7 @@ def remove_factors(actor: Actor, user: User) -> list[str]:
 
 def _forget(actor: Actor, user: User) -> list[str]:
     wish = AccountChange(actor, "update", user)
-    wish.needs("auth.change_user")
+    wish.needs(PeoplePermission.CHANGE_USER)
     wish.respects_superusers(user)
     wish.needs_to_impersonate(user)
     with verbs.while_permitted(actor):

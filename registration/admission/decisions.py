@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from clusters import webhook_refusals
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedCluster
+from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
+from clusters.models import ClusterPermission, ManagedCluster
 from ocmconsole.kubeapi import admission, errors
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.schema.values import quoted
-from registration.admission.request_admission import ACCEPT, request_forbidden
+from registration.admission.request_admission import request_forbidden
 from registration.keys import key_history, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import adds, conditions_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 AUTO_ACCEPTED = "open-cluster-management.io/automatically-accepted-on"
 # D9, H9: annotations by which an agent could have its own key accepted, or itself be accepted again by the gate.
-GUARDED_ANNOTATIONS = (key_history.ACCEPT_KEY, AUTO_ACCEPTED)
+GUARDED_ANNOTATIONS = (ACCEPT_KEY, AUTO_ACCEPTED)
 FINGERPRINT = re.compile(r"SHA256:[0-9a-f]{64}")
 
 
@@ -94,7 +94,7 @@ def _require_known(doc: Doc) -> None:
 def stranger_text(cluster: str, fingerprint: str) -> str:
     return (
         f"the cluster {quoted(cluster)} is known under other keys, and the key {fingerprint} was never accepted for "
-        f"it; if it is the right one, annotate the ManagedCluster with {key_history.ACCEPT_KEY}: {fingerprint}"
+        f"it; if it is the right one, annotate the ManagedCluster with {ACCEPT_KEY}: {fingerprint}"
     )
 
 
@@ -166,15 +166,15 @@ def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Do
         return
     if not actor.is_controller:
         cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
-        if not authorization.permitted(actor, ACCEPT, obj=cluster, name=name).allowed:
+        if not authorization.permitted(actor, ClusterPermission.ACCEPT, obj=cluster, name=name).allowed:
             text = f"user {quoted(actor.user)} cannot change the annotation {changed[0]}"
             raise webhook_refusals.webhook_forbidden(
                 webhook_refusals.CLUSTER_WEBHOOK, "managedclusters/accept", name, text
             )
-    key = _annotation(new, key_history.ACCEPT_KEY)
-    if key_history.ACCEPT_KEY in changed and key is not None and not FINGERPRINT.fullmatch(key):
+    key = _annotation(new, ACCEPT_KEY)
+    if ACCEPT_KEY in changed and key is not None and not FINGERPRINT.fullmatch(key):
         text = "must be SHA256: and 64 hexadecimal digits in lower case"
-        cause = errors.invalid_field(f"metadata.annotations[{key_history.ACCEPT_KEY}]", quoted(key), text)
+        cause = errors.invalid_field(f"metadata.annotations[{ACCEPT_KEY}]", quoted(key), text)
         raise webhook_refusals.webhook_invalid(webhook_refusals.CLUSTER_WEBHOOK, MANAGED_CLUSTER.kind, name, cause)
 
 

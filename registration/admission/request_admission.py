@@ -10,8 +10,8 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ClusterFacts
+from clusters.kinds import MANAGED_CLUSTER, is_accepted
+from clusters.models import ClusterFacts, ClusterPermission
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import admission, errors
 from ocmconsole.kubeapi.access import authorization
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
-ACCEPT = "clusters.accept_managedcluster"
 GROUP = "certificates.k8s.io"
 SHORTEST_SECONDS = 600
 LEGACY_UNKNOWN = "kubernetes.io/legacy-unknown"
@@ -319,15 +318,11 @@ def decision_act(old: Doc | None, new: Doc | None) -> str | None:
 @admission.records(MANAGED_CLUSTER)
 def decision_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[ClusterFacts]:
     """D10: the last decision about a name: who accepted or un-accepted the cluster, through any entry point."""
-    before, after = _is_accepted(old), _is_accepted(new)
+    before, after = is_accepted(old), is_accepted(new)
     if new is None or before == after:
         return []
     decision = ClusterFacts.Decision.ACCEPTED if after else ClusterFacts.Decision.DISCONNECTED
     return [record_decision(actor, new["metadata"]["name"], decision, "")]
-
-
-def _is_accepted(doc: Doc | None) -> bool:
-    return bool(((doc or {}).get("spec") or {}).get("hubAcceptsClient"))
 
 
 def record_decision(
@@ -402,7 +397,7 @@ def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
     if not cluster:
         return authorization.DENIED
     row = reader.read_row(MANAGED_CLUSTER, Key("", cluster))
-    return authorization.permitted(actor, ACCEPT, obj=row, name=cluster)
+    return authorization.permitted(actor, ClusterPermission.ACCEPT, obj=row, name=cluster)
 
 
 @authorization.authorizer

@@ -16,7 +16,7 @@ from django.conf import settings
 from clusters.acceptance import agent_roles
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import queries as sets
-from clustersets.models import ManagedClusterSetGroupPermission
+from clustersets.models import ManagedClusterSetGroupPermission, SetPermission
 from clustersets.rights import reach, set_rights
 from registration.evidence.assessment import lifetime_text
 from registration.pki import ca
@@ -146,7 +146,7 @@ def _sets(actor: Actor, found: Evidence, chosen: SetChoice) -> list[Effect]:
 def _sight(joined: list[str]) -> list[Effect]:
     people = reach.shift([], joined).gain
     granted = ManagedClusterSetGroupPermission.objects.filter(
-        permission__codename="view_managedclusterset", content_object__name__in=joined
+        permission__codename=SetPermission.VIEW.codename, content_object__name__in=joined
     )
     teams = sorted(set(granted.values_list("group__name", flat=True)))
     if not people and not teams:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clusters import cluster_rights
 from clusters.fleet import bulk_acts as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
+from clusters.models import ClusterPermission
 from ocmconsole.components.links import explain_url
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.control import bulk_jobs
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 WHY = "Revoked with others on the page of selected clusters."
 BACK = ("registration:approvals", "Approvals")
-LACKING = "takes clusters.accept_managedcluster"
+LACKING = f"takes {ClusterPermission.ACCEPT}"
 
 
 GONE = "it does not wait any more, or you may not see it"

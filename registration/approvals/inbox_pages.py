@@ -18,6 +18,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from registration.approvals import inbox, services, snooze
 from registration.approvals.forms import FilterForm, query_of
 from registration.evidence.evidence_items import Verdict
+from registration.models import PolicyPermission
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,7 +72,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
         "pager": _pager(request, start, len(shown)),
         "decided": [] if found.waiting else inbox.decided_names(actor, limit=LAST_DECIDED),
         "undo": _undo(actor, found),
-        "may_keep": request.user.has_perm("registration.view_approvalpolicy"),
+        "may_keep": request.user.has_perm(PolicyPermission.VIEW),
         "may_mint": tokens.may_mint(actor).allowed,
     }
     return render(request, "registration/approvals.html", context, status=200 if form.is_valid() else 400)

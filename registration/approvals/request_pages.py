@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
 from clusters.cluster_rights import ACCEPT_RESOURCE
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import MANAGED_CLUSTER, accept_command
 from ocmconsole.components import document_display
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.tokens import bootstrap_terms
@@ -235,8 +235,7 @@ def _commands(found: Evidence, chosen: accept_preview.SetChoice) -> list[str]:
         commands.append(f"kubectl label managedcluster {found.name} --overwrite {label}")
     if found.is_accepted:
         return commands
-    patch = '{"spec":{"hubAcceptsClient":true}}'
-    return [*commands, f"kubectl patch managedcluster {found.name} --type=merge -p '{patch}'"]
+    return [*commands, accept_command(found.name)]
 
 
 def _decision(found: Evidence) -> inbox.RequestOutcome | None:

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters.grants import CLUSTERS
-from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
-from clusters.models import ClusterFacts, ManagedCluster
+from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT, CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
+from clusters.models import ClusterFacts, ClusterPermission, ManagedCluster
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import errors, request_cache, verbs
 from ocmconsole.kubeapi.access import authorization
@@ -23,7 +23,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import reader
 from registration import queries
 from registration.admission.decisions import decline_row
-from registration.admission.request_admission import ACCEPT, cluster_of, may_use_signer, record_decision
+from registration.admission.request_admission import cluster_of, may_use_signer, record_decision
 from registration.approvals import stale_decision
 from registration.evidence import assessment
 from registration.evidence.assessment import Verdict
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 SeenVersions = stale_decision.SeenVersions  # what an entry point passes along with a decision
 NOBODY = key_history.Asker("", "", "")
 SIGNING = authorization.Attributes("sign", CSR.group, "signers", name=agent_names.SIGNER)
-MISSING = "you need the permission clusters.accept_managedcluster (in RBAC: update managedclusters/accept) for {name}"
+MISSING = f"you need the permission {ClusterPermission.ACCEPT} (in RBAC: update managedclusters/accept) for {{name}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,10 @@ def decline_cluster(
     if why := undeniable(actor, name, waiting):
         asked = authorization.Attributes("approve", CSR.group, "signers", name=agent_names.SIGNER)
         authorization.refuse(actor, asked, f"{why} Nothing was declined")
-    is_accepted = row is not None and bool(spec_of(row.doc).get("hubAcceptsClient"))
+    is_in = row is not None and is_accepted(row.doc)
     if row is None and not waiting:
         raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
-    if is_accepted and not waiting:
+    if is_in and not waiting:
         raise errors.Conflict(f"{name} is accepted and nothing of it waits; disconnect it instead.")
     with verbs.batch(actor) as batch:
         _needs_accept(batch, name)
@@ -143,7 +143,7 @@ def decline_cluster(
         _note_evidence(batch, assessment.evidence_of(name), "declined")
         if scope == Decline.Scope.NAME:
             batch.records.append(lambda: decline_row(actor, name, NOBODY, reason, scope=scope))
-        if not is_accepted:
+        if not is_in:
             batch.records.append(lambda: record_decision(actor, name, ClusterFacts.Decision.DECLINED, reason))
         if row is not None and not waiting:  # it has not asked for a certificate yet: who made it is declined
             asker = key_history.asker_of(key_history.creation_of(MANAGED_CLUSTER, name, row.uid))
@@ -271,32 +271,34 @@ def end_line(batch: verbs.Batch, name: str, reason: str, ended: list[str]) -> No
 
 def without_word(doc: Doc) -> None:
     """D9: an override holds for one key and one acceptance."""
-    (doc["metadata"].get("annotations") or {}).pop(key_history.ACCEPT_KEY, None)
+    (doc["metadata"].get("annotations") or {}).pop(ACCEPT_KEY, None)
 
 
 def _take_back_word(batch: verbs.Batch, cluster: str, key: str = "") -> None:
     """``without_word`` for this key, or any if none is given: the hub's own write, which takes no right to patch."""
     row = reader.read_row(MANAGED_CLUSTER, Key("", cluster))
     annotations = (row.doc["metadata"].get("annotations") or {}) if row is not None else {}
-    if annotations.get(key_history.ACCEPT_KEY) and key in {"", annotations[key_history.ACCEPT_KEY]}:
+    if annotations.get(ACCEPT_KEY) and key in {"", annotations[ACCEPT_KEY]}:
         batch.edit(MANAGED_CLUSTER, Key("", cluster), without_word, by=CONTROLLER)
 
 
 def may_accept(actor: Actor, name: str) -> authorization.AccessDecision:
-    return authorization.permitted(actor, ACCEPT, obj=reader.read_row(MANAGED_CLUSTER, Key("", name)), name=name)
+    return authorization.permitted(
+        actor, ClusterPermission.ACCEPT, obj=reader.read_row(MANAGED_CLUSTER, Key("", name)), name=name
+    )
 
 
 def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Those of the names that ``may_accept`` allows, asked for all at once."""
     wanted = set(names)
-    if authorization.permitted(actor, ACCEPT).allowed:
+    if authorization.permitted(actor, ClusterPermission.ACCEPT).allowed:
         return wanted
-    holding = ManagedCluster.objects.filter(CLUSTERS.holding(actor, ACCEPT.partition(".")[2]), name__in=wanted)
+    holding = ManagedCluster.objects.filter(CLUSTERS.holding(actor, ClusterPermission.ACCEPT.codename), name__in=wanted)
     rules = rule_index.index.rules_for(actor)
     named = {
         name
         for name in wanted
-        for asked in authorization.spellings(ACCEPT, name)
+        for asked in authorization.spellings(ClusterPermission.ACCEPT, name)
         if any(rule.allows(asked) for rule in rules)
     }
     return named | set(holding.values_list("name", flat=True))
@@ -304,7 +306,11 @@ def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
 
 def require_accept(actor: Actor, name: str, *, row: Resource | None = None) -> None:
     """A refusal names the permission that is missing, and is recorded."""
-    may = authorization.permitted(actor, ACCEPT, obj=row, name=name) if row is not None else may_accept(actor, name)
+    may = (
+        authorization.permitted(actor, ClusterPermission.ACCEPT, obj=row, name=name)
+        if row is not None
+        else may_accept(actor, name)
+    )
     if not may.allowed:
         authorization.refuse(actor, _accepting(name), MISSING.format(name=name))
 
@@ -386,17 +392,17 @@ def _accept_with(word: key_history.Vouched | None, clusterset: str) -> verbs.Edi
     """An override leaves the annotation with which kubectl says the same (D9)."""
 
     def accept(doc: Doc) -> None:
-        doc["spec"]["hubAcceptsClient"] = True
+        doc["spec"][ACCEPTS_CLIENT] = True
         if clusterset:
             doc["metadata"].setdefault("labels", {})[CLUSTERSET_LABEL] = clusterset
         if word:
-            doc["metadata"].setdefault("annotations", {})[key_history.ACCEPT_KEY] = word.fingerprint
+            doc["metadata"].setdefault("annotations", {})[ACCEPT_KEY] = word.fingerprint
 
     return accept
 
 
 def _disconnect(doc: Doc) -> None:
-    doc["spec"]["hubAcceptsClient"] = False
+    doc["spec"][ACCEPTS_CLIENT] = False
 
 
 def _approve(doc: Doc) -> None:

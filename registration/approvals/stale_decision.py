@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
-from clusters.health import reconcilers
-from clusters.kinds import MANAGED_CLUSTER, OWN_FINALIZERS, finalizers_of, spec_of
-from clusters.taints.taint_rules import taints_of
+from clusters.kinds import (
+    ACCEPTS_CLIENT_PATH,
+    MANAGED_CLUSTER,
+    OWN_FINALIZERS,
+    finalizers_of,
+    is_hub_taint,
+    spec_of,
+    taints_of,
+)
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.storage import audit, reader
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
     from registration.models import CertificateSigningRequest
 
 STALE = "The request changed while you were reading it; nothing was done."
-ACCEPTED = "spec.hubAcceptsClient"
 LONGEST_VERSION = 18
 BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields"})
 
@@ -90,7 +95,7 @@ def as_read(doc: Doc) -> Doc:
     """A ManagedCluster without what changes when the hub takes it into its care (H4, H21)."""
     metadata = {name: value for name, value in doc["metadata"].items() if name not in BOOKKEEPING}
     metadata["finalizers"] = [each for each in finalizers_of(doc) if each not in OWN_FINALIZERS]
-    taints = [taint for taint in taints_of(doc) if not reconcilers.is_own(taint)]
+    taints = [taint for taint in taints_of(doc) if not is_hub_taint(taint)]
     return {**doc, "metadata": metadata, "spec": {**spec_of(doc), "taints": taints}}
 
 
@@ -112,10 +117,10 @@ def _of_cluster(name: str, seen: SeenVersions, row: Resource | None) -> Iterator
         return
     before = _at(MANAGED_CLUSTER, name, seen.cluster)
     paths = [entry["path"] for entry in audit.diff(as_read(before), as_read(row.doc))] if before else []
-    if ACCEPTED in paths:
+    if ACCEPTS_CLIENT_PATH in paths:
         facts = queries.facts_of(name)
         yield f"the cluster was {facts.decision} by {facts.decided_by}" if facts.decision else "the cluster was decided"
-    if others := list(dict.fromkeys(_field(path) for path in paths if path != ACCEPTED)):
+    if others := list(dict.fromkeys(_field(path) for path in paths if path != ACCEPTS_CLIENT_PATH)):
         yield f"the cluster was changed: {', '.join(others)}"
     elif before is None:
         yield "the cluster was changed"

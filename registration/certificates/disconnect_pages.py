@@ -12,6 +12,7 @@ from clusters.acceptance import departure
 from clusters.cluster import page_frame
 from clusters.cluster.page_frame import Opened, frame, opens_cluster, tab_url
 from clusters.health.status import Word
+from clusters.kinds import accept_command
 from ocmconsole.kubeapi import errors
 from registration.approvals import departures, services
 from registration.approvals.forms import DisconnectForm
@@ -42,7 +43,6 @@ def disconnect(request: HttpRequest, cluster: Opened) -> HttpResponse:
 
 def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int = 200) -> HttpResponse:
     valid = list(key_lines.certificates_of(cluster.name, cluster.now))
-    patch = '{"spec":{"hubAcceptsClient":false}}'
     context: dict[str, Any] = {
         **frame(cluster),
         "page_name": "Disconnect",
@@ -52,7 +52,7 @@ def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int
         "grace": page_frame.grace_of(cluster.row),
         "departure": departure.departure_of(cluster.row, cluster.now),
         "is_accepted": cluster.row.hub_accepts_client,
-        "commands": [f"kubectl patch managedcluster {cluster.name} --type=merge -p '{patch}'"],
+        "commands": [accept_command(cluster.name, accepted=False)],
     }
     return render(request, "registration/disconnect.html", context, status=code)
 
@@ -72,14 +72,13 @@ def reconnect(request: HttpRequest, cluster: Opened) -> HttpResponse:
 
 
 def _reconnect_page(request: HttpRequest, cluster: Opened, code: int = 200) -> HttpResponse:
-    patch = '{"spec":{"hubAcceptsClient":true}}'
     context: dict[str, Any] = {
         **frame(cluster),
         "page_name": "Reconnect",
         "valid": issued_certificates.valid_of(cluster.name, cluster.now),
         "pending": issued_certificates.pending_of(cluster.name),
         "is_disconnected": cluster.status.word is Word.DISCONNECTED,
-        "commands": [f"kubectl patch managedcluster {cluster.name} --type=merge -p '{patch}'"],
+        "commands": [accept_command(cluster.name)],
     }
     return render(request, "registration/reconnect.html", context, status=code)
 

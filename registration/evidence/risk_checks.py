@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from clusters.kinds import ACCEPT_KEY
 from ocmconsole.core.tokens.tokens import JOINING
 from registration.evidence.evidence_items import Fact, KeyHistory, Verdict
 from registration.evidence.evidence_queries import AT_ONCE, NEVER_USED, network_of
-from registration.keys import key_history
 from registration.pki import agent_names
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
     unknown = {asked.fingerprint for asked in found.waiting if asked.history is KeyHistory.UNKNOWN}
     if unknown and unknown == {_vouched(found)}:
         yield Fact(ok=False, title="The key is new for this name, and somebody vouched for it", weight=Verdict.CHECK,
-                   text=f"The annotation {key_history.ACCEPT_KEY} names it.")  # fmt: skip
+                   text=f"The annotation {ACCEPT_KEY} names it.")  # fmt: skip
     elif unknown:
         weight = Verdict.CHECK if settings.OCMCONSOLE_ALLOW_REKEY else Verdict.BLOCKED
         text = "Its agent would renew with its certificate. The present requester has lost it, or never had it."
@@ -145,7 +145,7 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
 def _vouched(found: Evidence) -> str:
     """The key that the ManagedCluster says is the right one (D9); only those write it who may accept."""
     annotations = (found.cluster.doc["metadata"].get("annotations") or {}) if found.cluster else {}
-    return str(annotations.get(key_history.ACCEPT_KEY, ""))
+    return str(annotations.get(ACCEPT_KEY, ""))
 
 
 def _declined_facts(found: Evidence) -> Iterator[Fact]:

@@ -14,6 +14,7 @@ from clusters.cluster_rights import changeable
 from clusters.models import ManagedCluster
 from clusters.queries import may_see
 from ocmconsole.core.tokens import bootstrap_terms
+from ocmconsole.environment.durations import in_words, parse_duration
 from ocmconsole.kubeapi.schema.names import label_flaws
 from registration import join_guide
 from registration.approvals import services
@@ -24,9 +25,7 @@ from registration.pki import ca
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
-LIFETIMES = (("15m", "15 minutes"), ("1h", "1 hour"), ("8h", "8 hours"), ("1d", "1 day"), ("7d", "7 days"))
-SPANS = {"15m": timedelta(minutes=15), "1h": timedelta(hours=1), "8h": timedelta(hours=8), "1d": timedelta(days=1),
-         "7d": timedelta(days=7)}  # fmt: skip
+LIFETIMES = tuple((text, in_words(parse_duration(text))) for text in ("15m", "1h", "8h", "1d", "7d"))
 
 
 # ---------------------------------------------------------------- the wizard
@@ -112,7 +111,7 @@ class TokenForm(forms.Form):
 
     @property
     def ttl(self) -> timedelta:
-        return SPANS[self.cleaned_data["lifetime"]]
+        return parse_duration(self.cleaned_data["lifetime"])
 
 
 class ReachForm(forms.Form):
@@ -199,7 +198,7 @@ class MintForm(forms.Form):
         data = self.cleaned_data
         return {
             "name": data["name"],
-            "ttl": SPANS[data["lifetime"]],
+            "ttl": parse_duration(data["lifetime"]),
             "max_uses": data["uses"],
             "cluster": data["cluster"],
             "addresses": data["addresses"],

@@ -16,14 +16,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import queries as clusters
 from ocmconsole.components.links import audit_url, explain_url
-from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
 from ocmconsole.core.tokens import bootstrap_terms, tokens
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration import join_guide
 from registration.join_guide import Reach
 from registration.joining.joining_forms import MintForm, ReachForm
-from registration.models import ApprovalPolicy, CertificateSigningRequest
+from registration.models import ApprovalPolicy, CertificateSigningRequest, PolicyPermission
 from registration.pki import agent_names
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ State = BootstrapToken.State
 MOST = 200
 CLUSTERS_SHOWN = 4
 EXPLAINED = explain_url("create", f"{bootstrap_terms.PLURAL}.{bootstrap_terms.GROUP}")
-MISSING = f"You need the permission {tokens.MINT} (in RBAC: create bootstraptokens in {bootstrap_terms.GROUP})."
+MISSING = f"You need the permission {TokenPermission.ADD} (in RBAC: create bootstraptokens in {bootstrap_terms.GROUP})."
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +196,9 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
         "state": str(token.state(timezone.now())),
         "waiting": sorted(waiting_names),
         "joined": list(joined.values_list("name", flat=True)),
-        "policies": naming if request.user.has_perm("registration.view_approvalpolicy") else [],
+        "policies": naming if request.user.has_perm(PolicyPermission.VIEW) else [],
         "may_revoke": may_revoke,
-        "missing": f"You need the permission {bootstrap_terms.REVOKE_ALL} to revoke tokens of others.",
+        "missing": f"You need the permission {TokenPermission.DELETE} to revoke tokens of others.",
         "explain_url": explain_url("delete", f"{bootstrap_terms.PLURAL}.{bootstrap_terms.GROUP}", name=token.pk),
         "list_url": reverse("registration:tokens"),
     }

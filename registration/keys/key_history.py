@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
 
+from clusters.kinds import ACCEPT_KEY
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
     from registration.pki.ca import Request
-
-ACCEPT_KEY = "registration.ocmconsole.io/accept-key"
 
 
 # ---------------------------------------------------------------- who asked

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from clusters.acceptance.reconcilers import is_deleting
-from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
 from clusters.models import ManagedCluster
 from clustersets import queries as sets
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
@@ -123,7 +123,7 @@ def _concerned(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # 
 
 def _waiting(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
     """A cluster that is not let in."""
-    return () if new is None or is_deleting(new) or spec_of(new).get("hubAcceptsClient") else (key,)
+    return () if new is None or is_deleting(new) or is_accepted(new) else (key,)
 
 
 @reconciler(MANAGED_CLUSTER, keys=_waiting, also={CSR: _concerned}, is_wanted=policy_services.exist)
@@ -200,7 +200,7 @@ def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> lis
         or not actor.credential.startswith(POLICY)
     ):
         return []
-    if old["spec"].get("hubAcceptsClient") or not new["spec"].get("hubAcceptsClient"):
+    if is_accepted(old) or not is_accepted(new):
         return []
     now, cluster = timezone.now(), new["metadata"]["name"]
     policy = ApprovalPolicy.objects.filter(name=actor.credential.removeprefix(POLICY)).first()

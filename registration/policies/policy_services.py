@@ -14,15 +14,14 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedCluster
+from clusters.models import ClusterPermission, ManagedCluster
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import audit, reader
-from registration.admission.request_admission import ACCEPT
-from registration.models import ApprovalPolicy, CertificateSigningRequest
+from registration.models import ApprovalPolicy, CertificateSigningRequest, PolicyPermission
 from registration.pki import agent_names
 from registration.policies.policy_matching import PolicyInput
 
@@ -43,8 +42,8 @@ State = ApprovalPolicy.State
 # ---------------------------------------------------------------- who may
 
 
-def _label(right: str) -> str:
-    return f"registration.{right}_approvalpolicy"
+def _label(right: str) -> PolicyPermission:
+    return PolicyPermission[right.upper()]
 
 
 def _asked(right: str, name: str) -> Attributes:
@@ -77,7 +76,7 @@ def may_keep(actor: Actor, rule: PolicyInput) -> bool:
     if not rule.is_exact:
         return False
     row = reader.read_row(MANAGED_CLUSTER, Key("", rule.pattern))
-    return authorization.permitted(actor, ACCEPT, obj=row, name=rule.pattern).allowed
+    return authorization.permitted(actor, ClusterPermission.ACCEPT, obj=row, name=rule.pattern).allowed
 
 
 def rule_of(policy: ApprovalPolicy) -> PolicyInput:

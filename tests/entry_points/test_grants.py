@@ -13,6 +13,7 @@ from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.accounts import permissions
+from ocmconsole.accounts.permissions import PeoplePermission
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
@@ -122,7 +123,7 @@ def test_one_who_may_not_change_permissions_does_not_see_the_page(ana: Any, clus
 @pytest.mark.contract("D2")
 def test_nobody_gives_by_the_page_what_he_does_not_hold(ana: Any, cluster: Waiting) -> None:
     row = make.stored(cluster.name)
-    permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=ana)
+    permissions.grant_permission(ROOT, PeoplePermission.CHANGE_PERMISSION, to=ana)
     permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana, obj=row)
     AuditEvent.objects.all().cut()
     before = scene.everything_but_audit()

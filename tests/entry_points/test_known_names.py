@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.evidence import assessment
-from registration.keys.key_history import ACCEPT_KEY
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest
 from tests import factories as make

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration.approvals import services
 from registration.evidence import assessment
-from registration.keys import key_history
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, IssuedCertificate
 from registration.pki import agent_names
@@ -93,10 +92,10 @@ def test_the_word_for_a_key_ends_with_the_certificate_that_it_brought(settings: 
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")
-    word = {key_history.ACCEPT_KEY: issued.key_fingerprint}
+    word = {ACCEPT_KEY: issued.key_fingerprint}
     make.edit(MANAGED_CLUSTER, "a", lambda doc: doc["metadata"].setdefault("annotations", {}).update(word))
     services.revoke_certificate(ROOT, issued.fingerprint, reason="stolen")
-    assert key_history.ACCEPT_KEY not in (make.stored("a").doc["metadata"].get("annotations") or {})
+    assert ACCEPT_KEY not in (make.stored("a").doc["metadata"].get("annotations") or {})
     requests.ask("again", agent_pem("a"), cluster="a")
     make.settle()
     assert requests.state("again") == "Pending"
@@ -111,7 +110,7 @@ def test_a_policy_gives_a_revoked_key_nothing_no_matter_who_speaks_for_it(settin
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = frozenset({requests.BOOTSTRAP.user})
     issued = known("a")
     services.revoke_certificate(ROOT, issued.fingerprint, reason="stolen")
-    word = {key_history.ACCEPT_KEY: issued.key_fingerprint}
+    word = {ACCEPT_KEY: issued.key_fingerprint}
     make.edit(MANAGED_CLUSTER, "a", lambda doc: doc["metadata"].setdefault("annotations", {}).update(word))
     requests.ask("again", agent_pem("a"), cluster="a")
     make.settle()

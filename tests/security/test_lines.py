@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from clusters import services as cluster_services
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
@@ -168,7 +168,7 @@ def test_so_does_every_way_to_accept_another_key(way: str, settings: Any) -> Non
         settings.OCMCONSOLE_ALLOW_REKEY = True
         services.accept_cluster(ROOT, "edge")
     else:
-        Api().patch(root, waiting, {"metadata": {"annotations": {key_history.ACCEPT_KEY: key}}})
+        Api().patch(root, waiting, {"metadata": {"annotations": {ACCEPT_KEY: key}}})
         assert old.may_read() == 200  # a word alone changes nothing yet
         Api().decide(root, "second", "Approved")
     make.settle()

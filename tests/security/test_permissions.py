@@ -17,6 +17,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster, ManagedClusterUserPermission
 from clustersets.models import ManagedClusterSet
 from ocmconsole.accounts import people, permissions
+from ocmconsole.accounts.permissions import PeoplePermission
 from ocmconsole.core.kinds import CONFIG_MAP
 from ocmconsole.core.models import ConfigMap
 from ocmconsole.kubeapi import errors, verbs
@@ -68,7 +69,7 @@ def told(**narrowed: Any) -> list[str]:
 def delegate(*labels: str, obj: Any = None) -> Actor:
     """Somebody, raj, who may change permissions and holds these."""
     raj, _ = User.objects.get_or_create(username="raj")
-    permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=raj)
+    permissions.grant_permission(ROOT, PeoplePermission.CHANGE_PERMISSION, to=raj)
     for label in labels:
         permissions.grant_permission(ROOT, label, to=raj, obj=obj)
     AuditEvent.objects.all().cut()
@@ -399,7 +400,7 @@ def test_the_first_superuser_is_in_the_audit_too() -> None:
 
 # ---------------------------------------------------------------- whatever is tried
 
-LABELS = [VIEW, ACCEPT, CHANGE, permissions.MAY_CHANGE]
+LABELS = [VIEW, ACCEPT, CHANGE, PeoplePermission.CHANGE_PERMISSION]
 PEOPLE = ["ana", "raj", "li"]
 TRIES = st.tuples(
     st.booleans(), st.sampled_from(PEOPLE), st.sampled_from(LABELS), st.sampled_from(PEOPLE), st.booleans()
@@ -418,7 +419,7 @@ class NobodyHandsOutMoreThanHeHolds(TestCase):
         c1 = make.stored("c1")
 
         def place(label: str, *, on_one: bool) -> ManagedCluster | None:
-            return c1 if on_one and label != permissions.MAY_CHANGE else None
+            return c1 if on_one and label != PeoplePermission.CHANGE_PERMISSION else None
 
         held = {(name, label, place(label, on_one=on_one) is not None) for name, label, on_one in given_first}
         for name, label, on_one in held:
@@ -428,7 +429,7 @@ class NobodyHandsOutMoreThanHeHolds(TestCase):
         for is_grant, by, label, to, on_one in tries:
             obj = place(label, on_one=on_one)
             entry = (to, label, obj is not None)
-            may = (by, permissions.MAY_CHANGE, False) in held and (
+            may = (by, PeoplePermission.CHANGE_PERMISSION, False) in held and (
                 (by, label, False) in held or (by, label, obj is not None) in held
             )
             act = permissions.grant_permission if is_grant else permissions.revoke_permission

@@ -26,7 +26,7 @@ from django.utils import timezone
 
 from clusters.models import ManagedCluster
 from ocmconsole import urls as console
-from ocmconsole.core.models import AccessRequest, BootstrapToken, ClusterRole
+from ocmconsole.core.models import AccessRequest, BootstrapToken, ClusterRole, TokenPermission
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
@@ -255,7 +255,7 @@ SAMPLES = {
     "registration:delete-policy": Sample(
         "/policies/web/delete/", lambda: not ApprovalPolicy.objects.exists(), prepare=_kept
     ),
-    "access:give": Sample("/access/give/", lambda: _li().has_perm(tokens.MINT), GIVEN),
+    "access:give": Sample("/access/give/", lambda: _li().has_perm(TokenPermission.ADD), GIVEN),
     "access:answer": Sample("", AccessRequest.objects.exclude(answer="").exists, {"act": "grant"}, _asked),
     "access:join": Sample(
         "/access/account/groups/", User.objects.filter(username="li", groups__name="ops").exists, {"user": "li"},

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.utils import timezone
 
-from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
+from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
@@ -37,8 +37,6 @@ TOKEN_OBJECTS = "OCMCONSOLE_LIMIT_TOKEN_OBJECTS"  # noqa: S105 - the name of a s
 MOST_NETWORKS = 32
 # The group is the hub's own: tokens are no resource of the API.
 GROUP, PLURAL = "ocmconsole.io", "bootstraptokens"
-SEE_ALL = "corekinds.view_bootstraptoken"
-REVOKE_ALL = "corekinds.delete_bootstraptoken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ def tokens_for(actor: Actor) -> BootstrapTokenQuerySet:
 
 
 def sees_all(actor: Actor) -> bool:
-    return authorization.permitted(actor, SEE_ALL).allowed
+    return authorization.permitted(actor, TokenPermission.VIEW).allowed
 
 
 def may_revoke(actor: Actor, token: BootstrapToken) -> bool:
@@ -173,8 +171,8 @@ def may_revoke(actor: Actor, token: BootstrapToken) -> bool:
 
 
 def may_revoke_all(actor: Actor) -> bool:
-    return authorization.permitted(actor, REVOKE_ALL).allowed
+    return authorization.permitted(actor, TokenPermission.DELETE).allowed
 
 
-authorization.spell(SEE_ALL, lambda name: [Attributes("list", GROUP, PLURAL)])  # noqa: ARG005 - a right on all tokens
-authorization.spell(REVOKE_ALL, lambda name: [Attributes("delete", GROUP, PLURAL, name=name)])
+authorization.spell(TokenPermission.VIEW, lambda name: [Attributes("list", GROUP, PLURAL)])  # noqa: ARG005 - a right on all tokens
+authorization.spell(TokenPermission.DELETE, lambda name: [Attributes("delete", GROUP, PLURAL, name=name)])

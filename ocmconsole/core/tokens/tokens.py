@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.utils import timezone
 
-from ocmconsole.core.models import BootstrapToken, Secret, ServiceAccount
+from ocmconsole.core.models import BootstrapToken, Secret, ServiceAccount, TokenPermission
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import bootstrap_terms, token_formats
 from ocmconsole.core.tokens.bootstrap_terms import Terms
@@ -37,7 +37,6 @@ CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 JOINING = "system:bootstrappers:managedcluster"
 # The right to mint, and how RBAC spells it: tokens are no resource of the API, so the group is the hub's own.
-MINT = "corekinds.add_bootstraptoken"
 MINTING = Attributes("create", bootstrap_terms.GROUP, bootstrap_terms.PLURAL)
 # How exactly it is known when a token was used last: not each of an agent's requests is a write.
 LAST_USED_WITHIN = timedelta(minutes=1)
@@ -215,13 +214,13 @@ def cluster_of(actor: Actor) -> str:
 
 def may_mint(actor: Actor) -> AccessDecision:
     """Users who may make tokens may also see and revoke those that they made."""
-    return authorization.permitted(actor, MINT)
+    return authorization.permitted(actor, TokenPermission.ADD)
 
 
 def require_mint(actor: Actor) -> None:
     """As ``may_mint``, but a no is recorded and raised as Forbidden."""
     if not may_mint(actor).allowed:
-        authorization.refuse(actor, MINTING, f"the permission {MINT} is missing")
+        authorization.refuse(actor, MINTING, f"the permission {TokenPermission.ADD} is missing")
 
 
 def issue_bootstrap_token(
@@ -275,9 +274,7 @@ def revoke_as(actor: Actor, token: BootstrapToken) -> None:
     def revoke(actor: Actor) -> None:
         if not bootstrap_terms.may_revoke(actor, token):
             asked = Attributes("delete", bootstrap_terms.GROUP, bootstrap_terms.PLURAL, name=token.pk)
-            text = (
-                f"you may revoke the bootstrap tokens that you minted yourself; {bootstrap_terms.REVOKE_ALL} is missing"
-            )
+            text = f"you may revoke the bootstrap tokens that you minted yourself; {TokenPermission.DELETE} is missing"
             authorization.refuse(actor, asked, text)
         _revoke(actor, token.pk)
 
@@ -318,10 +315,15 @@ def _record(
     )
 
 
-authorization.spell(MINT, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
+authorization.spell(TokenPermission.ADD, lambda name: [MINTING])  # noqa: ARG005 - a right on all tokens: they have no names
 known_rights.register(
     known_rights.domain_right(
-        "mint", MINT, group=MINTING.group, plural=MINTING.resource, phrase="mint bootstrap tokens", noun="token"
+        "mint",
+        TokenPermission.ADD,
+        group=MINTING.group,
+        plural=MINTING.resource,
+        phrase="mint bootstrap tokens",
+        noun="token",
     )
 )
 virtual_resources.register_document(

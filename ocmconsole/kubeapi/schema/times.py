@@ -10,6 +10,14 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text.upper()).astimezone(UTC)
 
 
+def time_of(text: object) -> datetime | None:
+    """The aware datetime of a stored RFC 3339 text; None for anything else, and for years that Python cannot hold."""
+    try:
+        return parse_time(text) if isinstance(text, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def timestamp(moment: datetime) -> str:
     """metav1.Time: whole seconds in UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,16 +14,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from guardian.shortcuts import assign_perm
 
-from clusters.admission import ACCEPT
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
-from clusters.models import ManagedCluster
+from clusters.models import ClusterPermission, ManagedCluster
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
 from ocmconsole.access import services
 from ocmconsole.accounts import permissions
+from ocmconsole.accounts.permissions import PeoplePermission
 from ocmconsole.core import kinds
-from ocmconsole.core.models import AccessRequest
-from ocmconsole.core.tokens import tokens
+from ocmconsole.core.models import AccessRequest, TokenPermission
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access import authorization, session
 from ocmconsole.kubeapi.kinds import Key
@@ -56,7 +55,7 @@ def boss() -> Client:
 def clerk() -> Client:
     """May change permissions, and holds one."""
     client = signed_in("clerk")
-    for label in (permissions.MAY_CHANGE, tokens.MINT):
+    for label in (PeoplePermission.CHANGE_PERMISSION, TokenPermission.ADD):
         permissions.grant_permission(ROOT, label, to=User.objects.get(username="clerk"))
     return client
 
@@ -82,7 +81,7 @@ PAGES = ["/access/", "/access/resources/", "/access/risks/", "/access/users/ana/
 def people() -> None:
     ana, team = User.objects.create_user("ana"), Group.objects.create(name="web-ops")
     ana.groups.add(team)
-    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
     permissions.grant_permission(
         ROOT, "clustersets.join_managedclusterset", to=team, obj=ManagedClusterSet.objects.get(name="web")
     )
@@ -106,7 +105,9 @@ def test_the_number_of_queries_does_not_grow_with_people_and_grants(people: None
         text(boss.get(page))
     for number in range(12):
         someone = User.objects.create_user(f"p{number:02}")
-        permissions.grant_permission(ROOT, ACCEPT, to=someone, obj=ManagedCluster.objects.get(name="eu-1"))
+        permissions.grant_permission(
+            ROOT, ClusterPermission.ACCEPT, to=someone, obj=ManagedCluster.objects.get(name="eu-1")
+        )
         grant(person(f"p{number:02}"), rule("get", "managedclusters", groups=GROUP, names="eu-1"))
     text(boss.get(page))
     with CaptureQueriesContext(connection) as after:
@@ -227,8 +228,8 @@ def test_a_request_is_granted_through_the_permissions_with_an_audit(boss: Client
     assert "waits for an answer" in text(li.get(EXPLAIN, {"verb": "accept", "resource": CLUSTERS, "name": "eu-1"}))
     assert "li wants to accept cluster eu-1" in text(boss.get(f"/access/requests/{row.pk}/"))
     assert boss.post(f"/access/requests/{row.pk}/", {"act": "grant"}).status_code == 302
-    assert may("li", ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
-    assert not may("li", ACCEPT)
+    assert may("li", ClusterPermission.ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
+    assert not may("li", ClusterPermission.ACCEPT)
     acts = AuditEvent.objects.filter(act__startswith="accessrequest").order_by("pk").values_list("user", "act")
     assert list(acts) == [("li", "accessrequest:ask"), ("boss", "accessrequest:grant")]
     assert AuditEvent.objects.get(act="permission:grant").user == "boss"
@@ -272,7 +273,7 @@ def test_nobody_answers_who_may_not_change_permissions() -> None:
     assert "permission auth.change_permission" in text(
         signed_in("li").post(f"/access/requests/{row.pk}/", {"act": "grant"}), 403
     )
-    assert not may("li", ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
+    assert not may("li", ClusterPermission.ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
 
 
 def test_who_can_answer_has_the_request_among_what_waits(clerk: Client) -> None:
@@ -449,7 +450,7 @@ def test_nobody_gives_what_he_does_not_hold_but_what_he_does(clerk: Client) -> N
     assert "Nothing was changed" in text(clerk.post("/access/give/", wish("viewer", "all")), 403)
     assert "You may not create clusterroles" in text(clerk.get("/access/give/", wish("approver", "names", names="x")))
     assert clerk.post("/access/give/", wish("minter", "all")).status_code == 302
-    assert may("li", tokens.MINT)
+    assert may("li", TokenPermission.ADD)
     assert not li.user_permissions.filter(codename="view_managedcluster").exists()
 
 
@@ -481,7 +482,7 @@ def test_each_source_is_taken_away_by_itself(people: None, boss: Client) -> None
         shown = text(boss.get(page))
         assert "If you take it away" in shown
         assert boss.post("/access/take/", dict(parse_qsl(urlsplit(page).query))).status_code == 302
-    assert not may("ana", ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
+    assert not may("ana", ClusterPermission.ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
     assert verbs.find(kinds.CLUSTER_ROLE_BINDING, Key("", bound)) is None
     assert boss.get(pages[0]).status_code == 404
 

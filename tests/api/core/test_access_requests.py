@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from ocmconsole.access import services
-from ocmconsole.accounts.permissions import MAY_CHANGE, grant_permission
+from ocmconsole.accounts.permissions import PeoplePermission, grant_permission
 from ocmconsole.core import kinds
 from ocmconsole.core.models import AccessRequest
 from ocmconsole.core.rbac import known_rights
@@ -29,7 +29,7 @@ def asked(verb: str = "list") -> AccessRequest:
 def clerk() -> Actor:
     """May create roles and bindings and change permissions, and delete nothing."""
     found = person("clerk")
-    grant_permission(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
+    grant_permission(ROOT, PeoplePermission.CHANGE_PERMISSION, to=User.objects.create_user("clerk"))
     bind(found, rule("create escalate bind", "clusterroles clusterrolebindings", groups=RBAC))
     return found
 
@@ -79,7 +79,7 @@ def test_nobody_gives_with_a_new_role_what_they_do_not_hold() -> None:
     """The binding is judged by the role that comes in the same transaction."""
     row = asked()
     giver = person("clerk")
-    grant_permission(ROOT, MAY_CHANGE, to=User.objects.create_user("clerk"))
+    grant_permission(ROOT, PeoplePermission.CHANGE_PERMISSION, to=User.objects.create_user("clerk"))
     bind(giver, rule("create", "clusterroles clusterrolebindings", groups=RBAC))
     with pytest.raises(errors.Forbidden, match="not currently held"):
         services.grant_request(giver, row)

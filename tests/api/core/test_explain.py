@@ -10,15 +10,15 @@ from django.contrib.auth.models import Group, User
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from clusters.admission import ACCEPT
-from clusters.models import ManagedCluster
+from clusters.models import ClusterPermission, ManagedCluster
 from ocmconsole.access import explain, who_can
 from ocmconsole.access.who_can import GrantSource
 from ocmconsole.accounts import permissions
+from ocmconsole.accounts.permissions import PeoplePermission
 from ocmconsole.core import kinds
+from ocmconsole.core.models import TokenPermission
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.rbac.rule_index import Subject
-from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, verbs, virtual_resources
 from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.access.actor import Actor
@@ -124,7 +124,7 @@ def test_the_answer_is_that_of_a_review_whatever_somebody_holds(
 def test_a_review_knows_the_permission_that_a_question_spells() -> None:
     make.cluster("eu-1")
     ana = User.objects.create_user("ana")
-    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
     for resource in (ACCEPTING, f"managedclusters/accept.{GROUP}"):
         verb = "update" if resource == ACCEPTING else "create"
         asked = {name: known_rights.question(verb, resource, name=name) for name in ("eu-1", "eu-2", "")}
@@ -147,7 +147,7 @@ def test_a_yes_names_everything_that_gives_it_and_who_gave_it() -> None:
     make.cluster("eu-1")
     ana, team = User.objects.create_user("ana"), Group.objects.create(name="web-ops")
     ana.groups.add(team)
-    permissions.grant_permission(ROOT, ACCEPT, to=team)
+    permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=team)
     bound = grant(person("ana"), rule("update", "managedclusters/accept", groups=REGISTER, names="eu-1"))
     told = why("ana", "accept", CLUSTERS, name="eu-1")
     assert {(source.subject, source.text) for source in told.sources} == {
@@ -164,7 +164,9 @@ def test_a_rule_of_the_hubs_own_is_told_in_its_words() -> None:
 
     waiting = scene.ask("site-one")
     ana = User.objects.create_user("ana")
-    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="site-one"))
+    permissions.grant_permission(
+        ROOT, ClusterPermission.ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="site-one")
+    )
     told = why("ana", "update", "certificatesigningrequests/approval.certificates.k8s.io", name=waiting.request)
     assert [source.text for source in told.sources] == [
         "may accept cluster site-one: clusters.accept_managedcluster granted to ana"
@@ -221,7 +223,7 @@ def test_a_no_names_the_permission_on_another_object_and_the_binding_to_no_role(
     for name in ("eu-1", "eu-2"):
         make.cluster(name)
     ana = User.objects.create_user("ana")
-    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-2"))
+    permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-2"))
     doc = {
         "metadata": {"name": "lost"},
         "roleRef": {"kind": "ClusterRole", "name": "gone"},
@@ -243,8 +245,8 @@ def test_a_no_names_the_permission_on_another_object_and_the_binding_to_no_role(
 def test_those_who_can_give_it_hold_it_themselves() -> None:
     User.objects.create_superuser("boss")
     for name in ("lead", "clerk"):
-        permissions.grant_permission(ROOT, permissions.MAY_CHANGE, to=User.objects.create_user(name))
-    permissions.grant_permission(ROOT, tokens.MINT, to=User.objects.get(username="lead"))
+        permissions.grant_permission(ROOT, PeoplePermission.CHANGE_PERMISSION, to=User.objects.create_user(name))
+    permissions.grant_permission(ROOT, TokenPermission.ADD, to=User.objects.get(username="lead"))
     assert explain.granters(known_rights.question("mint", "bootstraptokens.ocmconsole.io")) == ["boss", "lead"]
 
 
@@ -277,7 +279,7 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
     people = {name: User.objects.create_user(name) for name in ("ana", "raj", "li", "mallory")}
     team = Group.objects.create(name="web-ops")
     row = ManagedCluster.objects.get(name="eu-1")
-    permissions.grant_permission(ROOT, ACCEPT, to=people["ana"], obj=row)
+    permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=people["ana"], obj=row)
     permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=team)
     web = known_rights.object_of(GROUP, "managedclustersets", "web")
     permissions.grant_permission(ROOT, "clustersets.view_managedclusterset", to=people["raj"], obj=web)
@@ -298,7 +300,7 @@ def test_who_can_finds_people_and_groups_by_every_way(django_assert_max_num_quer
 def test_what_is_lost_is_what_nothing_else_gives() -> None:
     make.cluster("eu-1")
     ana = User.objects.create_user("ana")
-    permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
+    permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=ana, obj=ManagedCluster.objects.get(name="eu-1"))
     permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana)
     held = who_can.held_by([Subject("User", "ana")])[Subject("User", "ana")]
     everywhere, one = sorted(held, key=lambda source: source.names)
@@ -312,7 +314,7 @@ def test_what_a_person_holds_is_told_in_sentences() -> None:
     make.clusterset("web")
     ana = User.objects.create_user("ana")
     for name in ("eu-1", "eu-2"):
-        permissions.grant_permission(ROOT, ACCEPT, to=ana, obj=ManagedCluster.objects.get(name=name))
+        permissions.grant_permission(ROOT, ClusterPermission.ACCEPT, to=ana, obj=ManagedCluster.objects.get(name=name))
     grant(person("ana"), rule("create", "managedclustersets/join", groups=GROUP, names="web"))
     grant(person("ana"), rule("get list", "secrets"))
     told = who_can.sentences(who_can.held_by([Subject("User", "ana")])[Subject("User", "ana")])

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ocmconsole.accounts import permissions
 from ocmconsole.core import kinds
-from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.models import BootstrapToken, TokenPermission
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import authentication
@@ -152,7 +152,7 @@ def test_odd_tokens_are_unauthorized_and_nothing_worse(token: str) -> None:
 def test_who_may_mint_is_said_by_a_django_permission_or_by_rbac() -> None:
     for name in ("ana", "li"):
         User.objects.create_user(name)
-    permissions.grant_permission(ROOT, tokens.MINT, to=User.objects.get(username="ana"))
+    permissions.grant_permission(ROOT, TokenPermission.ADD, to=User.objects.get(username="ana"))
     grant(person("raj"), rule("create", "bootstraptokens", groups="ocmconsole.io"))
     assert {name: tokens.may_mint(person(name)).allowed for name in ("ana", "raj", "li")} == {
         "ana": True,

@@ -14,13 +14,12 @@ from cryptography.x509.oid import NameOID
 from django.test import Client
 from hypothesis import HealthCheck, example, given, settings
 
-from clusters.kinds import MANAGED_CLUSTER
+from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from ocmconsole.core import defaults
 from ocmconsole.kubeapi.access.actor import Actor
 from registration import hub_setup
 from registration.admission.decisions import AUTO_ACCEPTED
 from registration.keys import client_certificates
-from registration.keys.key_history import ACCEPT_KEY
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
 from registration.pki import agent_names, ca

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusters.kinds import MAINTENANCE_TAINT
+from clusters.kinds import MAINTENANCE_TAINT, taints_of
 from clusters.taints import maintenance, taint_rules
 from ocmconsole.components.refusals import plain
 from ocmconsole.kubeapi.formats import patches
@@ -21,7 +21,7 @@ OURS = {"key": MAINTENANCE_TAINT, "effect": "NoSelect"}
 def patched(command: str, doc: Doc) -> list[Doc]:
     """What the command would leave."""
     found: Doc = patches.json_patch(doc, json.loads(shlex.split(command)[-1]))
-    return taint_rules.taints_of(found)
+    return taints_of(found)
 
 
 @pytest.mark.parametrize(
