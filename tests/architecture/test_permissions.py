@@ -27,7 +27,7 @@ LOOKS_LIKE_ONE = re.compile(r"\b([a-z]+)\.((?:view|add|change|delete|accept|join
 
 
 def permissions_of_models() -> set[str]:
-    found = set()
+    found: set[str] = set()
     for model in apps.get_models():
         meta = model._meta
         codenames = [f"{verb}_{meta.model_name}" for verb in meta.default_permissions]
