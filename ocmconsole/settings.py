@@ -331,6 +331,7 @@ REST_FRAMEWORK: dict[str, object] = {
     "UNAUTHENTICATED_TOKEN": None,
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
+    "EXCEPTION_HANDLER": "ocmconsole.kubeapi.http.responses.exception_handler",
 }
 
 LOGGING = logs.config(OCMCONSOLE_LOG_FORMAT)

@@ -169,6 +169,11 @@ class InsufficientStorage(ApiError):
     code, reason = 507, "InsufficientStorage"
 
 
+def of_code(code: int, message: str) -> ApiError:
+    """The error of an HTTP code; 500 for a code that has none."""
+    return next((each for each in ApiError.__subclasses__() if each.code == code), InternalError)(message)
+
+
 def qualified(group: str, resource: str) -> str:
     """``managedclusters.cluster.open-cluster-management.io``; the core group has no suffix."""
     return f"{resource}.{group}" if group else resource
@@ -190,6 +195,10 @@ def not_found(group: str, resource: str, name: str) -> NotFound:
 
 def unknown_path() -> NotFound:
     return NotFound("the server could not find the requested resource")
+
+
+def no_such_method() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource")
 
 
 def unknown_format(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpResponse, HttpResponseBadRequest
+from django.http import HttpResponseBadRequest
+from django.urls import resolve
 
 from ocmconsole.kubeapi.health import metrics
 
@@ -56,8 +57,9 @@ def host_name(host: str) -> str:
     return name if port.isdecimal() and name else host.lower()
 
 
-def api_response(request: HttpRequest) -> HttpResponse:
-    """Every path of the API listener goes to one view (imported late: DRF needs ready apps)."""
-    from ocmconsole.kubeapi.http.views import entry  # noqa: PLC0415
-
-    return entry(request)
+def api_response(request: HttpRequest) -> HttpResponseBase:
+    """By the routes of the API, whose module is imported at the first request. A path may have empty parts."""
+    path = "/".join(part for part in request.path.split("/") if part)
+    match = request.resolver_match = resolve(f"/{path}", API_URLCONF)
+    response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
+    return response

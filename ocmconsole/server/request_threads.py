@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import Context
 from http import HTTPStatus
-from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -39,7 +38,7 @@ from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, outages, probes
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.server import intake
-from ocmconsole.server.listeners import API
+from ocmconsole.server.listeners import API, API_URLCONF
 from ocmconsole.server.proxy import Client
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def _import_views(listener: str) -> None:
     with _importing:
         try:
             if listener == API:
-                import_module("ocmconsole.kubeapi.http.views")
+                _ = get_resolver(API_URLCONF).url_patterns
             else:
                 _ = get_resolver().url_patterns, engines.all()
         except Exception:

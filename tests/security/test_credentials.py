@@ -11,8 +11,8 @@ from django.contrib.auth import get_user_model
 from django.test import RequestFactory
 
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi.http import views
 from ocmconsole.kubeapi.watch import stream_response, streams
+from ocmconsole.server import listeners
 from tests.actors import ROOT, grant, person, rule
 from tests.security.callers import API, CLUSTERS, Caller, bearer, holder
 
@@ -32,7 +32,7 @@ def question(caller: Caller, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(streams, "events", events)
     request = RequestFactory(**API, **caller.environ).get(f"{path}{'&' if '?' in path else '?'}watch=true")
-    assert isinstance(views.entry(request), stream_response.AsyncStreamResponse)
+    assert isinstance(listeners.api_response(request), stream_response.AsyncStreamResponse)
     return asked[0]
 
 

@@ -34,10 +34,10 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import bulk_jobs
-from ocmconsole.kubeapi.http import views
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, stream_response
+from ocmconsole.server import listeners
 from ocmconsole.signin import sessions
 from registration.approvals import departures, services
 from registration.models import Decline, IssuedCertificate
@@ -463,7 +463,7 @@ def test_a_slow_client_is_sent_no_more_of_the_log_after_its_right_has_ended() ->
     for text in ("second", "third", "fourth"):
         verbs.edit(ROOT, kinds.CONFIG_MAP, Key("team", "settings"), partial(changed_to, text))
     path = f"{MAP.removesuffix('/settings')}?watch=true&resourceVersion={before}&timeoutSeconds=60"
-    watch = views.entry(RequestFactory(**API, **entry.person("ana").environ).get(path))
+    watch = listeners.api_response(RequestFactory(**API, **entry.person("ana").environ).get(path))
     assert isinstance(watch, stream_response.AsyncStreamResponse)
 
     async def drain() -> list[bytes]:

@@ -36,12 +36,6 @@ _SHAPES: dict[Shape, tuple[str, tuple[str, ...]]] = {
     "PartialObjectMetadataList": _META,
     "APIGroupDiscoveryList": ("apidiscovery.k8s.io", ("v2",)),
 }
-_PATCHES: dict[str, PatchKind] = {
-    "application/json-patch+json": "json",
-    "application/merge-patch+json": "merge",
-    "application/strategic-merge-patch+json": "strategic",
-    "application/apply-patch+yaml": "apply",
-}
 _QUALITY = re.compile(r"0(\.\d*)?|1(\.0*)?", re.ASCII)
 
 
@@ -56,8 +50,8 @@ class ResponseForm:
 
 def negotiate(accept_header: str, *, want: tuple[Shape, ...]) -> ResponseForm:
     """The best form that the client accepts; ``want`` are the shapes that this endpoint can take."""
-    for media_type, parameters in _clauses(accept_header or "*/*"):
-        media = _MEDIA.get(media_type)
+    for name, parameters in _clauses(accept_header or "*/*"):
+        media = _MEDIA.get(name)
         if media is None:
             continue
         if "as" not in parameters:
@@ -74,14 +68,14 @@ def _clauses(header: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Media types with their parameters, best first; what has a quality of 0 is not wanted at all."""
     found = []
     for clause in header.split(","):
-        media_type, *rest = (part.strip() for part in clause.split(";"))
+        name, *rest = (part.strip() for part in clause.split(";"))
         parameters = {key.strip().lower(): value.strip() for key, _, value in (part.partition("=") for part in rest)}
         given = parameters.get("q", "1")
         quality = float(given) if _QUALITY.fullmatch(given) else 1.0
         if quality:
-            found.append((quality, media_type.lower(), parameters))
+            found.append((quality, name.lower(), parameters))
     found.sort(key=lambda clause: -clause[0])
-    return ((media_type, parameters) for _, media_type, parameters in found)
+    return ((name, parameters) for _, name, parameters in found)
 
 
 def read_body(
@@ -98,13 +92,13 @@ def read_body(
     is the kind that messages name.
     """
     _check_size(raw)
-    media_type = _media_type(content_type)
-    if media_type == "application/vnd.kubernetes.protobuf" and protobuf is not None:
+    given = media_type(content_type)
+    if given == "application/vnd.kubernetes.protobuf" and protobuf is not None:
         return decode(raw, protobuf), []  # protobuf knows neither duplicate nor unknown fields
     try:
-        if media_type in {"", "application/json"}:
+        if given in {"", "application/json"}:
             doc, duplicates = documents.read_json(raw, find_duplicates=find_duplicates)
-        elif media_type == "application/yaml":
+        elif given == "application/yaml":
             doc, duplicates = documents.read_yaml(raw)
         else:
             raise unknown_format()
@@ -128,15 +122,6 @@ def read_patch(raw: bytes, how: PatchKind) -> tuple[Any, list[str]]:
         raise BadRequest(f"error decoding patch: {error.message}") from error
 
 
-def patch_kind(content_type: str, *, custom: bool) -> PatchKind:
-    """W4: the patch type of a media type; custom kinds take no strategic merge patch. Any other is 415."""
-    accepted = {name: kind for name, kind in _PATCHES.items() if not (custom and kind == "strategic")}
-    kind = accepted.get(_media_type(content_type))
-    if kind is None:
-        raise unknown_format(accepted)
-    return kind
-
-
 def dump(doc: Doc, media: Media) -> bytes:
     if media == "json":
         return orjson.dumps(doc)
@@ -150,7 +135,8 @@ class _PlainDumper(yaml.CSafeDumper):
         return True
 
 
-def _media_type(content_type: str) -> str:
+def media_type(content_type: str) -> str:
+    """In lower case, without parameters; "" for none."""
     return content_type.partition(";")[0].strip().lower()
 
 

@@ -9,21 +9,21 @@ from rest_framework.request import Request
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.formats import negotiation
+from ocmconsole.kubeapi.http.hooks import DocumentRenderer
 from ocmconsole.kubeapi.http.request_info import RequestInfo
 from ocmconsole.kubeapi.kinds import Key
 
 
 @dataclass(slots=True)
 class Call:
-    """One request, read so far: who asks what about which kind, and in which form the answer goes out."""
+    """One request, read so far: who asks what about which kind, and what writes the response."""
 
     request: Request
     actor: Actor
     info: RequestInfo
     decision: authorization.AccessDecision
     served: kinds.Served
-    answer: negotiation.ResponseForm
+    renderer: DocumentRenderer
 
     @property
     def key(self) -> Key:

@@ -5,24 +5,31 @@ Called by ``views`` after authorisation, so that an error reveals nothing that t
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import errors, steps, verbs, virtual_resources
-from ocmconsole.kubeapi.formats import negotiation
 from ocmconsole.kubeapi.http import request_info
 from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.schema import compiled_schema
 
 if TYPE_CHECKING:
+    from rest_framework.parsers import BaseParser
+    from rest_framework.request import Request
+
     from ocmconsole.kubeapi.errors import Doc
 
 
 def write_body(call: Call, options: str) -> tuple[verbs.Options, Doc]:
     query = request_info.write_options(call.request.query_params, options=options, user_agent=call.actor.user_agent)
     chosen = options_of(call, query)
-    doc, duplicates = body(call)
+    doc, duplicates = read(
+        call.request,
+        protobuf=None if call.served.kind.custom else _message(call),
+        find_duplicates=call.request.query_params.get("fieldValidation", "Warn") != "Ignore",
+    )
     if duplicates and chosen.unknown != "ignore":
         found = [f'duplicate field "{path}"' for path in duplicates]
         steps.report_unknown(call.served.kind, call.served.version, found, chosen.unknown)
@@ -66,14 +73,19 @@ def options_of(call: Call, query: request_info.WriteOptions) -> verbs.Options:
     )
 
 
-def body(call: Call) -> tuple[Doc, list[str]]:
-    find = None if call.served.kind.custom else _message(call)
-    return negotiation.read_body(
-        call.request._request.body,  # noqa: SLF001 - DRF's name for Django's request; its parsers are not used
-        call.request.META.get("CONTENT_TYPE", ""),
-        protobuf=find,
-        find_duplicates=call.request.query_params.get("fieldValidation", "Warn") != "Ignore",
-    )
+def read(request: Request, parser: BaseParser | None = None, **context: Any) -> tuple[Any, list[str]]:
+    """The body as its parser reads it. DRF's ``request.data`` asks no parser about an empty body; here it is refused.
+
+    ``parser``: from ``parser_of`` when None. ``context``: what ``hooks.DocumentParser`` takes from there.
+    """
+    parser = parser or parser_of(request)
+    return parser.parse(io.BytesIO(request.body), request.content_type, {**request.parser_context, **context})  # type: ignore[return-value] # as our parsers say
+
+
+def parser_of(request: Request) -> BaseParser:
+    """By the media type of the body. Raises UnsupportedMediaType."""
+    assert request.negotiator is not None
+    return request.negotiator.select_parser(request, request.parsers or ())  # type: ignore[return-value] # raises instead
 
 
 def _message(call: Call) -> Callable[[str, str], Any]:
@@ -88,8 +100,8 @@ def _message(call: Call) -> Callable[[str, str], Any]:
     return find
 
 
-def patch_body(call: Call, how: negotiation.PatchKind, options: verbs.Options) -> Any:
-    doc, duplicates = negotiation.read_patch(call.request._request.body, how)  # noqa: SLF001 - as in _body
+def patch_body(call: Call, parser: BaseParser, options: verbs.Options) -> Any:
+    doc, duplicates = read(call.request, parser)
     if duplicates and options.unknown != "ignore":
         found = [f'duplicate field "{path}"' for path in duplicates]
         steps.report_unknown(call.served.kind, call.served.version, found, options.unknown)
@@ -165,15 +177,9 @@ def check_applied(call: Call, body: Any) -> None:
 def delete_options(call: Call) -> verbs.Options:
     """From the query and the body, whose apiVersion is the client's own business (W170)."""
     query = call.request.query_params
-    raw = call.request._request.body  # noqa: SLF001 - as in _body
     body: Doc = {}
-    if raw:
-        body, _ = negotiation.read_body(
-            raw,
-            call.request.META.get("CONTENT_TYPE", ""),
-            protobuf=lambda *_: virtual_resources.delete_options(),
-            find_duplicates=False,
-        )
+    if call.request.body:
+        body, _ = read(call.request, protobuf=lambda *_: virtual_resources.delete_options())
     found = request_info.delete_options(query, body)
     return verbs.Options(
         version=call.served.version,

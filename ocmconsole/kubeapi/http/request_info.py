@@ -13,12 +13,13 @@ from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage.selectors import FieldSelector, LabelSelector
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import QueryDict
 
     from ocmconsole.kubeapi.errors import Doc
 
 VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 LONGEST_MANAGER = 128
 LONGEST_INTEGER = 64  # characters; leading zeros are no fault
 
@@ -52,40 +53,31 @@ class RequestInfo:
         )
 
 
-def parse(method: str, path: str, query: QueryDict) -> RequestInfo:
-    """Raises BadRequest for a path with NUL, MethodNotAllowed for a method that has no verb."""
+def parse(method: str, path: str, query: QueryDict, place: Mapping[str, str]) -> RequestInfo:
+    """``place``: the parts of the path that ``kubeapi.urls`` names.
+
+    Raises BadRequest for a path with NUL, MethodNotAllowed for a method that has no verb, NotFound for a path below
+    every resource.
+    """
     if "\0" in path or not path.isprintable():
         raise errors.BadRequest("the path holds characters that no name may have")
-    parts = [part for part in path.split("/") if part]
-    prefix, group, version, rest = _split(parts)
-    if not prefix or not rest:
+    if "resource" not in place:
         return RequestInfo(verb=method.lower(), path=path.rstrip("/") or "/")
     if method not in VERBS:
-        raise errors.MethodNotAllowed("the server does not allow this method on the requested resource")
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and (len(rest) > 3 or rest[2] not in NAMESPACE_SUBRESOURCES):  # noqa: PLR2004 - namespaces/NS/plural
-        namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3:  # noqa: PLR2004 - plural/name/subresource
+        raise errors.no_such_method()
+    if "beyond" in place:
         raise errors.unknown_path()
-    resource, name, subresource = (*rest, "", "")[:3]
+    name = place.get("name", "")
     return RequestInfo(
         _verb(method, name, query),
         path,
-        group,
-        version,
-        resource,
-        subresource,
-        namespace,
+        place.get("group", ""),
+        place["version"],
+        place["resource"],
+        place.get("subresource", ""),
+        place.get("namespace", ""),
         name or _pinned(method, query),
     )
-
-
-def _split(parts: list[str]) -> tuple[str, str, str, list[str]]:
-    if parts[:1] == ["api"] and len(parts) > 1:
-        return "api", "", parts[1], parts[2:]
-    if parts[:1] == ["apis"] and len(parts) > 2:  # noqa: PLR2004 - apis/GROUP/VERSION
-        return "apis", parts[1], parts[2], parts[3:]
-    return "", "", "", []
 
 
 def _verb(method: str, name: str, query: QueryDict) -> str:

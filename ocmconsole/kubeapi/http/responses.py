@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import orjson
 from django.core.exceptions import SuspiciousOperation
@@ -10,14 +11,16 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.formats import negotiation, tables
+from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http.api_calls import Call
+from ocmconsole.kubeapi.http.hooks import JSONRenderer
 from ocmconsole.kubeapi.http.request_info import ListOptions
 from ocmconsole.kubeapi.watch import streams
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
@@ -25,20 +28,13 @@ from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 log = logging.getLogger(__name__)
 
 PEOPLE = ("curl/", "Wget/", "Mozilla/")
-MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml"}
-
-
-def negotiated_form(request: Request) -> negotiation.ResponseForm:
-    return negotiation.negotiate(
-        request.headers.get("Accept", ""), want=("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-    )
 
 
 def object_(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
     shown = call.served.version.from_storage(doc)
-    if call.answer.shape == "Table":
+    if call.renderer.shape == "Table":
         shown = table_response(call, [shown], {"resourceVersion": shown["metadata"].get("resourceVersion", "")})
-    elif call.answer.shape:
+    elif call.renderer.shape:
         shown = tables.partial(shown)
     return respond(call, shown, status)
 
@@ -46,9 +42,9 @@ def object_(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
 def list_response(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
     """Documents in the stored version as a list of the version that was asked for."""
     shown = [call.served.version.from_storage(doc) for doc in docs]
-    if call.answer.shape == "Table":
+    if call.renderer.shape == "Table":
         return respond(call, table_response(call, shown, metadata))
-    if call.answer.shape:
+    if call.renderer.shape:
         shown = [tables.partial(doc) for doc in shown]
         head: Doc = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
     else:
@@ -60,7 +56,7 @@ def watch_scope(call: Call, options: ListOptions) -> streams.WatchScope:
     """What a list or watch sees. Raises BadRequest for a field selector that the kind does not support."""
     include = call.request.query_params.get("includeObject", "Metadata")
     seen = streams.WatchScope(
-        call.served, call.info.namespace, options, call.answer.shape, include, deleting=call.decision.deleting
+        call.served, call.info.namespace, options, call.renderer.shape, include, deleting=call.decision.deleting
     )
     options.fields.check_supported(seen.labels())
     return seen
@@ -91,19 +87,22 @@ def table_response(call: Call, docs: list[Doc], metadata: Doc) -> Doc:
 
 
 def respond(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
-    media = call.answer.media
+    """Renders at once. DRF's Response renders after the view, where what cannot be written becomes no Status."""
     return HttpResponse(
-        negotiation.dump(doc, media),
-        content_type=MEDIA_TYPES[media],
+        call.renderer.render(doc),
+        content_type=call.renderer.media_type,
         status=status,
         headers={"Cache-Control": "no-cache, private"},
     )
 
 
-def error_response(request: Request, error: Exception) -> HttpResponse:
-    """Any failure as a Status. An unexpected one is logged, and its text is left out."""
+def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
+    """DRF's EXCEPTION_HANDLER: any failure as a Status. An unexpected one is logged, and its text is left out."""
+    request: Request = context["request"]
     if isinstance(error, errors.ApiError):
         refusal = error
+    elif isinstance(error, APIException):
+        refusal = errors.of_code(error.status_code, str(error.detail))
     elif isinstance(error, SuspiciousOperation):
         refusal = errors.BadRequest("the request has more parameters, or larger ones, than the hub reads")
     elif isinstance(error, OperationalError | InterfaceError):
@@ -112,7 +111,8 @@ def error_response(request: Request, error: Exception) -> HttpResponse:
     else:
         log.error("unexpected failure of %s %s", request.method, request.path, exc_info=error)
         refusal = errors.InternalError(f"Internal error occurred: {type(error).__name__}")
-    response = HttpResponse(orjson.dumps(refusal.status()), content_type="application/json", status=refusal.code)
+    body = JSONRenderer().render(refusal.status())
+    response = HttpResponse(body, content_type=JSONRenderer.media_type, status=refusal.code)
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-cache, private"
     if refusal.retry_after is not None:
@@ -132,7 +132,7 @@ def finished(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBa
     """Indented for people: asked for by ``pretty``, or by the user agents of browsers, curl and Wget."""
     if not isinstance(response, HttpResponse) or request.method not in {"GET", "HEAD"}:
         return response
-    if _is_for_people(request) and response["Content-Type"] == MEDIA_TYPES["json"] and response.content:
+    if _is_for_people(request) and response["Content-Type"] == JSONRenderer.media_type and response.content:
         response.content = orjson.dumps(orjson.loads(response.content), option=orjson.OPT_INDENT_2) + b"\n"
     return response
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ocmconsole.kubeapi import admission, errors
-from ocmconsole.kubeapi.formats import negotiation
-from ocmconsole.kubeapi.http import paging, request_bodies, request_info, responses
+from ocmconsole.kubeapi.http import hooks, paging, request_bodies, request_info, responses
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
@@ -90,9 +89,9 @@ def _unchanged(call: Call, collection: Collection) -> HttpResponseBase:
         request_bodies.check_place(call, doc)
         request_bodies.check_name(call, doc)
     else:
-        how = negotiation.patch_kind(call.request.content_type or "", custom=call.served.kind.custom)
-        negotiation.read_patch(call.request._request.body, how)  # noqa: SLF001 - DRF's name for Django's request
-        if how == "apply" and _find(collection, call.info.name) is None:
+        parser = request_bodies.parser_of(call.request)
+        request_bodies.read(call.request, parser)
+        if isinstance(parser, hooks.ApplyPatchParser) and _find(collection, call.info.name) is None:
             raise _refused(call, collection, call.info.name)
     found = _existing(call, collection)
     _warn(call)

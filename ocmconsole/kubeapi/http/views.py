@@ -1,26 +1,26 @@
-"""The API: one DRF view that turns an HTTP request into a verb and its result into HTTP.
+"""The API's DRF views: they turn an HTTP request into a verb, and its result into HTTP.
 
-Order of checks (W20): authenticate, impersonate, authorise, find the kind, options, negotiate, decode, verb.
-It decides nothing itself; every rule is behind the verbs.
+``KubernetesView`` names the classes for DRF's hooks and calls them in the order of Kubernetes (W20): authenticate,
+impersonate, authorise, find the kind, negotiate, options, decode, verb. Views decide nothing themselves; every rule is
+behind the verbs. Routed by ``kubeapi.urls``.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from ocmconsole.kubeapi import admission, errors, kinds, verbs, virtual_resources
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authentication import KubernetesAuthentication
-from ocmconsole.kubeapi.formats import apply, negotiation, patches, tables
+from ocmconsole.kubeapi.formats import apply, patches, tables
 from ocmconsole.kubeapi.health import outages
-from ocmconsole.kubeapi.http import paging, request_bodies, request_info, responses, static_resources
+from ocmconsole.kubeapi.http import hooks, paging, request_bodies, request_info, responses, static_resources
 from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.publish import endpoints
@@ -31,10 +31,14 @@ from ocmconsole.kubeapi.watch import change_log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django.http import HttpRequest
     from django.http.response import HttpResponseBase
+    from rest_framework.parsers import BaseParser
+    from rest_framework.request import Request
 
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.formats.negotiation import Shape
     from ocmconsole.kubeapi.http.request_info import RequestInfo
 
 # Set by the server where it stopped reading a body that is too long (W174).
@@ -43,53 +47,123 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class KubernetesView(APIView):
-    """Every path of the API listener."""
+    """What all views of the API have in common; DRF's ``dispatch`` calls ``initial``, then the method's handler."""
 
     authentication_classes = (KubernetesAuthentication,)
-    http_method_names = ["get", "head", "post", "put", "patch", "delete", "options", "trace"]
+    permission_classes = (hooks.IsAuthorized,)
+    content_negotiation_class = hooks.KubernetesNegotiation
+    renderer_classes = (hooks.JSONRenderer, hooks.YAMLRenderer)
+    parser_classes: tuple[type[BaseParser], ...] = ()
+    throttle_classes = ()  # ``request_limits`` counts before a body is read and a thread is taken
+    format_kwarg = None
+    shapes: tuple[Shape, ...] = ()  # what ``Accept`` may ask to be made of an object
+    info: RequestInfo
+    decision: authorization.AccessDecision  # set by ``IsAuthorized``
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - DRF's signature
-        """Authenticate and authorise; DRF's negotiation and throttling have no part here."""
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """DRF's would negotiate first; here a caller without the right learns nothing of kinds and forms."""
+        outages.require_database()
         self.perform_authentication(request)
+        self.info = request_info.parse(request.method or "", request.path, request.query_params, kwargs)
+        self.check_permissions(request)
+        if limit := request.META.get(TOO_LARGE):
+            raise errors.RequestTooLarge(f"Request entity too large: limit is {limit}")
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        drf = self.initialize_request(request, *args, **kwargs)
-        self.request, self.args, self.kwargs, self.headers = drf, args, kwargs, {}
         with admission.collecting() as warnings:
-            try:
-                outages.require_database()
-                self.initial(drf)
-                response = responses.finished(request, self._handle(drf))
-            except Exception as error:  # noqa: BLE001 - the one place where errors become Status
-                response = responses.error_response(drf, error)
+            response = super().dispatch(request, *args, **kwargs)
+        del self.response  # view and request refer to each other: a large body would wait for the garbage collector
         for text in warnings:
             responses.add_warning(response, text)
         return response
 
-    def _handle(self, request: Request) -> HttpResponseBase:
-        info = request_info.parse(request.method or "", request.path, request.query_params)
-        actor: Actor = request.user  # type: ignore[assignment] # the authentication class makes it an Actor
-        decision = authorization.require(actor, info.attributes())
-        if limit := request.META.get(TOO_LARGE):
-            raise errors.RequestTooLarge(f"Request entity too large: limit is {limit}")
-        if not info.resource:
-            if request.method not in {"GET", "HEAD"}:
-                raise errors.MethodNotAllowed("the server does not allow this method on the requested resource")
-            return endpoints.answer(request, info.path)
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.no_such_method()
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        """None: a kube-apiserver sends neither Allow nor Vary."""
+        return {}
+
+
+class DocumentView(KubernetesView):
+    """A document outside resources: discovery, OpenAPI, version, health. ``read`` is a function of ``endpoints``."""
+
+    http_method_names = ["get", "head"]
+    read: Callable[..., HttpResponse] = staticmethod(endpoints.registered)
+
+    def get(self, request: Request, **place: str) -> HttpResponseBase:
+        return responses.finished(request, self.read(request, **place))
+
+
+class ResourceView(KubernetesView):
+    """Resources, stored or virtual: which kind is known here, which verb and object from ``info``."""
+
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+    parser_classes = (
+        hooks.JSONParser,
+        hooks.YAMLParser,
+        hooks.ProtobufParser,
+        hooks.JSONPatchParser,
+        hooks.MergePatchParser,
+        hooks.StrategicPatchParser,
+        hooks.ApplyPatchParser,
+    )
+    shapes: tuple[Shape, ...] = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+    def get_parsers(self) -> list[BaseParser]:
+        """Of patches for a PATCH, of documents for any other method."""
+        is_patch = self.request.method == "PATCH"
+        return [parser() for parser in self.parser_classes if issubclass(parser, hooks.PatchParser) == is_patch]
+
+    def handle(self, request: Request, **place: str) -> HttpResponseBase:
+        return responses.finished(request, self._answer(request))
+
+    get = post = put = patch = delete = handle
+
+    def _answer(self, request: Request) -> HttpResponseBase:
+        info = self.info
         if found := virtual_resources.find_endpoint(info.group, info.version, info.resource, info.subresource):
-            return _virtual(request, actor, info, found)
+            self.shapes = ("PartialObjectMetadata",)  # they are no rows, so a Table is not acceptable
+            return self._virtual(request, found)
         collection = virtual_resources.collection(info.group, info.version, info.resource)
         served = collection.served if collection else kinds.find_served(info.group, info.version, info.resource)
         if served is None:
             raise errors.unknown_path()
-        call = Call(request, actor, info, decision, served, responses.negotiated_form(request))
+        call = Call(request, _actor(request), info, self.decision, served, self.negotiated(request))
         if served.version.warning:
             admission.warn(served.version.warning)
         _check_route(call)
+        if served.kind.custom:
+            parsers = request.parsers or ()
+            request.parsers = [each for each in parsers if not isinstance(each, hooks.StrategicPatchParser)]
         return static_resources.answer(call, collection) if collection else HANDLERS[info.verb](call)
 
+    def negotiated(self, request: Request) -> hooks.DocumentRenderer:
+        """Raises NotAcceptable."""
+        renderer, request.accepted_media_type = self.perform_content_negotiation(request)
+        request.accepted_renderer = renderer
+        return renderer  # type: ignore[return-value] # as ``KubernetesNegotiation`` says
 
-entry = KubernetesView.as_view()
+    def _virtual(self, request: Request, found: virtual_resources.Endpoint) -> HttpResponse:
+        """Endpoints that store nothing: reviews and tokens."""
+        renderer, info, actor = self.negotiated(request), self.info, _actor(request)
+        if info.verb not in found.verbs:
+            raise errors.no_such_method()
+        request_info.write_options(request.query_params, options="CreateOptions", user_agent=actor.user_agent)
+        doc: Doc = {}
+        if request.method in WITH_BODY:
+            doc, _ = request_bodies.read(request, protobuf=lambda *_: found.protobuf)
+        request_bodies.check_metadata_of_question(doc, info.namespace if found.namespaced else "")
+        filled = found.answer(actor, info.namespace, info.name, doc)
+        if renderer.shape:
+            filled = tables.partial(filled)
+        status = 201 if info.verb == "create" else 200
+        return HttpResponse(renderer.render(filled), content_type=renderer.media_type, status=status)
+
+
+def _actor(request: Request) -> Actor:
+    return request.user  # type: ignore[return-value] # ``KubernetesAuthentication`` makes it an Actor
 
 
 def _check_route(call: Call) -> None:
@@ -122,7 +196,7 @@ def _unsupported(call: Call) -> errors.BadRequest | errors.MethodNotAllowed:
     if is_nameless and kind.custom:
         return errors.BadRequest("name must be provided")
     if call.info.subresource or call.info.name or is_nameless:
-        return errors.MethodNotAllowed("the server does not allow this method on the requested resource")
+        return errors.no_such_method()
     return errors.MethodNotAllowed(f'{call.info.verb} is not supported on resources of kind "{subject}"')
 
 
@@ -159,7 +233,8 @@ def _list(call: Call) -> HttpResponseBase:
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     everything = options.labels.is_empty and not options.fields.terms and not scope.deleting
-    if everything and not call.answer.shape and call.answer.media == "json" and call.served.version is kind.storage:
+    is_plain = call.renderer.format == "json" and not call.renderer.shape
+    if everything and is_plain and call.served.version is kind.storage:
         return _list_of_texts(call, metadata, page.texts)
     docs = [orjson.loads(text) for text in page.texts]
     return responses.list_response(call, [doc for doc in docs if scope.sees(doc)], metadata)
@@ -203,12 +278,13 @@ def _update(call: Call) -> HttpResponseBase:
 
 def _patch(call: Call) -> HttpResponseBase:
     kind = call.served.kind
-    how = negotiation.patch_kind(call.request.content_type or "", custom=kind.custom)
+    parser = request_bodies.parser_of(call.request)
+    how = parser.how if isinstance(parser, hooks.PatchParser) else ""
     query = request_info.write_options(
         call.request.query_params, options="PatchOptions", user_agent=call.actor.user_agent, applies=how == "apply"
     )
     options = request_bodies.options_of(call, query)
-    body = request_bodies.patch_body(call, how, options)
+    body = request_bodies.patch_body(call, parser, options)
     if how == "apply":
         return _apply(call, body, query, options)
 
@@ -303,27 +379,3 @@ HANDLERS: dict[str, Callable[[Call], HttpResponseBase]] = {
     "delete": _delete,
     "deletecollection": _delete_collection,
 }
-
-
-def _virtual(request: Request, actor: Actor, info: RequestInfo, found: virtual_resources.Endpoint) -> HttpResponse:
-    """Endpoints that store nothing: reviews and tokens. They are no rows, so a Table is not acceptable (406)."""
-    answer = negotiation.negotiate(request.headers.get("Accept", ""), want=("PartialObjectMetadata",))
-    if info.verb not in found.verbs:
-        raise errors.MethodNotAllowed("the server does not allow this method on the requested resource")
-    request_info.write_options(request.query_params, options="CreateOptions", user_agent=actor.user_agent)
-    doc: Doc = {}
-    if request.method in WITH_BODY:
-        doc, _ = negotiation.read_body(
-            request._request.body,  # noqa: SLF001 - as in _body
-            request.META.get("CONTENT_TYPE", ""),
-            protobuf=lambda *_: found.protobuf,
-            find_duplicates=False,
-        )
-    request_bodies.check_metadata_of_question(doc, info.namespace if found.namespaced else "")
-    filled = found.answer(actor, info.namespace, info.name, doc)
-    if answer.shape:
-        filled = tables.partial(filled)
-    status = 201 if info.verb == "create" else 200
-    return HttpResponse(
-        negotiation.dump(filled, answer.media), content_type=responses.MEDIA_TYPES[answer.media], status=status
-    )

@@ -1,4 +1,7 @@
-"""Documents outside resources: discovery, OpenAPI, version and health (W6, W8). All GET, all authorised."""
+"""Documents outside resources: discovery, OpenAPI, version and health (W6, W8). All GET, all authorised.
+
+Each public function gets the request and the parts of the path that ``kubeapi.urls`` names, which routes to them.
+"""
 
 from __future__ import annotations
 
@@ -26,61 +29,47 @@ DOCUMENT_SECONDS = 3600
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def answer(request: HttpRequest, path: str) -> HttpResponse:
-    """Raises NotFound for a path that is none of ours."""
-    if document := virtual_resources.find_document(path):
-        return HttpResponse(
-            negotiation.dump(document.read(), "json"),
-            content_type=document.content_type,
-            headers={"Cache-Control": f"public, max-age={DOCUMENT_SECONDS}"},
-        )
-    first, *rest = [part for part in path.split("/") if part] or [""]
-    if first not in _ANSWERS:
+def registered(request: HttpRequest) -> HttpResponse:
+    """A document that an app has registered for its path. Raises NotFound."""
+    document = virtual_resources.find_document(request.path.rstrip("/"))
+    if document is None:
         raise errors.unknown_path()
-    return _ANSWERS[first](request, rest)
+    return HttpResponse(
+        negotiation.dump(document.read(), "json"),
+        content_type=document.content_type,
+        headers={"Cache-Control": f"public, max-age={DOCUMENT_SECONDS}"},
+    )
 
 
-def _root(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
+def root(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - as every function here
     return _json({"paths": discovery.root_paths()})
 
 
-def _version(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
-    return _found(None if rest else discovery.version())
+def version(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - as every function here
+    return _json(discovery.version())
 
 
-def _api(request: HttpRequest, rest: list[str]) -> HttpResponse:
-    if rest:
-        return _found(discovery.api_resource_list("", rest[0]) if len(rest) == 1 else None)
+def core_versions(request: HttpRequest) -> HttpResponse:
     if _wants_aggregated(request):
         return _cached(request, discovery.aggregated_core(), AGGREGATED)
     return _json(discovery.api_versions(_host()))
 
 
-def _apis(request: HttpRequest, rest: list[str]) -> HttpResponse:
-    match rest:
-        case []:
-            if _wants_aggregated(request):
-                return _cached(request, discovery.aggregated_groups(), AGGREGATED)
-            return _json(discovery.api_group_list())
-        case [group]:
-            return _found(discovery.api_group(group))
-        case [group, version]:
-            return _found(discovery.api_resource_list(group, version))
-    raise errors.unknown_path()
+def groups(request: HttpRequest) -> HttpResponse:
+    if _wants_aggregated(request):
+        return _cached(request, discovery.aggregated_groups(), AGGREGATED)
+    return _json(discovery.api_group_list())
 
 
-def _openapi(request: HttpRequest, rest: list[str]) -> HttpResponse:
-    match rest:
-        case ["v2"]:
-            return _openapi_v2(request)
-        case ["v3"]:
-            return _document(request, openapi.v3_root(), "application/json")
-        case ["v3", *path]:
-            return _openapi_v3(request, "/".join(path))
-    raise errors.unknown_path()
+def group(request: HttpRequest, group: str) -> HttpResponse:  # noqa: ARG001 - as every function here
+    return _found(discovery.api_group(group))
 
 
-def _openapi_v2(request: HttpRequest, rest: list[str] | None = None) -> HttpResponse:  # noqa: ARG001 - an answer's signature
+def resource_list(request: HttpRequest, version: str, group: str = "") -> HttpResponse:  # noqa: ARG001 - as every function here
+    return _found(discovery.api_resource_list(group, version))
+
+
+def openapi_v2(request: HttpRequest) -> HttpResponse:
     accept = request.headers.get("Accept") or "*/*"
     if "proto-openapi" in accept or request.path.endswith("pb-v1"):
         return _document(request, openapi.v2_protobuf(), V2_PROTOBUF_ANSWER)
@@ -89,7 +78,11 @@ def _openapi_v2(request: HttpRequest, rest: list[str] | None = None) -> HttpResp
     return HttpResponse(status=406)
 
 
-def _openapi_v3(request: HttpRequest, path: str) -> HttpResponse:
+def openapi_v3_paths(request: HttpRequest) -> HttpResponse:
+    return _document(request, openapi.v3_root(), "application/json")
+
+
+def openapi_v3(request: HttpRequest, path: str) -> HttpResponse:
     document = openapi.v3_group(path)
     if document is None:
         raise errors.unknown_path()
@@ -120,7 +113,7 @@ def _revalidated(request: HttpRequest, body: bytes, etag: str, content_type: str
     return response
 
 
-def _health(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
+def health(request: HttpRequest) -> HttpResponse:
     """Where no event loop has answered already (``request_threads``)."""
     said = probes.answer(request.path, [(key, value) for key, found in request.GET.lists() for value in found])
     if said is None:
@@ -128,10 +121,8 @@ def _health(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG
     return HttpResponse(said.text, content_type=probes.CONTENT_TYPE, status=said.status)
 
 
-def _metrics(request: HttpRequest, rest: list[str]) -> HttpResponse:  # noqa: ARG001 - the signature of an answer
+def prometheus(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - as every function here
     """For Prometheus; needs the right to get ``/metrics``, as on a kube-apiserver."""
-    if rest:
-        raise errors.unknown_path()
     return HttpResponse(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
@@ -159,17 +150,3 @@ def _cached(request: HttpRequest, doc: Doc, content_type: str) -> HttpResponse:
 
 def _host() -> str:
     return settings.OCMCONSOLE_API_URL.partition("://")[2]
-
-
-_ANSWERS = {
-    "": _root,
-    "version": _version,
-    "healthz": _health,
-    "livez": _health,
-    "readyz": _health,
-    "metrics": _metrics,
-    "api": _api,
-    "apis": _apis,
-    "openapi": _openapi,
-    "swagger-2.0.0.pb-v1": _openapi_v2,
-}

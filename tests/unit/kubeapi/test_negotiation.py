@@ -7,13 +7,17 @@ from typing import Any
 import orjson
 import pytest
 import yaml
+from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
+from rest_framework.request import Request
 
 from ocmconsole.core import protobuf_fields
 from ocmconsole.kubeapi.errors import ApiError, BadRequest, NotAcceptable, RequestTooLarge, UnsupportedMediaType
 from ocmconsole.kubeapi.formats import negotiation
-from ocmconsole.kubeapi.formats.negotiation import ResponseForm, Shape, negotiate, patch_kind, read_body, read_patch
+from ocmconsole.kubeapi.formats.negotiation import ResponseForm, Shape, negotiate, read_body, read_patch
+from ocmconsole.kubeapi.http.hooks import KubernetesNegotiation, PatchParser, StrategicPatchParser
+from ocmconsole.kubeapi.http.views import ResourceView
 from tests.unit.kubeapi.protobuf_encoder import encode
 
 SHAPES: tuple[Shape, ...] = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -26,6 +30,16 @@ DISCOVERY = (
 )
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
 META = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+
+def patch_kind(content_type: str, *, custom: bool) -> str:
+    classes = (each for each in ResourceView.parser_classes if issubclass(each, PatchParser))
+    parsers = [each() for each in classes if not (custom and each is StrategicPatchParser)]
+    found = KubernetesNegotiation().select_parser(
+        Request(RequestFactory().generic("PATCH", "/", b"{}", content_type)), parsers
+    )
+    assert isinstance(found, PatchParser)
+    return found.how
 
 
 def protobuf_table(api_version: str, kind: str) -> Any:
