@@ -63,6 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(page.Statements(config))
     if not WORKER:
         _start_servers(config)
+        config.option.loadscopereorder = (
+            False  # xdist: files in the order of selection.turn, not those with one test last
+        )
     os.environ["OCMCONSOLE_HOME"] = str(Path(os.environ["TEST_HOME"]) / (WORKER or "main"))
     os.environ["OCMCONSOLE_CONTROLLERS"] = "inline"
     if database_url := os.environ.get("TEST_DATABASE_URL"):
@@ -78,6 +81,9 @@ def _load_settings() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "ocmconsole.settings"
     assert settings.INSTALLED_APPS
     del os.environ["DJANGO_SETTINGS_MODULE"]
+    first, *others = settings.PASSWORD_HASHERS
+    assert first == "django.contrib.auth.hashers.Argon2PasswordHasher"
+    settings.PASSWORD_HASHERS = ["tests.hashers.CheapArgon2", *others]
 
 
 def _start_servers(config: pytest.Config) -> None:
@@ -120,6 +126,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=selection.turn)
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in MARKED_BY_FIXTURE:

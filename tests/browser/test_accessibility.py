@@ -143,7 +143,7 @@ def seen(number: int) -> tuple[tuple[Look, ...], tuple[int, ...]]:
     return (LOOKS, WIDTHS) if FULL else ((look,), (width,))
 
 
-@pytest.mark.parametrize(("who", "path"), tour.addresses())
+@pytest.mark.parametrize(("who", "path"), tour.addresses() if FULL else tour.pages())
 def test_a_page_is_accessible(who: str, path: str, guided: Tour, windows: Callable[[str], Page]) -> None:
     page = windows(who)
     _widen(page, DESK)

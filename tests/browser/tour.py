@@ -279,6 +279,15 @@ def addresses() -> list[tuple[str, str]]:
     return [(who, path) for who, paths in PAGES.items() for path in paths]
 
 
+def pages() -> list[tuple[str, str]]:
+    """Each page once: as the first person who opens it, of the first object, not filtered. The other addresses show its other states."""
+    found: dict[tuple[str, int], tuple[str, str]] = {}
+    for who, path in addresses():
+        page = re.sub(r"{[\w-]+}", "{}", path.partition("?")[0])
+        found.setdefault((page, status(who, path)), (who, path))
+    return list(found.values())
+
+
 ONE_OF_EACH = """
 import json
 from django.contrib.auth.models import User
