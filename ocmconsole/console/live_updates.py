@@ -1,30 +1,26 @@
 """/live: notifies an open page that what it shows has changed, never what.
 
 One event stream a visible tab. Everything that is written leaves an audit entry, heartbeats excepted, so the audit's
-newest entries are the notices: each process reads them twice a second while anybody listens. A stream names resources
-only, and only for entries about something that its person may see; the page then asks for itself anew.
+newest entries are the notices; the process' one follower of the log (``watch.follower``) passes them on. A stream names
+resources only, and only for entries about something that its person may see; the page then asks for itself anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from time import monotonic
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.decorators import login_required
-from django.db import Error as DatabaseFailure
-from django.db import close_old_connections
 from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -37,8 +33,8 @@ from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
-from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.watch import follower
+from ocmconsole.kubeapi.watch.follower import Notice, NoticeSubscriber
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.signin import lifetime
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
@@ -50,36 +46,12 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
 
-log = logging.getLogger(__name__)
-
-SOONEST_SECONDS = 0.5
 BEAT_SECONDS = 10.0
 SESSION_SECONDS = 60.0
 MOST_SCOPES = 20
 MOST_STREAMS = 20  # of one person in one process
-BATCH = 1_000
-QUEUE = 100
 # What lies in the namespace of a cluster and is shown with it.
 INSIDE = frozenset({MANAGED_CLUSTER_ADDON.plural, MANIFEST_WORK.plural})
-
-Result = TypeVar("Result")
-Arguments = ParamSpec("Arguments")
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """An entry of the audit, as far as a stream needs it."""
-
-    number: int
-    user: str
-    resource: str
-    namespace: str
-    name: str
-
-    @property
-    def plural(self) -> str:
-        """``managedclusters`` of ``managedclusters/status.cluster.open-cluster-management.io``."""
-        return self.resource.partition(".")[0].partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,72 +68,6 @@ class LiveScope:
 
     def covers(self, notice: Notice) -> bool:
         return self.plural == notice.plural and self.name in {"", notice.name}
-
-
-# ---------------------------------------------------------------- the audit's newest entries
-
-
-class Follower:
-    """Reads what the audit has got since the last look, for all streams of one event loop."""
-
-    def __init__(self) -> None:
-        self.newest = 0
-        self._queues: set[asyncio.Queue[list[Notice]]] = set()
-        self._task: asyncio.Task[None] | None = None
-        self._beginning = asyncio.Lock()  # two that come at once begin it once
-
-    async def join(self) -> asyncio.Queue[list[Notice]]:
-        """A queue of everything from now on; the first to come starts the reading."""
-        queue: asyncio.Queue[list[Notice]] = asyncio.Queue(QUEUE)
-        self._queues.add(queue)
-        async with self._beginning:
-            if self._task is None or self._task.done():
-                self.newest = await change_log.in_thread(newest_entry)
-                self._task = asyncio.get_running_loop().create_task(self._read())
-        return queue
-
-    def leave(self, queue: asyncio.Queue[list[Notice]]) -> None:
-        """The last to go ends the reading."""
-        self._queues.discard(queue)
-        if not self._queues and self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-    async def _read(self) -> None:
-        """At most one notice a second, and the first of them soon."""
-        pause = SOONEST_SECONDS
-        while True:
-            await asyncio.sleep(pause)
-            found = await self._look()
-            pause = change_log.POLL_SECONDS if found else SOONEST_SECONDS
-            if found:
-                self.newest = found[-1].number
-            for queue in self._queues:
-                if found and not queue.full():  # who has a hundred unread will ask for everything anyway
-                    queue.put_nowait(found)
-
-    async def _look(self) -> list[Notice]:
-        try:
-            return await change_log.in_thread(entries_after, self.newest)
-        except DatabaseFailure:  # nobody who listens may be left in the belief that nothing happens
-            log.exception("the audit could not be read for open pages; trying again")
-            return []
-
-
-_followers: WeakKeyDictionary[asyncio.AbstractEventLoop, Follower] = WeakKeyDictionary()
-
-
-def follower() -> Follower:
-    return _followers.setdefault(asyncio.get_running_loop(), Follower())
-
-
-def newest_entry() -> int:
-    return AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-
-
-def entries_after(number: int) -> list[Notice]:
-    rows = AuditEvent.objects.filter(pk__gt=number).order_by("pk")
-    return [Notice(*row) for row in rows.values_list("pk", "user", "resource", "namespace", "name")[:BATCH]]
 
 
 # ---------------------------------------------------------------- who hears of what
@@ -232,14 +138,6 @@ _streams: Counter[str] = Counter()
 _threads = ThreadPoolExecutor(2, thread_name_prefix="live")
 
 
-async def _apart(call: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-    def work() -> Result:
-        close_old_connections()
-        return call(*arguments, **named)
-
-    return await asyncio.get_running_loop().run_in_executor(_threads, work)
-
-
 @login_required
 @require_GET
 def live(request: HttpRequest) -> HttpResponse | AsyncStreamResponse:
@@ -262,45 +160,47 @@ async def _events(
     sight: NoticeVisibility, scopes: list[LiveScope], seen: int | None, session: str
 ) -> AsyncIterator[bytes]:
     """Until the session ends. What happened since ``seen`` comes first."""
-    queue = await follower().join()
-    _streams[sight.actor.user] += 1
+    user = sight.actor.user
+    _streams[user] += 1
     try:
-        missed = await _apart(entries_after, seen) if seen is not None else []
-        yield event("hello", follower().newest)
-        if text := await _changed(sight, scopes, missed):
-            yield text
-        checked = monotonic()
-        while True:
-            text = await _next(queue, sight, scopes)
-            if monotonic() - checked > SESSION_SECONDS:
-                checked = monotonic()
-                found = await _apart(look_again, session, sight.actor.user)
-                if found is None:
-                    yield event("signed-out", follower().newest)
-                    return
-                sight = found
-            yield text or event("beat", follower().newest)
-    finally:
-        follower().leave(queue)
-        _streams[sight.actor.user] -= 1
-
-
-async def _next(queue: asyncio.Queue[list[Notice]], sight: NoticeVisibility, scopes: list[LiveScope]) -> bytes:
-    """The next notice that concerns the page; empty when there was none for as long as a beat."""
-    try:
-        async with asyncio.timeout(BEAT_SECONDS):
+        async with follower.follower().notices() as notices:
+            missed = await follower.on(_threads, follower.notices_after, seen) if seen is not None else []
+            yield event("hello", notices.position)
+            if text := await _changed(sight, scopes, missed):
+                yield text
+            checked = monotonic()
             while True:
-                if text := await _changed(sight, scopes, await queue.get()):
-                    return text
-    except TimeoutError:
-        return b""
+                text = await _next(notices, sight, scopes)
+                if monotonic() - checked > SESSION_SECONDS:
+                    checked = monotonic()
+                    found = await follower.on(_threads, look_again, session, user)
+                    if found is None:
+                        yield event("signed-out", notices.position)
+                        return
+                    sight = found
+                yield text or event("beat", notices.position)
+    finally:
+        _streams[user] -= 1
+
+
+async def _next(notices: NoticeSubscriber, sight: NoticeVisibility, scopes: list[LiveScope]) -> bytes:
+    """The next notice that concerns the page; empty when there was none for as long as a beat."""
+    ends = monotonic() + BEAT_SECONDS
+    while True:
+        try:
+            async with asyncio.timeout(ends - monotonic()):
+                found = await notices.next()
+        except TimeoutError:
+            return b""
+        if text := await _changed(sight, scopes, found):  # outside: what was taken from the queue is not given up
+            return text
 
 
 async def _changed(sight: NoticeVisibility, scopes: list[LiveScope], notices: list[Notice]) -> bytes:
     concerning = [notice for notice in notices if any(scope.covers(notice) for scope in scopes)]
     if not concerning:
         return b""
-    resources = await _apart(sight.of_interest, concerning)
+    resources = await follower.on(_threads, sight.of_interest, concerning)
     return event("changed", notices[-1].number, resources=sorted(resources)) if resources else b""
 
 

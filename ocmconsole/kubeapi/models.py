@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
 from django.conf import settings
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from ocmconsole.kubeapi.kinds import Key
 
@@ -250,7 +250,11 @@ class AuditQuerySet(models.QuerySet[Any]):
 
 
 class AuditEvent(models.Model):
-    """Who did what through which entry point, or was denied and why. Append-only; D11: one row a minute for denials."""
+    """Who did what through which entry point, or was denied and why. Append-only; D11: one row a minute for denials.
+
+    A reader that goes on from the newest entry misses none: each is numbered by a transaction that holds the counter
+    (``Revision.take``) until it ends. ``save`` takes it; a caller of ``bulk_create`` has taken it.
+    """
 
     class Outcome(models.TextChoices):
         ALLOWED = "allowed"
@@ -290,7 +294,9 @@ class AuditEvent(models.Model):
     def save(self, *args: Any, **options: Any) -> None:
         if not self._state.adding:
             raise RuntimeError(APPEND_ONLY)
-        super().save(*args, **options)
+        with transaction.atomic(savepoint=False):
+            Revision.take(0)  # as commits do: no entry becomes visible before one with a lower number
+            super().save(*args, **options)
 
     def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:  # noqa: ARG002 - Django's signature
         raise RuntimeError(APPEND_ONLY)

@@ -198,7 +198,9 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
             _count_rights()
         work = controllers.wanted(work)
         workqueue.put(work, now)
-        transaction.on_commit(lambda: _announce(writes, poke=bool(work)))
+        transaction.on_commit(change_log.wake)
+        if work:
+            transaction.on_commit(workqueue.poke)
     return last
 
 
@@ -207,12 +209,6 @@ def _grows(write: Write) -> bool:
     if write.new is None or "deletionTimestamp" in write.new["metadata"]:
         return False
     return write.old is None or write.kind.audited
-
-
-def _announce(writes: Sequence[Write], *, poke: bool) -> None:
-    change_log.wake({write.kind.resource for write in writes})
-    if poke:
-        workqueue.poke()
 
 
 @contextmanager

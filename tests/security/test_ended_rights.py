@@ -36,7 +36,7 @@ from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import bulk_jobs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.watch import change_log, stream_response
+from ocmconsole.kubeapi.watch import change_log, follower, stream_response
 from ocmconsole.server import listeners
 from ocmconsole.signin import sessions
 from registration.approvals import departures, services
@@ -432,6 +432,17 @@ def test_a_process_that_hears_nothing_knows_at_once_what_was_committed() -> None
         assert other.decide(ana, asked) is None
 
 
+@pytest.mark.parametrize("table", ["kubeapi_change", "kubeapi_compaction"])
+def test_a_right_whose_end_is_cut_from_the_log_while_it_is_read_has_ended(table: str) -> None:
+    ana, asked = person("ana"), Attributes("get", resource="secrets")
+    other = rule_index.RuleIndex()
+    name = grant(ana, rule("get", "secrets"))
+    assert other.decide(ana, asked) is not None
+    unbound(name)()
+    with once_read(table, lambda: change_log.bound_log(1)):
+        assert other.decide(ana, asked) is None
+
+
 def test_the_check_of_a_request_costs_one_read_of_one_row() -> None:
     grant(person("ana"), rule("get", "configmaps"))
     ana = entry.person("ana")
@@ -450,7 +461,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The log is replayed entry by entry, on one thread, so that its connection to the database can be closed."""
     monkeypatch.setattr(change_log, "BATCH", 1)
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(change_log, "_threads", pool)
+        monkeypatch.setattr(follower, "_threads", pool)
         yield
         pool.submit(connections.close_all).result()
 

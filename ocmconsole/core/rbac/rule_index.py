@@ -253,29 +253,28 @@ class RuleIndex:
     def _catch_up(self) -> Tables:
         with self._lock:
             rights = change_log.rights()  # first: what is committed from now on is found by the next look
-            if self._tables is None or self._has_lost_its_place(rights):
+            is_elsewhere = rights < self._rights or self._database != _database()
+            if self._tables is None or is_elsewhere or (rights > self._rights and not self._follow(self._tables)):
                 self._revision = _newest()
                 self._tables = _load()
-            elif rights > self._rights:
-                self._follow(self._tables)
             self._rights, self._database = rights, _database()
             return self._tables
 
-    def _has_lost_its_place(self, rights: int) -> bool:
-        if rights < self._rights or self._database != _database():
-            return True
-        cut = Compaction.objects.filter(resource__in=MODELS, revision__gt=self._revision)
-        return rights > self._rights and cut.exists()
-
-    def _follow(self, tables: Tables) -> None:
-        missed = Change.objects.filter(resource__in=MODELS, revision__gt=self._revision).order_by("revision")
-        for change in missed:
-            place = (change.namespace, change.name)
-            if change.verb == Change.Verb.DELETED:
-                tables.drop(change.resource, place)
-            else:
-                tables.put(change.resource, place, orjson.loads(change.wire))
-            self._revision = change.revision
+    def _follow(self, tables: Tables) -> bool:
+        """Whether the log had everything since the last look; where it was cut, the rows are read again."""
+        while True:
+            entries, cut = change_log.since(MODELS, self._revision)
+            if cut is not None:
+                return False
+            for entry in entries:
+                place = (entry.namespace, entry.name)
+                if entry.verb == Change.Verb.DELETED:
+                    tables.drop(entry.resource, place)
+                else:
+                    tables.put(entry.resource, place, entry.doc)
+                self._revision = entry.revision
+            if len(entries) < change_log.BATCH:
+                return True
 
 
 def _newest() -> int:

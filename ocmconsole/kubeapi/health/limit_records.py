@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import HeldBack
-from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.watch import follower
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -89,6 +89,6 @@ class Tally:
         await asyncio.sleep(WRITTEN_EVERY)
         counts, self.counts, self.writing = self.counts, {}, None
         try:
-            await change_log.in_thread(write_counts, counts)
+            await follower.in_thread(write_counts, counts)
         except Exception:  # the page misses them; the next are written as ever
             log.exception("could not record who was held back")

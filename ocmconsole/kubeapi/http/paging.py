@@ -56,7 +56,7 @@ def position(options: ListOptions, kind: Kind) -> Position:
         return Position(None, int(options.resource_version) if exact else None, exact)
     key, revision, exact = _read(options.token)
     # Beyond the head: the token is of a future that a restore removed (D21).
-    if change_log.cut_before(kind.resource, revision) is not None or revision > change_log.newest_revision():
+    if change_log.cut_before([kind.resource], revision) is not None or revision > change_log.newest_revision():
         raise errors.Expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
             "list without the continue parameter, or use the continue token in this response to retrieve the remainder "
@@ -133,6 +133,6 @@ def _as_of(kind: Kind, revision: int, *, namespace: str, name: str | None) -> di
             past[Key(change.namespace, change.name)] = orjson.loads(change.wire)
             found += 1
     # Asked last, because the log may be cut at any time.
-    if found < len(there) or change_log.cut_before(kind.resource, revision) is not None:
+    if found < len(there) or change_log.cut_before([kind.resource], revision) is not None:
         raise errors.Expired("The resourceVersion for the provided list is too old.")
     return past

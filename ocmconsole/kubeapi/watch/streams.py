@@ -21,7 +21,7 @@ from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, Served
 from ocmconsole.kubeapi.storage import reader
-from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.watch import change_log, follower
 from ocmconsole.kubeapi.watch.change_log import ChangeEntry
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def stored(scope: WatchScope) -> tuple[int, list[str]]:
 @dataclass(slots=True)
 class _Stream:
     scope: WatchScope
-    topic: change_log.Topic
+    topic: follower.Topic
     may_go_on: Callable[[], bool]
     state: State
     position: int = 0
@@ -112,7 +112,7 @@ async def events(scope: WatchScope, may_go_on: Callable[[], bool], state: State 
     """
     stream = _Stream(scope, _topic(scope), may_go_on, state)
     ends = monotonic() + (scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
-    async with change_log.tail().subscribe(stream.topic) as listener:
+    async with follower.follower().subscribe(stream.topic) as listener:
         async for line in _catch_up(stream):
             yield line
         if not stream.is_over:
@@ -120,10 +120,10 @@ async def events(scope: WatchScope, may_go_on: Callable[[], bool], state: State 
                 yield line
 
 
-def _topic(scope: WatchScope) -> change_log.Topic:
+def _topic(scope: WatchScope) -> follower.Topic:
     """What a change says without its document being read: namespace and name."""
     name = scope.options.fields.pinned("metadata.name") or ""
-    return change_log.Topic(scope.served.kind.resource, scope.namespace, name)
+    return follower.Topic(scope.served.kind.resource, scope.namespace, name)
 
 
 async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
@@ -132,12 +132,12 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
     named = int(options.resource_version or 0)
     wants_state = options.initial_events or (options.initial_events is None and options.resource_version in {"", "0"})
     if wants_state:
-        stream.position, texts = await change_log.in_thread(stream.state, stream.scope)
+        stream.position, texts = await follower.in_thread(stream.state, stream.scope)
         head = stream.position
-        gone = await change_log.in_thread(_just_gone, stream, texts)
+        gone = await follower.in_thread(_just_gone, stream, texts)
         lines = _initial(stream, texts, gone)
     else:
-        head = await change_log.in_thread(change_log.newest_revision)
+        head = await follower.in_thread(change_log.newest_revision)
         stream.position, lines = named or head, []
     if named > head:  # D21: 410 for a client that has seen a future which a restore removed
         lines = [_error(errors.Expired(f"too large resource version: {named} ({head})"))]
@@ -179,14 +179,14 @@ def _initial(stream: _Stream, texts: list[str], gone: list[ChangeEntry]) -> list
 async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
     """The log from the position to now. It may be cut while a slow client is served, so that is asked each time."""
     while True:
-        entries, cut = await change_log.in_thread(_logged, stream.kind.resource, stream.position)
+        entries, cut = await follower.in_thread(change_log.since, [stream.kind.resource], stream.position)
         if cut is not None:
             yield _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
             stream.is_over = True
         if cut is not None or not entries:
             return
         # Lines wait for a slow client; one that has lost the right or the credential meanwhile is sent no more of them.
-        if not await change_log.in_thread(stream.may_go_on):
+        if not await follower.in_thread(stream.may_go_on):
             stream.is_over = True
             return
         for entry in entries:
@@ -194,12 +194,7 @@ async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
                 yield line
 
 
-def _logged(resource: str, after: int) -> tuple[list[ChangeEntry], int | None]:
-    """In this order: what was cut before it was read is noticed."""
-    return change_log.since(resource, after), change_log.cut_before(resource, after)
-
-
-async def _follow(stream: _Stream, listener: change_log.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
+async def _follow(stream: _Stream, listener: follower.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
     checked = marked = monotonic()
     judged = -1  # how often rights had changed when ``may_go_on`` was asked
     while (now := monotonic()) < ends:
@@ -210,10 +205,10 @@ async def _follow(stream: _Stream, listener: change_log.ChangeSubscriber, ends: 
             batch = []
         if batch is None:
             return
-        rights = change_log.tail().rights
+        rights = follower.follower().rights
         if monotonic() - checked >= RECHECK_SECONDS or (batch and rights != judged):
             checked, judged = monotonic(), rights
-            if not await change_log.in_thread(stream.may_go_on):
+            if not await follower.in_thread(stream.may_go_on):
                 return
         for entry in batch:
             if line := _event(stream, entry):
@@ -225,10 +220,10 @@ async def _follow(stream: _Stream, listener: change_log.ChangeSubscriber, ends: 
         yield _here(stream, listener)
 
 
-def _here(stream: _Stream, listener: change_log.ChangeSubscriber) -> bytes:
-    """A bookmark. Where nothing waits, everything that the log had for this watcher up to the tail was seen."""
+def _here(stream: _Stream, listener: follower.ChangeSubscriber) -> bytes:
+    """A bookmark. Where nothing waits, everything that the log had for this watcher up to the follower was seen."""
     if listener.queue.empty():
-        stream.position = max(stream.position, change_log.tail().revision)
+        stream.position = max(stream.position, follower.follower().revision)
     return _bookmark(stream)
 
 

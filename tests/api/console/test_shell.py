@@ -20,6 +20,7 @@ from ocmconsole.console import live_updates
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.watch import change_log, follower
 from registration.pki import ca
 from tests import factories as make
 from tests.actors import signed_in
@@ -184,8 +185,8 @@ def test_search_takes_few_queries_however_many_clusters_there_are(
 # ---------------------------------------------------------------- notices
 
 
-def notice(resource: str, name: str, *, user: str = "somebody", namespace: str = "") -> live_updates.Notice:
-    return live_updates.Notice(1, user, resource, namespace, name)
+def notice(resource: str, name: str, *, user: str = "somebody", namespace: str = "") -> follower.Notice:
+    return follower.Notice(1, user, resource, namespace, name)
 
 
 CLUSTERS = "managedclusters.cluster.open-cluster-management.io"
@@ -211,7 +212,7 @@ def sight(name: str) -> live_updates.NoticeVisibility:
         ([notice("manifestworks.work.open-cluster-management.io", "w", namespace="vault-1")], set()),
     ],
 )
-def test_notices_are_only_of_what_one_may_see(notices: list[live_updates.Notice], heard: set[str], raj: Client) -> None:
+def test_notices_are_only_of_what_one_may_see(notices: list[follower.Notice], heard: set[str], raj: Client) -> None:
     assert sight("raj").of_interest(notices) == heard
 
 
@@ -252,15 +253,15 @@ def test_a_page_hears_of_what_it_shows(scope: str, covered: bool) -> None:
 
 
 def test_a_heartbeat_is_no_notice(fleet: None) -> None:
-    before = live_updates.newest_entry()
+    before = change_log.head().audit
     make.renew("web-1")
-    assert live_updates.entries_after(before) == []
+    assert follower.notices_after(before) == []
 
 
 def test_whatever_is_written_is_a_notice(fleet: None) -> None:
-    before = live_updates.newest_entry()
+    before = change_log.head().audit
     make.label("web-1", env="prod")
-    assert [(each.plural, each.name) for each in live_updates.entries_after(before)] == [("managedclusters", "web-1")]
+    assert [(each.plural, each.name) for each in follower.notices_after(before)] == [("managedclusters", "web-1")]
 
 
 def test_a_stream_without_a_scope_is_refused(admin: Client) -> None:

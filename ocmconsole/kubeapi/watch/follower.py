@@ -1,0 +1,325 @@
+"""The one follower of change log and audit in each process, and its fan-out to watches and live pages.
+
+In: commits, noticed by a wake-up in memory, by Redis, or by asking for the head of the log. Out: each change in the
+queues of its topics' watches, each audit entry in the queues of the open pages.
+
+Invariant: a listener that subscribed first and then replayed the log misses nothing, and drops what came twice by its
+number. A slow watch is cut, never waited for; its client comes back from its last revision. Rights do not wait for the
+follower: the RBAC index reads the log itself (docs/adr/0020-the-rbac-index-reads-the-log-itself.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from django.db import Error as DatabaseFailure
+from django.db import close_old_connections
+
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.watch import change_log, redis_client
+from ocmconsole.kubeapi.watch.change_log import ChangeEntry, Head
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+SOON_SECONDS = 0.5  # where no wake-up comes: without Redis from other processes, and for denials and sign-ins
+NOTICE_SECONDS = 1.0  # between two reads of the audit, however much is written
+QUEUE_LENGTH = 1_000  # batches that a watch may be behind
+NOTICE_QUEUE_LENGTH = 100
+
+
+# ---------------------------------------------------------------- what is passed on
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An audit entry, as far as a page needs it."""
+
+    number: int
+    user: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def plural(self) -> str:
+        """``managedclusters`` of ``managedclusters/status.cluster.open-cluster-management.io``."""
+        return self.resource.partition(".")[0].partition("/")[0]
+
+
+def notices_after(number: int) -> list[Notice]:
+    """The next audit entries, at most ``change_log.BATCH``."""
+    rows = AuditEvent.objects.filter(pk__gt=number).order_by("pk")
+    return [Notice(*row) for row in rows.values_list("pk", "user", "resource", "namespace", "name")[: change_log.BATCH]]
+
+
+class Look(NamedTuple):
+    """What one look at the database found."""
+
+    head: Head
+    entries: list[ChangeEntry]
+    reached: int  # the revision up to which the log was read
+    cuts: dict[str, int]  # by resource, what was cut unread
+    notices: list[Notice]
+
+
+def look(after: int, noticed: int | None) -> Look:
+    """What follows a revision and, unless None, an audit entry. One query where nothing does.
+
+    The head comes first: of all entries up to it, no change of rights before them goes unnoticed.
+    """
+    head = change_log.head()
+    found: tuple[list[ChangeEntry], int, dict[str, int]] = ([], after, {})
+    if head.revision > after:
+        found = change_log.between(after, head.revision)
+    return Look(head, *found, notices_after(noticed) if noticed is not None and head.audit > noticed else [])
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a listener hears of: a resource, only in one namespace if one is given, only of one name if one is given.
+
+    Thousands of agents watch one object each, and a change of another object must not wake them.
+    """
+
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def covers(self, entry: ChangeEntry) -> bool:
+        """Of an entry of the resource."""
+        return self.namespace in {"", entry.namespace} and self.name in {"", entry.name}
+
+    @classmethod
+    def all_of(cls, entry: ChangeEntry) -> Iterator[Topic]:
+        for namespace in {"", entry.namespace}:
+            for name in ("", entry.name):
+                yield cls(entry.resource, namespace, name)
+
+
+@dataclass(eq=False, slots=True)
+class ChangeSubscriber:
+    """One stream's bounded queue. None in the queue ends the stream."""
+
+    topic: Topic
+    queue: asyncio.Queue[list[ChangeEntry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
+
+    def cut(self) -> None:
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.queue.put_nowait(None)
+
+
+@dataclass(eq=False, slots=True)
+class NoticeSubscriber:
+    """One page's queue. What does not fit is dropped: a page asks for itself whole, whatever the number of notices."""
+
+    position: int  # the last audit entry that it has taken
+    queue: asyncio.Queue[list[Notice]] = field(default_factory=lambda: asyncio.Queue(NOTICE_QUEUE_LENGTH))
+
+    async def next(self) -> list[Notice]:
+        notices = await self.queue.get()
+        self.position = notices[-1].number
+        return notices
+
+
+# ---------------------------------------------------------------- the follower
+
+
+class Follower:
+    """Of one event loop."""
+
+    def __init__(self) -> None:
+        self.revision = 0  # up to here every watch has in its queue what it hears of
+        self.rights = 0  # how often rights had changed when the last entries were read, those before them included
+        self._noticed = 0  # up to here every page has the audit in its queue
+        self._next_notice = 0.0  # by the loop's clock: the audit is not read before
+        self._listeners: dict[Topic, set[ChangeSubscriber]] = {}
+        self._pages: set[NoticeSubscriber] = set()
+        self._cuts: dict[str, int] = {}
+        self._woken = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.create_future()
+        self._task = self._loop.create_task(self._run())
+
+    @asynccontextmanager
+    async def subscribe(self, topic: Topic) -> AsyncIterator[ChangeSubscriber]:
+        """A queue that gets every change of the topic that is committed after this returns."""
+        await asyncio.shield(self._started)
+        listener = ChangeSubscriber(topic)
+        self._listeners.setdefault(topic, set()).add(listener)
+        try:
+            yield listener
+        finally:
+            self._forget(listener)
+
+    @asynccontextmanager
+    async def notices(self) -> AsyncIterator[NoticeSubscriber]:
+        """A queue that gets every audit entry that is committed after this returns, and maybe some from just before."""
+        await asyncio.shield(self._started)
+        page = NoticeSubscriber(self._noticed)
+        self._pages.add(page)
+        self._woken.set()  # the pause is shorter with a page
+        try:
+            yield page
+        finally:
+            self._pages.discard(page)
+
+    def _forget(self, listener: ChangeSubscriber) -> None:
+        listeners = self._listeners.get(listener.topic, set())
+        listeners.discard(listener)
+        if not listeners:
+            self._listeners.pop(listener.topic, None)
+
+    async def _run(self) -> None:
+        self.revision, self.rights, self._noticed = await self._first()
+        self._started.set_result(None)
+        change_log.wakers.add(self._wake)
+        remote = self._loop.create_task(self._follow_redis()) if settings.OCMCONSOLE_REDIS_URL else None
+        try:
+            while True:
+                await self._catch_up()
+                with suppress(
+                    TimeoutError
+                ):  # not wait_for, which in Python 3.11 may swallow that the task is cancelled
+                    async with asyncio.timeout(self._pause()):
+                        await self._woken.wait()
+                self._woken.clear()
+        finally:
+            change_log.wakers.discard(self._wake)
+            if remote is not None:
+                remote.cancel()
+
+    async def _first(self) -> Head:
+        """Where log and audit end now; waits for a database that is away."""
+        while True:
+            try:
+                return await in_thread(change_log.head)
+            except DatabaseFailure:
+                log.exception("the follower could not read the log; trying again")
+                await asyncio.sleep(POLL_SECONDS)
+
+    def _pause(self) -> float:
+        """Seconds until the next look, if nothing wakes."""
+        poll = SOON_SECONDS if self._pages or _is_deaf() else POLL_SECONDS
+        rest = self._next_notice - self._loop.time()
+        return min(poll, rest) if rest > 0 else poll
+
+    async def _catch_up(self) -> None:
+        try:
+            while True:
+                may_notice = self._pages and self._loop.time() >= self._next_notice
+                found = await in_thread(look, self.revision, self._noticed if may_notice else None)
+                self._cut_off(found.cuts)
+                if found.reached > self.revision:
+                    self.rights = found.head.rights
+                    self._publish(found)
+                if found.notices:
+                    self._notify(found.notices)
+                elif not self._pages:  # nor when a page came meanwhile: it is due what it has not been read
+                    self._noticed = found.head.audit
+                if self.revision >= found.head.revision:
+                    return
+        except DatabaseFailure:
+            log.exception("the follower could not read the log; trying again")
+
+    def _cut_off(self, cuts: dict[str, int]) -> None:
+        """End the streams that would miss what was compacted unread, as after a pause of the machine (W12)."""
+        new = {resource for resource, revision in cuts.items() if revision > self._cuts.get(resource, 0)}
+        self._cuts |= cuts
+        for listeners in [set(each) for topic, each in self._listeners.items() if topic.resource in new]:
+            for listener in listeners:
+                self._cut(listener)
+
+    def _publish(self, found: Look) -> None:
+        self.revision = found.reached
+        batches: dict[Topic, list[ChangeEntry]] = defaultdict(list)
+        for entry in found.entries:
+            for topic in Topic.all_of(entry):
+                if topic in self._listeners:
+                    batches[topic].append(entry)
+        for topic, batch in batches.items():
+            for listener in tuple(self._listeners[topic]):
+                if listener.queue.full():
+                    self._cut(listener)
+                else:
+                    listener.queue.put_nowait(batch)
+
+    def _cut(self, listener: ChangeSubscriber) -> None:
+        self._forget(listener)
+        listener.cut()
+
+    def _notify(self, notices: list[Notice]) -> None:
+        self._noticed = notices[-1].number
+        self._next_notice = self._loop.time() + NOTICE_SECONDS
+        for page in self._pages:
+            if not page.queue.full():
+                page.queue.put_nowait(notices)
+
+    def _wake(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def _follow_redis(self) -> None:
+        """Other processes' commits; when Redis is away the poll is the floor."""
+        from redis import RedisError  # noqa: PLC0415 - see ``redis_client``
+        from redis.asyncio import Redis  # noqa: PLC0415
+
+        client = Redis.from_url(
+            settings.OCMCONSOLE_REDIS_URL, socket_connect_timeout=redis_client.SECONDS, socket_keepalive=True
+        )
+        while True:
+            try:
+                async with client.pubsub() as channel:
+                    await channel.subscribe(change_log.CHANNEL)
+                    async for _ in channel.listen():
+                        self._woken.set()
+            except RedisError:
+                await asyncio.sleep(POLL_SECONDS)
+
+
+def _is_deaf() -> bool:
+    """Redis is there to announce other processes' commits, and is away: a poll must find them within a second."""
+    return bool(settings.OCMCONSOLE_REDIS_URL) and redis_client.breaker.is_open
+
+
+_followers: WeakKeyDictionary[asyncio.AbstractEventLoop, Follower] = WeakKeyDictionary()
+
+
+def follower() -> Follower:
+    """The follower of the running event loop, started at first use."""
+    loop = asyncio.get_running_loop()
+    if loop not in _followers:
+        _followers[loop] = Follower()
+    return _followers[loop]
+
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+_threads = ThreadPoolExecutor(2, thread_name_prefix="log-reader")
+
+
+async def in_thread(call: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    """Run a database read beside the event loop, on the few threads of the log's readers."""
+    return await on(_threads, call, *arguments, **named)
+
+
+async def on(
+    pool: Executor, call: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
+) -> Result:
+    """Run a database read beside the event loop, on threads that keep their connections."""
+
+    def work() -> Result:
+        close_old_connections()
+        return call(*arguments, **named)
+
+    return await asyncio.get_running_loop().run_in_executor(pool, work)
