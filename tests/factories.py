@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
@@ -13,6 +17,7 @@ from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ManagedCluster, Serving
 from clusters.tasks import sweep_leases
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from ocmconsole.core import defaults
 from ocmconsole.core.kinds import NAMESPACE
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, MASTERS, Actor
@@ -20,7 +25,10 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.verbs import Edit
+from registration import hub_setup
 from registration.models import IssuedCertificate
+from registration.pki import ca
+from tests.kept import kept
 
 Doc = dict[str, Any]
 
@@ -120,6 +128,44 @@ def renew(name: str, at: datetime | None = None) -> Doc:
     """A heartbeat; ``at`` is what the clock of the agent shows."""
     moment = (at or timezone.now()).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return edit(LEASE, LEASE_NAME, lambda doc: doc["spec"].update(renewTime=moment), namespace=name)
+
+
+@kept
+def staff(name: str) -> User:
+    """Somebody for whom Django admin opens, and who may do nothing yet."""
+    return User.objects.create_user(name, is_staff=True)
+
+
+# ---------------------------------------------------------------- a hub's first start
+
+
+def authority(home: Path, *names: str) -> None:
+    """A CA for the home: the same one for all tests of the process that ask for these names of servers."""
+    made = Path(os.environ["OCMCONSOLE_HOME"]) / "authorities" / "-".join(names or ("localhost",))
+    ca.ensure_authority(made, list(names or ("localhost",)))
+    shutil.copytree(made, home, dirs_exist_ok=True)
+
+
+@kept
+def first_start(_authority: bytes, _url: str) -> None:
+    """Roles, namespaces and ConfigMaps; the settings name the home of the authority, and the URL."""
+    defaults.ensure_defaults(Actor.controller("test"))
+    hub_setup._ensure_registration_objects()
+    settle()
+
+
+@kept
+def started(_home: Path) -> None:
+    """All that the first start of a hub leaves in the home that the settings name."""
+    hub_setup.ensure_hub()
+    settle()
+
+
+def hub(home: Path, settings: Any, *names: str) -> None:
+    """What the first start of a hub leaves in its home and in the database; pytest-django's settings name the home."""
+    settings.OCMCONSOLE_HOME = home
+    authority(home, *names)
+    first_start((home / "ca.crt").read_bytes(), settings.OCMCONSOLE_API_URL)
 
 
 # ---------------------------------------------------------------- time and reconcilers

@@ -10,11 +10,10 @@ import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
-from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
-from registration import hub_setup, reconcilers
+from registration import reconcilers
 from registration.admission.decisions import AUTO_ACCEPTED
 from registration.approvals import services
 from registration.models import AcceptedKey
@@ -31,12 +30,9 @@ OTHER = replace(requests.BOOTSTRAP, user="system:bootstrap:zzzzzz", credential="
 
 @pytest.fixture(autouse=True)
 def gate(tmp_path: Path, settings: Any) -> Any:
-    settings.OCMCONSOLE_HOME = tmp_path
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = [LISTED.user]
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
-    ca.ensure_authority(tmp_path, ["localhost"])
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
+    make.hub(tmp_path, settings)
     return settings
 
 

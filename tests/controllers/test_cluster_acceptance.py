@@ -20,6 +20,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from tests import factories as make
 from tests.actors import grant, person, rule
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +47,7 @@ def binding_names(cluster: str = "c1") -> list[str]:
 
 
 @pytest.fixture
+@kept
 def c1() -> str:
     make.cluster("c1", accepted=True)
     make.settle()

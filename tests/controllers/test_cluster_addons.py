@@ -15,6 +15,7 @@ from ocmconsole.kubeapi.control.controllers import Reconcile
 from ocmconsole.kubeapi.kinds import Key
 from tests import factories as make
 from tests.factories import Doc
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -22,6 +23,7 @@ SILENCE = ("Unknown", "ManagedClusterLeaseUpdateStopped", "Registration agent st
 
 
 @pytest.fixture
+@kept
 def c1() -> str:
     make.serve_since(timedelta(days=1))
     make.cluster("c1", accepted=True)

@@ -19,6 +19,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests.actors import grant, person, rule
+from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("K29")]
 
@@ -30,6 +31,7 @@ PATCH_WORKS = rule("patch", "manifestworks", groups=WORK_GROUP)
 
 
 @pytest.fixture(autouse=True)
+@kept
 def stuck() -> None:
     """Deleted, and held by an add-on; its works have not even been asked to go."""
     make.cluster("c1", accepted=True)

@@ -15,6 +15,7 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from tests import factories as make
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +34,7 @@ every_binding = pytest.mark.parametrize(("kind", "namespace", "name"), RIGHTS[1:
 
 
 @pytest.fixture
+@kept
 def c1() -> str:
     make.cluster("c1", accepted=True)
     make.settle()

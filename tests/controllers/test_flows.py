@@ -22,7 +22,7 @@ from django.utils import timezone
 from clusters.acceptance import agent_roles
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from ocmconsole.access import services as access
-from ocmconsole.core import defaults, kinds
+from ocmconsole.core import kinds
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import verbs
@@ -31,13 +31,13 @@ from ocmconsole.kubeapi.access.session import actor_for, actor_of_present
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
-from registration import hub_setup, queries
+from registration import queries
 from registration.approvals import services, stale_decision
-from registration.pki import ca
 from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
 from tests import factories as make
 from tests import requests
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -76,14 +76,17 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     return measured
 
 
+@kept
+def first() -> None:
+    """With it come the roles that all clusters share."""
+    make.cluster("first")
+    make.settle()
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> None:
-    settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure_authority(tmp_path, ["localhost"])
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
-    make.cluster("first")  # with which the roles come that all share
-    make.settle()
+    make.hub(tmp_path, settings)
+    first()
 
 
 def person(*permissions: str) -> Actor:

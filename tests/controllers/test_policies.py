@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ClusterFacts
-from ocmconsole.core import defaults
 from ocmconsole.core.models import BootstrapTokenUse
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors
@@ -23,10 +22,8 @@ from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import hub_setup
 from registration.approvals import services
 from registration.models import AcceptedKey, ApprovalPolicy
-from registration.pki import ca
 from registration.policies import policy_history, policy_reconcilers, policy_services
 from registration.policies.policy_matching import PolicyInput
 from tests import factories as make
@@ -39,11 +36,7 @@ HERE = "10.3.0.17"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> None:
-    settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure_authority(tmp_path, ["localhost"])
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
-    make.settle()
+    make.hub(tmp_path, settings)
 
 
 def person(name: str, *permissions: str) -> Actor:

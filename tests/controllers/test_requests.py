@@ -15,12 +15,11 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration import hub_setup, queries, reconcilers
+from registration import queries, reconcilers
 from registration.approvals import services
 from registration.evidence import assessment
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -35,10 +34,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> Path:
-    settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure_authority(tmp_path, ["localhost"])
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
+    make.hub(tmp_path, settings)
     return tmp_path
 
 

@@ -20,6 +20,6 @@ def _authority() -> None:
 @pytest.fixture
 def ana(db: None) -> Any:
     """Staff, so that Django admin opens for her; she may do nothing yet."""
-    from django.contrib.auth import get_user_model
+    from tests import factories
 
-    return get_user_model().objects.create_user("ana", is_staff=True)
+    return factories.staff("ana")

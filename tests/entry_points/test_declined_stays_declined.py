@@ -23,6 +23,7 @@ from tests import requests
 from tests.entry_points import rights, scene
 from tests.entry_points.scene import Waiting
 from tests.entry_points.ways import Api, Browser, Command, Page, Refused
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -36,11 +37,9 @@ OTHER = replace(
 @pytest.fixture(autouse=True)
 def _roles() -> None:
     """Bearers of bootstrap tokens may ask."""
-    from ocmconsole.core import defaults
-    from registration import hub_setup
+    from django.conf import settings
 
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
+    make.first_start((settings.OCMCONSOLE_HOME / "ca.crt").read_bytes(), settings.OCMCONSOLE_API_URL)
 
 
 def ask(request: str, *, by: Actor = TOKEN, pem: bytes = b"") -> Waiting:
@@ -51,6 +50,11 @@ def ask(request: str, *, by: Actor = TOKEN, pem: bytes = b"") -> Waiting:
 
 @pytest.fixture
 def declined(ana: Any) -> Waiting:
+    return declined_by(ana)
+
+
+@kept
+def declined_by(ana: Any) -> Waiting:
     make.cluster("site-one", by=TOKEN)
     waiting = ask("first")
     rights.by_guardian(ana, waiting)

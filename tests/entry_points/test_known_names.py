@@ -19,6 +19,7 @@ from tests import factories as make
 from tests.entry_points import rights, scene
 from tests.entry_points.scene import Waiting
 from tests.entry_points.ways import COMPLETE_WAYS, AdminForm, Api, Browser, Command, Page, Refused, Way
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +28,7 @@ BLOCKED = "Accept is blocked while the identity is contradictory"
 REASON = "The administrator read the fingerprint out to me."
 
 
+@kept
 def known(name: str) -> Waiting:
     """Let in before; now it asks with another key."""
     first = scene.ask(name)

@@ -7,8 +7,8 @@ import pytest
 
 @pytest.fixture
 def fresh_hub(db: None) -> None:
-    from registration import hub_setup
+    from django.conf import settings
+
     from tests import factories
 
-    hub_setup.ensure_hub()
-    factories.settle()
+    factories.started(settings.OCMCONSOLE_HOME)

@@ -8,10 +8,6 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from ocmconsole.core import defaults
-from ocmconsole.kubeapi.access.actor import Actor
-from registration import hub_setup
-from registration.pki import ca
 from tests import factories as make
 
 WEB: dict[str, Any] = {"ocmconsole.listener": "console"}
@@ -19,12 +15,8 @@ WEB: dict[str, Any] = {"ocmconsole.listener": "console"}
 
 def hub(home: Path, settings: Any) -> None:
     """What the first start of a hub leaves, as far as these pages ask for it."""
-    settings.OCMCONSOLE_HOME = home
     settings.OCMCONSOLE_API_URL = "https://hub.example:6443"
-    ca.ensure_authority(home, ["localhost", "hub.example"])
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
-    make.settle()
+    make.hub(home, settings, "localhost", "hub.example")
 
 
 def person(name: str, *permissions: str) -> Client:

@@ -31,6 +31,7 @@ from tests import factories as make
 from tests.actors import ROOT, grant, person, rule, signed_in
 from tests.api.entry import MERGE
 from tests.api.entry import person as entry
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 GROUP = "cluster.open-cluster-management.io"
@@ -40,6 +41,7 @@ EXPLAIN = "/access/explain/"
 
 
 @pytest.fixture(autouse=True)
+@kept
 def hub() -> None:
     for name in ("eu-1", "eu-2"):
         make.cluster(name)

@@ -54,14 +54,10 @@ def _hub() -> None:
     """Bearers of bootstrap tokens may ask, and the hub can sign."""
     from django.conf import settings
 
-    from ocmconsole.core import defaults
-    from registration import hub_setup
     from registration.pki import ca
 
-    ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
-    make.settle()
+    authority = ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
+    make.first_start(authority.ca_pem, settings.OCMCONSOLE_API_URL)
 
 
 def person(name: str, **options: Any) -> Any:

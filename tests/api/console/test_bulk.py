@@ -27,6 +27,7 @@ from ocmconsole.kubeapi.models import AuditEvent, BulkJob, WorkItem
 from ocmconsole.kubeapi.tasks import compact
 from tests import factories as make
 from tests.actors import signed_in
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +48,7 @@ def li() -> Client:
 
 
 @pytest.fixture
+@kept
 def fleet() -> list[str]:
     names = [f"web-{number:02}" for number in range(MANY)]
     for name in names:

@@ -29,6 +29,7 @@ from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.actors import grant, person, rule
 from tests.entry_points import scene
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +48,7 @@ def _authority() -> None:
 
 
 @pytest.fixture
+@kept
 def joined() -> str:
     """A cluster that asked, was let in, holds a certificate and is well."""
     make.clusterset("default")

@@ -20,6 +20,7 @@ from ocmconsole.kubeapi import request_cache
 from ocmconsole.server.middleware import RequestMiddleware
 from tests import factories as make
 from tests.actors import signed_in
+from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D16")]
 
@@ -28,14 +29,19 @@ PAGES = ("/", "/clusters/", "/clusters/web-1/", "/approvals/", "/sets/", "/searc
 MOST = 50
 
 
-@pytest.fixture
-def raj() -> Client:
-    """He owns set web, in part through a group."""
+@kept
+def a_set() -> None:
     make.clusterset("web")
     for name in ("web-1", "web-2"):
         make.cluster(name, accepted=True, labels={CLUSTERSET_LABEL: "web"})
     make.cluster("web-3", labels={CLUSTERSET_LABEL: "web"})
     make.settle()
+
+
+@pytest.fixture
+def raj() -> Client:
+    """He owns set web, in part through a group."""
+    a_set()
     client = signed_in("raj")
     group = Group.objects.create(name="web-team")
     group.user_set.add(user())

@@ -19,6 +19,7 @@ from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
+from tests.kept import kept
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +28,7 @@ Doc = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
+@kept
 def fleet() -> None:
     """Two exclusive sets and one by labels; two namespaces, one bound."""
     for name in ("default", "web", "db"):

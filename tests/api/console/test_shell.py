@@ -24,11 +24,13 @@ from ocmconsole.kubeapi.watch import change_log, follower
 from registration.pki import ca
 from tests import factories as make
 from tests.actors import signed_in
+from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D16")]
 
 
 @pytest.fixture
+@kept
 def fleet() -> None:
     """Sets web and vault with clusters of their own."""
     for name in ("web", "vault"):

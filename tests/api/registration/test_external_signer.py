@@ -18,15 +18,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from django.test import Client
 
 from clusters.models import ClusterFacts
-from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access.actor import MASTERS, Actor
+from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.kinds import Key
-from registration import hub_setup, reconcilers
+from registration import reconcilers
 from registration.keys import client_certificates
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey
-from registration.pki import agent_names, ca
+from registration.pki import agent_names
 from tests import factories as make
 from tests import requests
 from tests.actors import grant, person, rule
@@ -70,16 +69,13 @@ class Signer:
 
 @pytest.fixture
 def signer(tmp_path: Path, settings: Any) -> Iterator[Signer]:
-    settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure_authority(tmp_path, ["localhost"])
+    make.hub(tmp_path, settings)
     made = Signer()
     path = tmp_path / "others.pem"
     path.write_bytes(made.certificate.public_bytes(Encoding.PEM))
     settings.OCMCONSOLE_CLIENT_CA_FILE = str(path)
     settings.OCMCONSOLE_CSR_SIGNER = "external"
     client_certificates._roots.cache_clear()
-    defaults.ensure_defaults(Actor.controller("test"))
-    hub_setup._ensure_registration_objects()
     yield made
     client_certificates._roots.cache_clear()
 

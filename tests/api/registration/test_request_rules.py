@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from ocmconsole.core import defaults
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.pki import ca
 from tests import factories as make
 from tests import requests
 from tests.actors import grant, rule
@@ -31,9 +29,7 @@ SIGNER = Actor(user="signer", groups=("system:authenticated",))
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, settings: Any) -> Path:
-    settings.OCMCONSOLE_HOME = tmp_path
-    ca.ensure_authority(tmp_path, ["localhost"])
-    defaults.ensure_defaults(Actor.controller("test"))
+    make.hub(tmp_path, settings)
     return tmp_path
 
 
