@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters import webhook_refusals
-from clusters.acceptance import agent_roles
+from clusters.acceptance import agent_roles, obstacles
 from clusters.kinds import (
     ACCEPTS_CLIENT,
     ACCEPTS_CLIENT_PATH,
@@ -28,15 +28,16 @@ from clusters.kinds import (
     is_accepted,
     spec_of,
 )
-from clusters.models import ClusterFacts, ClusterPermission, ManagedCluster
+from clusters.models import ClusterFacts, ClusterPermission
 from clusters.webhook_refusals import CLUSTER_MUTATING_WEBHOOK, CLUSTER_WEBHOOK
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.core.models import Namespace
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi import admission, errors, request_cache
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.access.authorization import Attributes
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import names, times
 from ocmconsole.kubeapi.schema.values import quoted
 
@@ -272,11 +273,14 @@ def is_disconnecting(old: Doc | None, new: Doc) -> bool:
     return is_accepted(old) and not is_accepted(new)
 
 
+NAMESPACE_ENDS = obstacles.register("namespace_ends", Namespace.objects.filter(deleted_at__isnull=False), "name")
+
+
 @admission.validator(MANAGED_CLUSTER)
 def namespace_is_not_ending(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """A4a: no cluster is accepted while the namespace of its name is Terminating. Raises Forbidden."""
     name = new["metadata"]["name"]
-    if is_accepting(old, new) and Namespace.objects.filter(name=name, deleted_at__isnull=False).exists():
+    if is_accepting(old, new) and obstacles.is_met(NAMESPACE_ENDS, name):
         raise _accept_forbidden(name, f'cluster namespace "{name}" is terminating')
 
 
@@ -287,7 +291,7 @@ def accept_needs_permission(actor: Actor, old: Doc | None, new: Doc) -> None:
     if not guarded or actor.is_controller or actor.is_master:
         return
     name = new["metadata"]["name"]
-    cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
+    cluster = request_cache.row_at(MANAGED_CLUSTER, Key("", name)) if old is not None else None
     if not authorization.permitted(actor, ClusterPermission.ACCEPT, obj=cluster, name=name).allowed:
         raise _accept_forbidden(name, f"user {quoted(actor.user)} cannot update the HubAcceptsClient field")
 

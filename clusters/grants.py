@@ -29,6 +29,8 @@ CODENAMES = {"see": "view", "change": "change", "remove": "delete"}
 READ = frozenset({"get", "list", "watch"})
 CHANGE = READ | {"update", "patch"}
 DELETE = READ | {"delete"}
+# What accepting a cluster changes. D9: the right to accept includes the annotation of an override.
+ACCEPTS = frozenset({ACCEPTS_CLIENT_PATH, f"metadata.annotations.{ACCEPT_KEY}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,10 @@ class Grants:
     def _held(self, person: Any, name: str) -> set[str]:
         everywhere = ModelBackend().get_all_permissions(person)
         held = {codename for codename in self.verbs if self._label(codename) in everywhere}
-        for rows in self._granted(person, content_object__name=name) if name else ():
-            held.update(rows.values_list("permission__codename", flat=True))
+        if name:
+            own, shared = self._granted(person, content_object__name=name)
+            codename = "permission__codename"
+            held.update(own.values_list(codename, flat=True).union(shared.values_list(codename, flat=True)))
         return held
 
     def _granted(self, person: Any, **narrowed: Any) -> tuple[QuerySet[Any], QuerySet[Any]]:
@@ -138,9 +142,8 @@ CLUSTERS = Grants(
         ClusterPermission.DELETE.codename: DELETE,
         ClusterPermission.ACCEPT.codename: CHANGE,
     },
-    # D9: the right to accept includes the annotation of an override.
     limits={
-        ClusterPermission.ACCEPT.codename: frozenset({ACCEPTS_CLIENT_PATH, f"metadata.annotations.{ACCEPT_KEY}"}),
+        ClusterPermission.ACCEPT.codename: ACCEPTS,
     },
 )
 authorization.authorizer(CLUSTERS.decide)

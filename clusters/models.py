@@ -184,6 +184,10 @@ class ClusterFacts(models.Model):
     def __str__(self) -> str:
         return f"{self.cluster} {self.decision}".rstrip()
 
+    def save(self, *, force_insert: Any = False, **options: Any) -> None:
+        """The facts of a new name are one INSERT, for they were looked for under the counter's lock."""
+        super().save(force_insert=force_insert or self._state.adding, **options)
+
 
 class Silence(models.Model):
     """The renewal after which a cluster was last called silent, so that it is not called so again at once (K46)."""

@@ -5,11 +5,12 @@ Those on ManagedCluster run after the rules of the app of clusters: first failur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
 from clusters import webhook_refusals
+from clusters.acceptance import obstacles
 from clusters.admission import accept_invalid, is_accepting
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER, label_of, spec_of
 from clusters.models import ManagedCluster
@@ -18,9 +19,10 @@ from clustersets import membership
 from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding, SetPermission
 from ocmconsole.core.rbac import known_rights, rule_index
-from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi import admission, errors, request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def member_may_be_moved(actor: Actor, asked: Attributes) -> AccessDecision | Non
         return None
     if not asked.name or asked.verb not in MOVING or not _may_hold_move(actor):
         return None
-    cluster = ManagedCluster.objects.filter(name=asked.name).only("clusterset").first()
+    cluster: Any = request_cache.row_at(MANAGED_CLUSTER, Key("", asked.name))
     found = _set(cluster.clusterset) if cluster is not None and cluster.clusterset else None
     if found is None or found.deleted_at or not membership.membership_of(found.doc).is_exclusive:
         return None
@@ -139,6 +141,9 @@ def moving_needs_join(actor: Actor, old: Doc | None, new: Doc) -> None:
             raise webhook_refusals.webhook_forbidden(CLUSTER_WEBHOOK, "managedclustersets/join", name, why)
 
 
+NAMESPACE_IS_BOUND = obstacles.register("namespace_is_bound", ManagedClusterSetBinding.objects.all(), "namespace")
+
+
 @admission.validator(MANAGED_CLUSTER)
 def bound_namespace_stays_no_cluster_namespace(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """D18: no cluster is accepted whose namespace would be one that holds a ManagedClusterSetBinding. Raises Invalid.
@@ -146,7 +151,7 @@ def bound_namespace_stays_no_cluster_namespace(actor: Actor, old: Doc | None, ne
     Users who work with placements there must not share the namespace with an agent.
     """
     name = new["metadata"]["name"]
-    if is_accepting(old, new) and ManagedClusterSetBinding.objects.filter(namespace=name).exists():
+    if is_accepting(old, new) and obstacles.is_met(NAMESPACE_IS_BOUND, name):
         why = f'namespace "{name}" holds a ManagedClusterSetBinding and cannot become a cluster namespace'
         raise accept_invalid(name, why)
 

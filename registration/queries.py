@@ -21,7 +21,7 @@ from registration.models import CertificateSigningRequest, Decline
 from registration.pki import agent_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key
 
 State = CertificateSigningRequest.State
+TURNED_DOWN = (State.DENIED, State.FAILED)
 SUPERSEDED = "certificatesigningrequest:supersede"
 GAVE_WAY = "superseded.request"  # the path in the diff of such a note: from which request to which
 EVIDENCE = "managedcluster:evidence"
@@ -66,6 +67,15 @@ def waiting_requests_of_all(clusters: Collection[str]) -> dict[str, list[Certifi
     found: dict[str, list[CertificateSigningRequest]] = {name: [] for name in clusters}
     for row in _undenied(clusters):
         found[row.cluster].append(row)
+    return _waiting_among(found)
+
+
+def waiting_among(name: str, rows: Iterable[CertificateSigningRequest]) -> list[CertificateSigningRequest]:
+    """As ``waiting_requests``, where the requests of the cluster (``requests_of``) have been read already."""
+    return _waiting_among({name: [row for row in rows if row.state not in TURNED_DOWN]})[name]
+
+
+def _waiting_among(found: dict[str, list[CertificateSigningRequest]]) -> dict[str, list[CertificateSigningRequest]]:
     several = {name: rows for name, rows in found.items() if _may_give_way(rows)}
     gone = _giving_way(several)
     for name, rows in found.items():
@@ -80,7 +90,7 @@ def giving_way(cluster: str) -> dict[str, str]:
 
 
 def _undenied(clusters: Collection[str]) -> QuerySet[Any]:
-    return requests_of_all(clusters).exclude(state__in=(State.DENIED, State.FAILED))
+    return requests_of_all(clusters).exclude(state__in=TURNED_DOWN)
 
 
 def _may_give_way(rows: Sequence[CertificateSigningRequest]) -> bool:

@@ -2,7 +2,8 @@
 
 Invariant: only a request that reads has this memory, and it ends with the request (``middleware.RequestMiddleware``);
 and the decision to accept a cluster up to its commit, which asks anew where rights have changed since the actor was
-examined (``forgetting``). All else asks each time: a right that was taken back is gone at the next question.
+examined, and reads anew what it records under the counter's lock (``forgetting``). All else asks each time: a right
+that was taken back is gone at the next question.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ocmconsole.kubeapi.storage import reader
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.kinds import Key, Kind
+    from ocmconsole.kubeapi.models import Resource
 
 T = TypeVar("T")
 
@@ -51,3 +58,19 @@ def cached(question: Hashable, answer: Callable[[], T]) -> T:
         known[question] = answer()
     found: T = known[question]
     return found
+
+
+def remember(question: Hashable, answer: object) -> None:
+    """The caller has read the answer anyway; ``cached`` returns it. Without effect where nothing is remembered."""
+    known = _answers.get()
+    if known is not None:
+        known[question] = answer
+
+
+def row_at(kind: Kind, key: Key) -> Resource | None:
+    """As ``reader.read_row``, for rules that ask about the object that the request or decision is about."""
+    return cached(("row", kind.resource, key), lambda: reader.read_row(kind, key))
+
+
+def remember_row(kind: Kind, row: Resource) -> None:
+    remember(("row", kind.resource, row.key), row)

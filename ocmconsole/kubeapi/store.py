@@ -185,15 +185,15 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
             _write_row(write)
         _append(writes, now)
         ends_rights = any(write.kind.is_right for write in writes)
-        for write in writes:  # read under the counter's lock: two commits may concern the same fact
-            for fact in admission.records_of(write.actor, write.kind, write.old, write.new):
-                fact.save()
+        entries = [write.audit for write in writes if write.audit is not None]
+        with request_cache.forgetting():  # read under the counter's lock: two commits may concern the same fact
+            for fact in _records_of(writes, records):
+                if isinstance(fact, AuditEvent):
+                    entries.append(fact)
+                else:
+                    fact.save()
                 ends_rights |= getattr(fact, "is_right", False)
-        for record in records:
-            made = record()
-            for fact in (made,) if isinstance(made, models.Model) else made:
-                fact.save()
-                ends_rights |= getattr(fact, "is_right", False)
+        AuditEvent.objects.bulk_create(entries)
         if ends_rights:
             _count_rights()
         work = controllers.wanted(work)
@@ -202,6 +202,15 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
         if work:
             transaction.on_commit(workqueue.poke)
     return last
+
+
+def _records_of(writes: Sequence[Write], records: Iterable[Record]) -> Iterator[models.Model]:
+    """Each is saved before the next is made."""
+    for write in writes:
+        yield from admission.records_of(write.actor, write.kind, write.old, write.new)
+    for record in records:
+        made = record()
+        yield from (made,) if isinstance(made, models.Model) else made
 
 
 def _grows(write: Write) -> bool:
@@ -447,7 +456,6 @@ def _append(writes: Sequence[Write], now: datetime) -> None:
         )
         for write in writes
     )
-    AuditEvent.objects.bulk_create(write.audit for write in writes if write.audit is not None)
 
 
 def _log_verb(write: Write) -> Change.Verb:

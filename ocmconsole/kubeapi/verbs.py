@@ -289,14 +289,16 @@ class Batch:
         expect: str = "",
         by: Actor | None = None,
         verb: str = "",
+        fields: frozenset[str] = frozenset(),
     ) -> None:
         """As ``verbs.edit``; ``expect`` is the resourceVersion that the person has seen (Conflict when it is gone).
 
         ``by`` is who writes, if not the actor: a reconciler, for what is the hub's own. ``verb`` is what is asked for
-        and audited, unless ``update`` of a subresource and ``patch`` of the rest.
+        and audited, unless ``update`` of a subresource and ``patch`` of the rest. ``fields`` are all that ``change``
+        changes, if known: then a right that is limited to them is enough (``authorization.authorize``).
         """
         verb, actor = verb or ("update" if subresource else "patch"), by or self.actor
-        decision = authorization.require(actor, attributes(kind, verb, key, subresource))
+        decision = authorization.require(actor, attributes(kind, verb, key, subresource), fields=fields)
         with _denial_is_recorded(actor):
             write = _step(actor, verb, kind, key, _changed_by(change), decision, self.options, subresource)
         if expect and write.row is not None and write.row.resource_version != int(expect):

@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from clusters import webhook_refusals
 from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
-from clusters.models import ClusterPermission, ManagedCluster
-from ocmconsole.kubeapi import admission, errors
+from clusters.models import ClusterPermission
+from ocmconsole.kubeapi import admission, errors, request_cache
 from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
 from registration.admission.request_admission import request_forbidden
 from registration.keys import key_history, key_lines
@@ -47,7 +48,7 @@ def declined_stays_declined(actor: Actor, old: Doc | None, new: Doc) -> None:  #
         return
     fingerprint = key_history.requested(new).key_fingerprint
     for cluster in clusters_named(new):
-        declines = list(key_history.declines_of(cluster))
+        declines = key_history.present_declines(cluster)
         if declines and (
             decline := key_history.decline_among(declines, fingerprint, key_history.asker_of_request(new))
         ):
@@ -109,8 +110,9 @@ def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -
     """
     if new is None or not adds("Approved", old, new):
         return []
-    _require_known(new)
-    return [row for cluster in key_history.names_of(new) for row in key_lines.accepted(actor, cluster, new)]
+    with request_cache.remembering():  # one read of each name's keys, under the lock
+        _require_known(new)
+        return [row for cluster in key_history.names_of(new) for row in key_lines.accepted(actor, cluster, new)]
 
 
 @admission.records(CSR)
@@ -165,7 +167,7 @@ def annotations_of_acceptance_need_accept(actor: Actor, old: Doc | None, new: Do
     if not changed:
         return
     if not actor.is_controller:
-        cluster = ManagedCluster.objects.filter(name=name).first() if old is not None else None
+        cluster = request_cache.row_at(MANAGED_CLUSTER, Key("", name)) if old is not None else None
         if not authorization.permitted(actor, ClusterPermission.ACCEPT, obj=cluster, name=name).allowed:
             text = f"user {quoted(actor.user)} cannot change the annotation {changed[0]}"
             raise webhook_refusals.webhook_forbidden(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER, is_accepted
 from clusters.models import ClusterFacts, ClusterPermission
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi import admission, errors, request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
@@ -21,7 +21,6 @@ from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.schema.values import quoted
-from ocmconsole.kubeapi.storage import reader
 from registration import queries
 from registration.keys import certificate_register, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -396,7 +395,7 @@ def _may_decide(actor: Actor, doc: Doc) -> AccessDecision:
     cluster = cluster_of(doc)
     if not cluster:
         return authorization.DENIED
-    row = reader.read_row(MANAGED_CLUSTER, Key("", cluster))
+    row = request_cache.row_at(MANAGED_CLUSTER, Key("", cluster))
     return authorization.permitted(actor, ClusterPermission.ACCEPT, obj=row, name=cluster)
 
 
@@ -411,7 +410,7 @@ def acceptors_decide(actor: Actor, attributes: Attributes) -> AccessDecision | N
     }.get(attributes.subresource, lambda: False)
     if not wanted():
         return None
-    row = queries.request_at(Key("", attributes.name))
+    row: Any = request_cache.row_at(CSR, Key("", attributes.name))
     if row is None:
         return None
     decision = _may_decide(actor, row.doc)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils import timezone
 
-from clusters.grants import CLUSTERS
+from clusters.grants import ACCEPTS, CLUSTERS
 from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT, CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
 from clusters.models import ClusterFacts, ClusterPermission, ManagedCluster
 from ocmconsole.core.rbac import rule_index
@@ -25,7 +25,7 @@ from registration import queries
 from registration.admission.decisions import decline_row
 from registration.admission.request_admission import cluster_of, may_use_signer, record_decision
 from registration.approvals import stale_decision
-from registration.evidence import assessment
+from registration.evidence import assessment, evidence_queries
 from registration.evidence.assessment import Verdict
 from registration.keys import key_history, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -71,22 +71,26 @@ def accept_cluster(
 def _accept_cluster(
     actor: Actor, name: str, seen: SeenVersions | None, override: Override | None, clusterset: str
 ) -> list[str]:
-    row = verbs.existing(MANAGED_CLUSTER, Key("", name))
+    gathered = evidence_queries.evidence_for_decision(name)
+    row = gathered.clusters.get(name)
+    if row is None:
+        raise errors.not_found(MANAGED_CLUSTER.group, MANAGED_CLUSTER.plural, name)
     require_accept(actor, name, row=row)
-    asking = queries.waiting_requests(name)
+    asking = queries.waiting_among(name, gathered.requests.get(name, []))
     _require_unchanged(seen, name, row, asking)
     waiting = [_with_key(asking, name, override.key)] if override else _undisputed(asking)
     if not waiting:
         _require_no_decline(name)
     word = key_history.Vouched(name, override.key, override.reason) if override else None
-    found = assessment.evidence_of(name)
+    found = assessment.of_gathered(name, gathered)
     with key_history.vouching(word), verbs.batch(actor) as batch:
         version = str(row.resource_version) if seen else ""
         for read in waiting:
             batch.has_read(CSR, read)
         if seen:
             batch.has_read(MANAGED_CLUSTER, row)
-        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=version)
+        fields = frozenset() if clusterset else ACCEPTS
+        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=version, fields=fields)
         for request in waiting:
             batch.edit(CSR, request.key, _approve, subresource="approval", expect=str(request.resource_version))
         if override:
@@ -359,7 +363,7 @@ def _with_key(asking: list[CertificateSigningRequest], name: str, key: str) -> C
 
 def _require_no_decline(name: str) -> None:
     """D10: a declined name is not accepted, because its agent would be denied at once. Raises Conflict."""
-    if decline := key_history.declines_of(name).first():
+    if decline := next(iter(key_history.present_declines(name)), None):
         raise errors.Conflict(
             f"{name} was declined by {decline.declined_by}: {decline.reason or 'no reason'}. Lift that first."
         )

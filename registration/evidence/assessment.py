@@ -42,10 +42,11 @@ def of_all(names: Iterable[str]) -> dict[str, Evidence]:
     """The same about many, in their order."""
     wanted = list(dict.fromkeys(names))
     gathered = evidence_queries.gather_evidence(wanted)
-    return {name: _of(name, gathered) for name in wanted}
+    return {name: of_gathered(name, gathered) for name in wanted}
 
 
-def _of(name: str, gathered: Gathered) -> Evidence:
+def of_gathered(name: str, gathered: Gathered) -> Evidence:
+    """Evidence about one of the names for which the rows were read."""
     cluster = gathered.clusters.get(name)
     found = Evidence(name, cluster, [], Recorded(), gathered.facts.get(name) or ClusterFacts(cluster=name))
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache, reduce
@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Exists, Max, Min, OuterRef, Q, Subquery
 from django.utils import timezone
 
+from clusters.acceptance import obstacles
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, Namespace
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import queries
 from registration.evidence.evidence_items import EarlierCluster, Recorded
@@ -144,10 +146,22 @@ class Gathered:
         return WORDS.get(kind, "unknown credential")
 
 
-def gather_evidence(names: Collection[str]) -> Gathered:
-    """Everything about these names."""
+def evidence_for_decision(name: str) -> Gathered:
+    """As ``gather_evidence``, of one name; what it reads, the checks of the decision do not read again."""
+    found = gather_evidence([name], also=obstacles.columns())
+    for cluster in found.clusters.values():
+        obstacles.remember(cluster)
+        request_cache.remember_row(MANAGED_CLUSTER, cluster)
+    for request in found.requests.get(name, []):
+        request_cache.remember_row(CSR, request)
+    key_history.remember(name, found.keys.get(name, []), found.declines.get(name, []))
+    return found
+
+
+def gather_evidence(names: Collection[str], *, also: Mapping[str, Exists] | None = None) -> Gathered:
+    """Everything about these names. ``also`` are further columns of the clusters."""
     found = Gathered()
-    _read_clusters(found, names)
+    _read_clusters(found, names, also or {})
     _read_requests(found, names)
     _read_audit(found, names)
     _read_tokens(found)
@@ -204,7 +218,7 @@ def _by(attribute: str, rows: Iterable[Any]) -> dict[str, list[Any]]:
     return dict(found)
 
 
-def _read_clusters(found: Gathered, names: Collection[str]) -> None:
+def _read_clusters(found: Gathered, names: Collection[str], also: Mapping[str, Exists]) -> None:
     """Clusters with what hangs on their name, in one statement; of names that have no cluster, what there is as well.
 
     Declines and notes are read for those names only that have some.
@@ -214,6 +228,7 @@ def _read_clusters(found: Gathered, names: Collection[str]) -> None:
         is_declined=Exists(Decline.objects.filter(cluster=OuterRef("name"), lifted_at=None)),
         has_notes=Exists(notes.filter(name=OuterRef("name"))),
         namespace_labels=Subquery(Namespace.objects.filter(name=OuterRef("name")).values("labels")[:1]),
+        **also,
     )  # fmt: skip
     known: dict[str, Any] = {row.name: row for row in rows}
     found.clusters = known

@@ -19,6 +19,7 @@ from django.conf import settings
 
 from clusters.kinds import ACCEPT_KEY
 from clusters.models import ManagedCluster
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import request_pem
@@ -135,8 +136,13 @@ def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
     return AcceptedKey.objects.filter(cluster=cluster)
 
 
+def present_keys(cluster: str) -> list[AcceptedKey]:
+    """As ``keys_of``, read once for a page or decision."""
+    return request_cache.cached(("keys", cluster), lambda: list(keys_of(cluster)))
+
+
 def is_unknown_key(cluster: str, fingerprint: str) -> bool:
-    known = set(keys_of(cluster).values_list("fingerprint", flat=True))
+    known = {key.fingerprint for key in present_keys(cluster)}
     return is_strange(fingerprint, known, closed_keys([cluster]).get(cluster, ()) if known else ())
 
 
@@ -230,6 +236,17 @@ def reason_of_word(cluster: str, fingerprint: str) -> str:
 def declines_of(cluster: str) -> QuerySet[Decline]:
     """Those that nobody has lifted, newest first."""
     return Decline.objects.filter(cluster=cluster, lifted_at=None).order_by("-declined_at", "-pk")
+
+
+def present_declines(cluster: str) -> list[Decline]:
+    """As ``declines_of``, read once for a page or decision."""
+    return request_cache.cached(("declines", cluster), lambda: list(declines_of(cluster)))
+
+
+def remember(cluster: str, keys: list[AcceptedKey], declines: list[Decline]) -> None:
+    """The caller has read them: what ``present_keys`` and ``present_declines`` return from now on."""
+    request_cache.remember(("keys", cluster), keys)
+    request_cache.remember(("declines", cluster), declines)
 
 
 def decline_of(cluster: str, fingerprint: str, asker: Asker) -> Decline | None:

@@ -78,7 +78,7 @@ def ended_among(lines: list[KeyLine]) -> KeyLine | None:
 def accepted(actor: Actor, cluster: str, doc: Doc) -> Iterator[Model]:
     """Rows that an approved request leaves for one of the clusters that it names; none for a key of the open line."""
     request = key_history.requested(doc)
-    keys = {key.fingerprint: key for key in key_history.keys_of(cluster)}
+    keys = {key.fingerprint: key for key in key_history.present_keys(cluster)}
     key = keys.get(request.key_fingerprint)
     if key is not None and not key_history.is_unknown_key(cluster, request.key_fingerprint):
         return

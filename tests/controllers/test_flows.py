@@ -18,9 +18,11 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from guardian.shortcuts import assign_perm
 
 from clusters.acceptance import agent_roles
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
+from clusters.models import ManagedCluster
 from ocmconsole.access import services as access
 from ocmconsole.core import kinds
 from ocmconsole.core.rbac import known_rights
@@ -111,15 +113,22 @@ def accept(actor: Actor, name: str) -> None:
     services.accept_cluster(actor, name, seen=seen)
 
 
-@pytest.mark.parametrize(("permissions", "most"), [((), 39), (("accept_managedcluster",), 51)])
-def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], most: int) -> None:
+@pytest.mark.parametrize(
+    ("permissions", "own", "most"),
+    [((), (), 20), (("accept_managedcluster",), (), 25), (("view_managedcluster",), ("accept_managedcluster",), 26)],
+)
+def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], own: tuple[str, ...], most: int) -> None:
+    """By a superuser, by somebody who may accept every cluster, and by somebody who may accept this one."""
     ana = person(*permissions)
     arrive("c1")
+    for each in own:
+        assign_perm(each, User.objects.get(username="ana"), ManagedCluster.objects.get(name="c1"))
     seen = stale_decision.present_versions(make.stored("c1"), queries.waiting_requests("c1"))
     with cost() as found:
         services.accept_cluster(ana, "c1", seen=seen)
     assert found.commits == 1
     assert found.queries <= most
+    assert make.stored("c1").hub_accepts_client
 
 
 @pytest.mark.contract("H4", "H5", "H15", "W27")

@@ -233,10 +233,7 @@ def object_of(group: str, plural: str, name: str) -> Resource | None:
     kind = kind_of(group, plural) if name else None
     if kind is None or kind.namespaced:
         return None
-    found: Resource | None = request_cache.cached(
-        ("object", kind.resource, name), kind.model.objects.filter(namespace="", name=name).first
-    )
-    return found
+    return request_cache.row_at(kind, kinds.Key("", name))
 
 
 def meant_by(permission: str, name: str) -> Resource | None:

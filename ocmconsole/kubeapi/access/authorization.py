@@ -95,8 +95,11 @@ def permission_for(asked: Attributes) -> str:
     return next((label for label, spelling in _spellings.items() if asked in spelling(asked.name)), "")
 
 
-def authorize(actor: Actor, attributes: Attributes) -> AccessDecision:
-    """Ask the chain; an unlimited yes beats a limited one, and rights to single fields add up."""
+def authorize(actor: Actor, attributes: Attributes, *, fields: frozenset[str] = frozenset()) -> AccessDecision:
+    """Ask the chain; an unlimited yes beats a limited one, and rights to single fields add up.
+
+    ``fields`` are all that the caller changes, if known: a right to them is enough, and no other is looked for.
+    """
     if actor.is_master:
         return AccessDecision(allowed=True, reason="member of system:masters")
     limited: AccessDecision | None = None
@@ -106,12 +109,14 @@ def authorize(actor: Actor, attributes: Attributes) -> AccessDecision:
             if not decision.is_limited:
                 return decision
             limited = limited.together_with(decision) if limited else decision
+            if fields and limited.fields is not None and fields <= limited.fields and not limited.deleting:
+                return limited
     return limited or DENIED
 
 
-def require(actor: Actor, attributes: Attributes) -> AccessDecision:
+def require(actor: Actor, attributes: Attributes, *, fields: frozenset[str] = frozenset()) -> AccessDecision:
     """As ``authorize``, but a no is recorded and raised as Forbidden with Kubernetes' text (W19)."""
-    decision = authorize(actor, attributes)
+    decision = authorize(actor, attributes, fields=fields)
     return decision if decision.allowed else refuse(actor, attributes)
 
 
