@@ -18,7 +18,6 @@ from clusters.kinds import MANAGED_CLUSTER, REGISTER
 from clusters.models import ClusterPermission, ManagedCluster
 from ocmconsole.components.links import explain_url
 from ocmconsole.core.rbac import rule_index
-from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 
@@ -91,11 +90,8 @@ def _holding(actor: Actor, verb: str, permission: ClusterPermission, names: Iter
     decision = authorization.authorize(actor, question)
     if decision.allowed and decision.fields is None:
         return wanted
-    rules = rule_index.index.rules_for(actor)
-    by_rule = {name for name in wanted if any(rule.allows(replace(question, name=name)) for rule in rules)}
-    held = ManagedCluster.objects.filter(CLUSTERS.holding(actor, permission.codename), name__in=wanted)
-    asked = ("holding", actor.user, actor.groups, permission, frozenset(wanted))
-    return by_rule | request_cache.cached(asked, lambda: set(held.values_list("name", flat=True)))
+    by_rule = rule_index.names_allowed(actor, lambda name: [replace(question, name=name)])
+    return (by_rule & wanted) | CLUSTERS.held_among(actor, permission.codename, wanted)
 
 
 def deletable(actor: Actor, names: Iterable[str]) -> set[str]:

@@ -6,22 +6,24 @@ asked by its own authorizer; nothing is copied between the two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Value
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
 from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT_PATH, MANAGED_CLUSTER
 from clusters.models import ClusterPermission, ManagedClusterGroupPermission, ManagedClusterUserPermission
-from ocmconsole.core.rbac import known_rights, rule_index
+from ocmconsole.core.rbac import backends, known_rights, rule_index
 from ocmconsole.core.rbac.known_rights import Right
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
-from ocmconsole.kubeapi.kinds import Kind
+from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING, NOTHING
 
 WORDS = (("see", "get"), ("change", "update"), ("remove", "delete"))
@@ -29,6 +31,7 @@ CODENAMES = {"see": "view", "change": "change", "remove": "delete"}
 READ = frozenset({"get", "list", "watch"})
 CHANGE = READ | {"update", "patch"}
 DELETE = READ | {"delete"}
+MOST_SENT = 1_000  # names in one statement, twice: SQLite takes 32,766 values
 # What accepting a cluster changes. D9: the right to accept includes the annotation of an override.
 ACCEPTS = frozenset({ACCEPTS_CLIENT_PATH, f"metadata.annotations.{ACCEPT_KEY}"})
 
@@ -78,6 +81,44 @@ class Grants:
         own, shared = self._granted(person, permission__codename__in=codenames)
         return Q(pk__in=own.values("content_object")) | Q(pk__in=shared.values("content_object"))
 
+    def column(self, actor: Actor, codename: str) -> Value | ExpressionWrapper[Any]:
+        """``holding`` as a column of the rows."""
+        held = self.holding(actor, codename)
+        if held in {EVERYTHING, NOTHING}:
+            return Value(held == EVERYTHING, output_field=BooleanField())
+        return ExpressionWrapper(held, output_field=BooleanField())
+
+    def held_on(self, actor: Actor, name: str) -> set[str]:
+        """Codenames of the Django permissions that the actor holds on the object of that name, or on all."""
+        person = _person(actor)
+        return self._held(person, name) if person is not None else set()
+
+    def held_among(self, actor: Actor, codename: str, names: Collection[str]) -> set[str]:
+        """Those of the names of objects on which the actor holds the Django permission.
+
+        One query at most, which a page asks once for these names, whatever the permissions.
+        """
+        if len(names) == 1:
+            return {name for name in names if codename in self.held_on(actor, name)}
+        person = _person(actor)
+        if person is None or not names:
+            return set()
+        if self._label(codename) in ModelBackend().get_all_permissions(person):
+            return set(names)
+        wanted = frozenset(names)
+        question = ("held among", person.pk, self.kind.resource, wanted)
+        return request_cache.cached(question, lambda: self._held_among(person, wanted))[codename] & wanted
+
+    def _held_among(self, person: Any, names: frozenset[str]) -> dict[str, set[str]]:
+        """By codename the names of objects on which the person holds it; very many names are not sent."""
+        narrowed = {"content_object__name__in": names} if len(names) <= MOST_SENT else {}
+        columns = ("permission__codename", "content_object__name")
+        own, shared = (rows.values_list(*columns) for rows in self._granted(person, **narrowed))
+        found: dict[str, set[str]] = defaultdict(set)
+        for codename, name in own.union(shared):
+            found[codename].add(name)
+        return found
+
     def labels_for(self, asked: Attributes) -> frozenset[str]:
         """The permissions of which any one, held for all objects or for that one, answers the question with yes."""
         if (asked.group, asked.resource, asked.subresource) != (self.kind.group, self.kind.plural, ""):
@@ -98,21 +139,20 @@ class Grants:
         return Right(word, self.kind.group, self.kind.plural, f"{word} {{}}", noun, label, asked, labels)
 
     def _named_in_rules(self, actor: Actor) -> set[str]:
-        return {
-            name
-            for rule in rule_index.index.rules_for(actor)
-            for name in rule.names
-            if rule.allows(Attributes("get", self.kind.group, self.kind.plural, name=name))
-        }
+        return rule_index.names_allowed(
+            actor, lambda name: [Attributes("get", self.kind.group, self.kind.plural, name=name)]
+        )
 
     def _held(self, person: Any, name: str) -> set[str]:
         everywhere = ModelBackend().get_all_permissions(person)
         held = {codename for codename in self.verbs if self._label(codename) in everywhere}
-        if name:
-            own, shared = self._granted(person, content_object__name=name)
-            codename = "permission__codename"
-            held.update(own.values_list(codename, flat=True).union(shared.values_list(codename, flat=True)))
-        return held
+        return held | backends.held_on(person, self.kind.model, Key("", name), self._on(person, name)) if name else held
+
+    def _on(self, person: Any, name: str) -> Callable[[], set[str]]:
+        """Reads the person's codenames on one object."""
+        own, shared = self._granted(person, content_object__name=name)
+        codename = "permission__codename"
+        return lambda: set(own.values_list(codename, flat=True).union(shared.values_list(codename, flat=True)))
 
     def _granted(self, person: Any, **narrowed: Any) -> tuple[QuerySet[Any], QuerySet[Any]]:
         """Object permissions of guardian: the user's own and those of the user's groups."""

@@ -103,7 +103,7 @@ def sees_all(actor: Actor) -> bool:
 
 def may_see(actor: Actor, name: str) -> bool:
     """D16: a user sees clusters with ``get`` or the Django permission; a name without a cluster, with ``get`` alone."""
-    if sees_all(actor) or clusters_for(actor).filter(name=name).exists():
+    if sees_all(actor) or CLUSTERS.held_on(actor, name) or clusters_for(actor).filter(name=name).exists():
         return True
     if ManagedCluster.objects.filter(name=name).exists():
         return False

@@ -16,8 +16,8 @@ from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER, label_of, s
 from clusters.models import ManagedCluster
 from clusters.webhook_refusals import BINDING_WEBHOOK, CLUSTER_WEBHOOK
 from clustersets import membership
-from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET_BINDING
-from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding, SetPermission
+from clustersets.kinds import DEFAULT_SET, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSetBinding, SetPermission
 from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.kubeapi import admission, errors, request_cache
 from ocmconsole.kubeapi.access import authorization
@@ -90,9 +90,9 @@ def _may_hold_move(actor: Actor) -> bool:
     return any(rule.speaks_of(each) for rule in rule_index.index.rules_for(actor) for each in moves)
 
 
-def _set(name: str) -> ManagedClusterSet | None:
+def _set(name: str) -> Any:
     """None where it does not exist: then global permissions and RBAC decide (D2)."""
-    return ManagedClusterSet.objects.filter(name=name).first()
+    return request_cache.row_at(MANAGED_CLUSTER_SET, Key("", name))
 
 
 # ---------------------------------------------------------------- membership of a cluster

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Max, Q
+from django.db.models import Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from clusters import queries as clusters
@@ -33,7 +33,7 @@ TURNED_DOWN = (State.DENIED, State.FAILED)
 SUPERSEDED = "certificatesigningrequest:supersede"
 GAVE_WAY = "superseded.request"  # the path in the diff of such a note: from which request to which
 EVIDENCE = "managedcluster:evidence"
-READ_OF_CLUSTERS = ("name", "created", "hub_accepts_client")
+READ_OF_CLUSTERS = ("name", "created", "hub_accepts_client", "asked")
 NEVER = datetime.max.replace(tzinfo=UTC)  # for a name whose rows went while they were read
 
 
@@ -145,24 +145,31 @@ def waiting_names(actor: Actor) -> list[str]:
 
 
 def waiting(actor: Actor) -> dict[str, Waiting]:
-    """The same with their times, in the order of the names; two queries."""
+    """The same with their times, in the order of the names; two queries at most."""
     return request_cache.cached(("waiting", actor.user, actor.groups), lambda: _waiting(actor))
 
 
 def _waiting(actor: Actor) -> dict[str, Waiting]:
     pending = CertificateSigningRequest.objects.filter(state=State.PENDING, addon="", signer=agent_names.SIGNER)
-    times = pending.exclude(cluster="").order_by().values_list("cluster").annotate(Max("created"))
-    asked: dict[str, datetime] = dict(times)
+    pending = pending.exclude(cluster="").order_by()
+    newest = pending.filter(cluster=OuterRef("name")).values("cluster").annotate(newest=Max("created")).values("newest")
     declined = ClusterFacts.objects.exclude(decision="").values("cluster")
     turned_away = Decline.objects.filter(lifted_at=None).values("cluster")
     undecided = Q(hub_accepts_client=False, deleted_at=None) & ~Q(name__in=declined) & ~Q(name__in=turned_away)
-    visible = clusters.clusters_for(actor).filter(undecided | Q(name__in=list(asked))).order_by()
-    rows = {name: (created, accepts) for name, created, accepts in visible.values_list(*READ_OF_CLUSTERS)}
-    accepted = {name for name, (_, accepts) in rows.items() if accepts}
-    names = (rows.keys() - accepted) | _of_accepted(accepted)
+    visible = clusters.clusters_for(actor).filter(undecided | Q(name__in=pending.values("cluster"))).order_by()
+    found: dict[str, Waiting] = {}
+    accepted = set()
+    for name, created, accepts, asked in visible.annotate(asked=Subquery(newest)).values_list(*READ_OF_CLUSTERS):
+        found[name] = Waiting(created, asked)
+        if accepts:
+            accepted.add(name)
+    names = (found.keys() - accepted) | _of_accepted(accepted)
     if clusters.sees_all(actor):
-        names |= asked.keys() - rows.keys()
-    return {name: Waiting(rows[name][0] if name in rows else None, asked.get(name)) for name in sorted(names)}
+        for name, asked in pending.values_list("cluster").annotate(Max("created")):
+            if name not in found:
+                found[name] = Waiting(None, asked)
+                names.add(name)
+    return {name: found[name] for name in sorted(names)}
 
 
 def _of_accepted(accepted: set[str]) -> set[str]:

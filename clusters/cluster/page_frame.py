@@ -29,6 +29,7 @@ from clusters.taints import edit_history, maintenance
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
 from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.access.session import actor_of
@@ -133,7 +134,8 @@ def _open(actor: Actor, name: str) -> Opened | None:
     if not found:
         return None
     row = found[0].row
-    known = ClusterFacts.objects.filter(cluster=name).first() or ClusterFacts(cluster=name)
+    request_cache.remember_row(MANAGED_CLUSTER, row)
+    known = row.facts or ClusterFacts(cluster=name)
     return Opened(
         actor, now, row, row.doc, found[0].status, found[0].last_heard, known, cluster_rights.to_change(actor, name)
     )

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import Count, Q
+from django.db.models import Count, Q, Value
 
 from clusters.models import ClusterPermission
 from clustersets.kinds import MANAGED_CLUSTER_SET
@@ -80,6 +80,18 @@ def shift(before: Iterable[str], after: Iterable[str]) -> Shift:
     """When clusters leave the sets ``before`` and come into those ``after``. Who sees all clusters is not concerned."""
     earlier, later = set(_viewers(set(before))), set(_viewers(set(after)))
     return Shift(tuple(sorted(later - earlier)), tuple(sorted(earlier - later)))
+
+
+def viewers(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """User names of the people who see clusters through these sets, and the groups that may see the sets. One query."""
+    wanted = set(names)
+    people = _viewers(wanted).annotate(kind=Value("person")).values_list("username", "kind")
+    granted = ManagedClusterSetGroupPermission.objects.filter(
+        permission__codename=SetPermission.VIEW.codename, content_object__name__in=wanted
+    )
+    teams = granted.annotate(kind=Value("team")).values_list("group__name", "kind")
+    found = sorted(people.union(teams)) if wanted else []
+    return [name for name, kind in found if kind == "person"], [name for name, kind in found if kind == "team"]
 
 
 def _viewers(names: set[str]) -> QuerySet[Any, str]:

@@ -7,12 +7,11 @@ rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from clusters.cluster_rights import changeable
-from clusters.grants import Grants
-from clustersets import membership
-from clustersets.grants import SETS
+from clustersets import membership, queries
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, SetPermission
 from ocmconsole.core.rbac import rule_index
@@ -21,7 +20,7 @@ from ocmconsole.kubeapi.access.authorization import Attributes
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster
-    from ocmconsole.core.rbac.policy_rules import PolicyRule
+    from clustersets.membership import Membership
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
 
@@ -32,6 +31,15 @@ BIND_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/bind.{MANAGED_CLUSTER_SET.group}"
 def joinable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Sets that the actor may add clusters to and take them out of (A6)."""
     return _of_domain(actor, SetPermission.JOIN, set(names))
+
+
+def to_join(actor: Actor) -> list[Membership]:
+    """Sets among which are all that the actor may add clusters to, in the order of their names."""
+    rules, asked = rule_index.index.rules_for(actor), authorization.spellings(SetPermission.JOIN, "")
+    is_wide = authorization.permitted(actor, SetPermission.JOIN).allowed or any(
+        rule.speaks_of(each) for rule in rules for each in asked
+    )
+    return queries.all_memberships() if is_wide else queries.memberships_for(actor)
 
 
 def bindable(actor: Actor, names: Iterable[str]) -> set[str]:
@@ -46,8 +54,10 @@ def movable(actor: Actor, clusters: Iterable[ManagedCluster]) -> set[str]:
     held = _of_domain(
         actor, SetPermission.MOVE, {row.clusterset for row in rows if row.clusterset and row.name not in able}
     )
-    chosen = ManagedClusterSet.objects.filter(name__in=held, deleted_at=None)
-    exclusive = {row.name for row in chosen if membership.membership_of(row.doc).is_exclusive}
+    seen = {each.name: each for each in queries.memberships_for(actor)} if held else {}
+    unseen = ManagedClusterSet.objects.filter(name__in=held - seen.keys(), deleted_at=None)
+    chosen = [seen[name] for name in held & seen.keys()] + [membership.membership_of(row.doc) for row in unseen]
+    exclusive = {each.name for each in chosen if each.is_exclusive}
     return able | {row.name for row in rows if row.clusterset in exclusive}
 
 
@@ -77,14 +87,5 @@ def _of_domain(actor: Actor, permission: str, names: set[str]) -> set[str]:
     if authorization.permitted(actor, permission).allowed:
         return names
     codename = permission.partition(".")[2]
-    granted = _granted(actor, SETS, ManagedClusterSet, codename, names)
-    rules = rule_index.index.rules_for(actor)
-    return granted | {name for name in names if _allow(rules, authorization.spellings(permission, name))}
-
-
-def _granted(actor: Actor, grants: Grants, model: Any, codename: str, names: set[str]) -> set[str]:
-    return set(model.objects.filter(grants.holding(actor, codename), name__in=names).values_list("name", flat=True))
-
-
-def _allow(rules: Iterable[PolicyRule], asked: Iterable[Attributes]) -> bool:
-    return any(rule.allows(each) for each in asked for rule in rules)
+    named = rule_index.names_allowed(actor, partial(authorization.spellings, permission))
+    return names & (queries.granted_sets(actor, codename) | named)

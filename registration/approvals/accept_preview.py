@@ -16,7 +16,6 @@ from django.conf import settings
 from clusters.acceptance import agent_roles
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import queries as sets
-from clustersets.models import ManagedClusterSetGroupPermission, SetPermission
 from clustersets.rights import reach, set_rights
 from registration.evidence.assessment import lifetime_text
 from registration.pki import ca
@@ -59,9 +58,9 @@ def set_choice(actor: Actor, cluster: ManagedCluster | None, wanted: str = "") -
     if cluster is None:
         return SetChoice("", "", ())
     present = cluster.clusterset
-    exclusive = [each.name for each in sets.all_memberships() if each.is_exclusive]
     if cluster.name not in set_rights.movable(actor, [cluster]):
         return SetChoice(present, present, (), "You may not change the labels of this cluster.")
+    exclusive = [each.name for each in set_rights.to_join(actor) if each.is_exclusive]
     joinable = set_rights.joinable(actor, [*exclusive, *([present] if present else [])])
     if present and present not in joinable:
         return SetChoice(present, present, (), f"You may not take clusters out of the set {present}.")
@@ -144,11 +143,7 @@ def _sets(actor: Actor, found: Evidence, chosen: SetChoice) -> list[Effect]:
 
 
 def _sight(joined: list[str]) -> list[Effect]:
-    people = reach.shift([], joined).gain
-    granted = ManagedClusterSetGroupPermission.objects.filter(
-        permission__codename=SetPermission.VIEW.codename, content_object__name__in=joined
-    )
-    teams = sorted(set(granted.values_list("group__name", flat=True)))
+    people, teams = reach.viewers(joined)
     if not people and not teams:
         return []
     counted = [_counted(len(teams), "team")] if teams else []

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from clusters.grants import ACCEPTS, CLUSTERS
 from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT, CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
-from clusters.models import ClusterFacts, ClusterPermission, ManagedCluster
+from clusters.models import ClusterFacts, ClusterPermission
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import errors, request_cache, verbs
 from ocmconsole.kubeapi.access import authorization
@@ -297,15 +297,8 @@ def acceptable(actor: Actor, names: Iterable[str]) -> set[str]:
     wanted = set(names)
     if authorization.permitted(actor, ClusterPermission.ACCEPT).allowed:
         return wanted
-    holding = ManagedCluster.objects.filter(CLUSTERS.holding(actor, ClusterPermission.ACCEPT.codename), name__in=wanted)
-    rules = rule_index.index.rules_for(actor)
-    named = {
-        name
-        for name in wanted
-        for asked in authorization.spellings(ClusterPermission.ACCEPT, name)
-        if any(rule.allows(asked) for rule in rules)
-    }
-    return named | set(holding.values_list("name", flat=True))
+    named = rule_index.names_allowed(actor, partial(authorization.spellings, ClusterPermission.ACCEPT))
+    return (named & wanted) | CLUSTERS.held_among(actor, ClusterPermission.ACCEPT.codename, wanted)
 
 
 def require_accept(actor: Actor, name: str, *, row: Resource | None = None) -> None:

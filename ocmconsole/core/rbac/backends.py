@@ -6,7 +6,8 @@ guardian's; the chain of authorizers calls ``by_permission``, so that a SubjectA
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.backends import BaseBackend
 from guardian.backends import ObjectPermissionBackend
@@ -17,6 +18,10 @@ from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization, session
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
+from ocmconsole.kubeapi.models import Resource
+
+if TYPE_CHECKING:
+    from django.db.models import Model
 
 
 class ObjectBackend(ObjectPermissionBackend):
@@ -25,10 +30,18 @@ class ObjectBackend(ObjectPermissionBackend):
     def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
         if obj is None:
             return False
-        question = ("held", user_obj.pk, type(obj), obj.pk)
-        held = request_cache.cached(question, lambda: _held(user_obj, obj))
+        place = obj.key if isinstance(obj, Resource) else obj.pk
+        held = held_on(user_obj, type(obj), place, lambda: _held(user_obj, obj))
         app_label, _, codename = perm.partition(".")
         return app_label == obj._meta.app_label and codename in held  # noqa: SLF001 - Django's documented name
+
+
+def held_on(user: Any, model: type[Model], place: Hashable, read: Callable[[], set[str]]) -> set[str]:
+    """Codenames of the permissions on one object, of a user's own and the user's groups; ``read`` once a page.
+
+    ``place`` is the key of a resource, or the primary key.
+    """
+    return request_cache.cached(("held", user.pk, model, place), read)
 
 
 def _held(user: Any, obj: Any) -> set[str]:

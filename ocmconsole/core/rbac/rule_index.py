@@ -304,3 +304,12 @@ index = RuleIndex()
 def by_rules(actor: Actor, asked: Attributes) -> AccessDecision | None:
     """W22: authorizer: a rule of a role that is bound to the actor allows it. None is no grant."""
     return index.decide(actor, asked)
+
+
+def names_allowed(actor: Actor, asked: Callable[[str], Iterable[Attributes]]) -> set[str]:
+    """Names of the objects for which a rule that is limited to names allows one of the questions about the name.
+
+    Rules without names are not looked at: they allow the question without a name.
+    """
+    named = [rule for rule in index.rules_for(actor) if rule.names]
+    return {name for rule in named for name in rule.names if any(rule.allows(each) for each in asked(name))}
