@@ -14,7 +14,7 @@ from clusters.taints.taint_rules import EFFECTS
 from ocmconsole.environment.durations import in_words
 from ocmconsole.kubeapi.schema import names
 
-LONGEST = timedelta(days=366)
+LONGEST = timedelta(days=366)  # of a maintenance
 ENDLESS, AT = "endless", "at"
 SPANS = (
     *((str(hours), in_words(timedelta(hours=hours))) for hours in (1, 4, 24, 168)),

@@ -39,9 +39,9 @@ DEFAULT_LEASE_SECONDS = 60
 # A day. Upstream takes any number up to 2^31, and agents write it: a cluster must not be able to be silent for years.
 # The document keeps what was written (D12); the hub waits no longer than five times this.
 LONGEST_LEASE_SECONDS = 86_400
-SECOND = 1_000_000
+SECOND = 1_000_000  # microseconds
 VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)
-LARGEST_PART = 10**6
+LARGEST_PART = 10**6  # one part of a version number, as sorted
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 ACCEPTS_CLIENT = "hubAcceptsClient"

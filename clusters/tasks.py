@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-MOST_AT_ONCE = 2_000
+MOST_AT_ONCE = 2_000  # clusters of one sweep; the next comes two seconds later
 VERDICTS = ("lease_health", "clock")
 
 

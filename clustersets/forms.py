@@ -13,7 +13,7 @@ from ocmconsole.kubeapi.storage.selectors import LabelSelector
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
-MOST_ROWS = 20
+MOST_ROWS = 20  # requirements of a selector in the form
 EXCLUSIVE, BY_LABELS = "exclusive", "labels"
 OPERATORS = (
     ("In", "is one of"),

@@ -27,7 +27,7 @@ from registration.pki import ca
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0  # between two looks at Redis
 STOP_SECONDS = 0.4  # for a reconciler in its transaction, after the signal
 MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
 # Celery's worker and beat try again at most this many seconds apart, so for so long Redis may be back and they are not.

@@ -20,7 +20,7 @@ from placements.fleet import AddOnScore, Cluster
 ScoresOf = Callable[[str], Mapping[str, AddOnScore]]
 
 MOST_CHARACTERS = 10_000  # an expression's source; Kubernetes admits no longer ones in its own policies either
-KEPT_EXPRESSIONS = 2_000
+KEPT_EXPRESSIONS = 2_000  # compiled ones in memory
 
 _scores: ContextVar[tuple[str, ScoresOf]] = ContextVar("scores of the cluster that is being evaluated")
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from ocmconsole.kubeapi.errors import Doc
 from placements.fleet import Cluster, Fleet
 
-MOST = 100
+MOST = 100  # the highest score, as in OCM
 ADDITIVE, EXACT = "Additive", "Exact"
 BALANCE, STEADY = "Balance", "Steady"
 RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import AuditEvent
 
 ADMIN = "admin"
-ADMIN_LIFETIME = timedelta(days=365)
+ADMIN_LIFETIME = timedelta(days=365)  # of the first admin's certificate
 BOOTSTRAP = "open-cluster-management:bootstrap"
 NAMESPACE = "open-cluster-management"
 BOOTSTRAP_ACCOUNT = "agent-registration-bootstrap"

@@ -52,8 +52,8 @@ log = logging.getLogger(__name__)
 CONTROLLER = Actor.controller("registration")
 State = CertificateSigningRequest.State
 VERDICTS = frozenset({"Approved", "Denied"})  # at most one of them
-DECIDED_KEPT = timedelta(hours=1)
-PENDING_KEPT = timedelta(hours=24)
+DECIDED_KEPT = timedelta(hours=1)  # as in Kubernetes (W25)
+PENDING_KEPT = timedelta(hours=24)  # as in Kubernetes (W25)
 AUTO_GATE = "ManagedClusterAutoApproval"
 
 

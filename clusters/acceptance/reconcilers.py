@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN = timedelta(seconds=5)
+LOOK_AGAIN = timedelta(seconds=5)  # while works remain: agents finish them in seconds
 SHARED = Key("", "shared")
 
 ACCEPTED = Condition(ConditionType.ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Resource
 
 PRIORITY = "open-cluster-management.io/cleanup-priority"
-LOOK_AGAIN = timedelta(seconds=5)
+LOOK_AGAIN = timedelta(seconds=5)  # while objects remain: agents take their finalizers off in seconds
 NOTHING_LEFT = Condition(ConditionType.DELETING, "True", "NoResource", "No cleaned resource in cluster ns.")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SOURCES = (("", "All"), ("event", "Events"), ("audit", "Audit"))
 KINDS = (MANAGED_CLUSTER.kind, "CertificateSigningRequest", MANAGED_CLUSTER_ADDON.kind, MANIFEST_WORK.kind)
 VERBS = ("create", "update", "patch", "delete")
-LONGEST = 320
+LONGEST = 320  # characters of a filter; a user name has no more
 
 
 @tab("events", "Events & audit", "clusters/events.html")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 CLAIMS = "claims"
-HISTORY_SHOWN = 20
+HISTORY_SHOWN = 20  # changes, which fit beside the form
 
 
 @tab(CLAIMS, "Claims & labels", "clusters/labels.html")

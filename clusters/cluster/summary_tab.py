@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Shown first; what else a cluster has follows in the order of its names.
 FIRST = ("cpu", "memory", "pods", "ephemeral-storage")
-FULL = 100
+FULL = 100  # percent
 
 
 @opens_cluster

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 Turn = Transition.Turn
-MOST_GAPS = 50
+MOST_GAPS = 50  # the newest gaps that a page lists; more say nothing more
 TURNS = {
     Turn.JOINED: ("log-in", "info", "Joined the hub"),
     Turn.CONNECTED: ("user-check", "info", "Accepted again"),

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-MOST_NAMES = 200
-MOST_VALUES = 30
+MOST_NAMES = 200  # names on the page; more is no list that somebody reads
+MOST_VALUES = 30  # values with counts, the most frequent
 # A value is an outlier when at most one cluster in fifty has it and most have another.
 RARE = 0.02
 FEW_OUTLIERS = 12

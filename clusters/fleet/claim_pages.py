@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from clusters.fleet.claim_counts import Distribution, Name
 
-NAMES_SHOWN = 10
-IDENTIFIERS_SHOWN = 5
+NAMES_SHOWN = 10  # clusters without the claim, as examples
+IDENTIFIERS_SHOWN = 5  # values of an identifier, as examples
 
 
 @login_required

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
 
 CLAIM = "claim:"
-MOST_CLAIMS = 6
-LONGEST_NAME = 253
+MOST_CLAIMS = 6  # columns of claims that fit beside the others
+LONGEST_NAME = 253  # characters of a claim's name, a DNS subdomain
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ocmconsole.environment.durations import parse_duration
 if TYPE_CHECKING:
     from django.http import QueryDict
 
-MOST_VALUES = 30
+MOST_VALUES = 30  # values of one filter; bounds the SQL of an address
 LONGEST_VALUE = 1300  # a claim's name and value
 ATTENTION = "attention"  # every state that somebody should look at
 NO_SET = "-"  # no set can have this name

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clusters.models import ClusterFacts
     from clusters.queries import Observed
 
-EXACT_UP_TO = 10_000
+EXACT_UP_TO = 10_000  # clusters; above it a count is rounded to hundreds
 LOOKED_UP = 1_000  # clusters of a filter, to find out which acts to offer
 OPTIONS = 8  # of a facet, before the rest is folded away
 # Acts offered in a row, and the bulk act whose right each needs; none: the right to see the cluster is enough.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from clusters.queries import Observed
     from ocmconsole.kubeapi.access.actor import Actor
 
-PAGE = 50
+PAGE = 50  # rows
 CHUNK = 1000  # of an export
 BY_WORD = frozenset({"status", "for"})  # filters of what only ``status_sql.with_word`` knows
 # Stand for what is not known, so that it comes last in either direction.

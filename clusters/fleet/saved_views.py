@@ -13,7 +13,7 @@ from ocmconsole.kubeapi import errors
 if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
 
-MOST = 20
+MOST = 20  # views of one person, which fit into the menu
 
 
 class View(NamedTuple):

@@ -15,11 +15,11 @@ from struct import pack_into, unpack_from
 
 from clusters.health.status import GRACE_LEASES, LATE_LEASES
 
-CELL = timedelta(minutes=5)
+CELL = timedelta(minutes=5)  # the finest that a day's picture shows
 DAY = timedelta(days=1)
 CELLS = DAY // CELL
 HOURS = 24
-KEPT = timedelta(days=30)
+KEPT = timedelta(days=30)  # of history; a row a cluster and day
 NO_CELLS = bytes(CELLS // 4)
 # Tenths of a second in two bytes; what is further off is shown as this far.
 FURTHEST = 32_767

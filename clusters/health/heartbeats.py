@@ -17,7 +17,7 @@ from clusters.health.heartbeat_history import KEPT, NO_CELLS, NO_SKEWS, Level
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
 
-MOST_AT_ONCE = 1_000
+MOST_AT_ONCE = 1_000  # rows of one statement
 # Until a hub that has just begun to serve has met every agent, it cannot count who is missing.
 PATIENCE = timedelta(minutes=2)
 

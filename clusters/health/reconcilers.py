@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = timedelta(seconds=30)  # without a look at leases: then the clock counts as dead
-LOOK_AGAIN = timedelta(seconds=5)
+LOOK_AGAIN = timedelta(seconds=5)  # while the namespace of a lease is missing or terminating
 
 SILENT = Condition(
     ConditionType.AVAILABLE,

@@ -12,7 +12,7 @@ from typing import Self
 
 from ocmconsole.environment.durations import span
 
-LATE_LEASES = 2
+LATE_LEASES = 2  # lease durations without a heartbeat, of the five after which a cluster is Unknown
 GRACE_LEASES = 5  # lease durations without a renewal, after which a cluster is Unknown (H16)
 
 

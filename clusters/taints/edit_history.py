@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
-PATIENCE = timedelta(minutes=10)
+PATIENCE = timedelta(minutes=10)  # in which an edit can be undone
 TAINTS = "spec.taints"
 LABELS, ANNOTATIONS = "metadata.labels", "metadata.annotations"
-LOOKED_AT = 200
+LOOKED_AT = 200  # the newest writes of a cluster that are searched
 
 
 @dataclass(frozen=True, slots=True)

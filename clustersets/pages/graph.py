@@ -13,7 +13,7 @@ from clusters.health.status_sql import WORST_FIRST
 
 # Above it the least connected nodes of a column share one.
 MOST_NODES = 40
-MOST_SETS = 14
+MOST_SETS = 14  # nodes of sets; the rest is one node
 MOST_NAMESPACES = MOST_NODES - MOST_SETS - len(WORST_FIRST)
 HEIGHT = 1_000
 REST = "…"

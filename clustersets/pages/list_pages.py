@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-PAGE = 50
+PAGE = 50  # rows
 # A map of more says nothing; the list finds them.
 MOST_MAPPED = 300
 NODES = ("set:", "namespace:", "word:")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-PAGE = 50
-SUGGESTED = 200
+PAGE = 50  # rows
+SUGGESTED = 200  # names that a field suggests
 
 
 @login_required

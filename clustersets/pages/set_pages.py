@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.access.actor import Actor
 
-PAGE = 50
+PAGE = 50  # rows
 RANK_OF = {str(word): rank for word, rank in RANKS.items()}
 TABS = (("members", "Members"), ("bindings", "Bindings"), ("people", "People"), ("definition", "Definition"))
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 HOLDER = {"User": "access:user", "Group": "access:group"}
-MOST_SUGGESTED = 500
-MOST_DIGITS = 9
+MOST_SUGGESTED = 500  # names that a field suggests
+MOST_DIGITS = 9  # of a page's number
 
 
 @login_required

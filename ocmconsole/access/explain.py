@@ -30,8 +30,8 @@ from ocmconsole.kubeapi.access.session import actor_for
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
-MOST_NEAR = 3
-MOST_GRANTERS = 8
+MOST_NEAR = 3  # rules that nearly allow it, the nearest
+MOST_GRANTERS = 8  # people who could give the right; one is enough
 # Another resource is worth a mention only where nothing else is wrong, and for what was given to the person's own.
 OTHER_RESOURCE, OTHER_PART = 4, 2
 READ = frozenset({"see", "get", "list", "watch"})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.access.explain import Explanation
 
-MOST_SUGGESTED = 500
+MOST_SUGGESTED = 500  # names that a field suggests
 VERBS = ("create", "get", "list", "watch", "update", "patch", "delete")
 
 

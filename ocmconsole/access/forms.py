@@ -16,7 +16,7 @@ from ocmconsole.core.rbac.rule_index import Subject
 from ocmconsole.kubeapi import errors
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
-MOST_NAMES = 100
+MOST_NAMES = 100  # objects of one grant; a set names more
 SCOPES = {
     PresetScope.ALL: "All, also those to come",
     PresetScope.SET: "One set",

@@ -11,7 +11,7 @@ from ocmconsole.access import who_can
 from ocmconsole.access.who_can import Source
 from ocmconsole.core.rbac.rule_index import Subject
 
-PAGE = 25
+PAGE = 25  # rows
 
 
 @dataclass(frozen=True, slots=True)

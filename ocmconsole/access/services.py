@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import AuditEvent
 
-MOST_OPEN = 20
+MOST_OPEN = 20  # requests for access of one person that wait
 ASKING_ABOUT_OTHERS = Attributes("create", "authorization.k8s.io", "subjectaccessreviews")
 
 

@@ -24,7 +24,7 @@ from ocmconsole.kubeapi.watch import redis_client
 
 LIMIT = 60  # the limits of settings are a number a minute
 SOON = 5  # seconds until a person may try again: what is below the hub is away
-FAULTS = 500
+FAULTS = 500  # HTTP codes from here on are the hub's
 UNAVAILABLE = frozenset({503, 507})
 PAGES = {403: "403.html", 404: "404.html", 409: "409.html", 429: "429.html"}
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ocmconsole.core.models import Event
     from ocmconsole.kubeapi.errors import Doc
 
-PAGE = 30
+PAGE = 30  # rows
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 CURSOR = re.compile(r"(?P<at>[0-9]{1,17})\.(?P<source>audit|event)\.(?P<id>[0-9a-zA-Z-]{1,36})", re.ASCII)
@@ -47,7 +47,7 @@ MACHINES = "system:"
 LEADING = ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding")
 SUPPORTING = frozenset({"managedcluster:evidence"})
 WHOLE = frozenset({"create", "delete"})  # their difference is the object itself
-LONGEST_TEXT = 60
+LONGEST_TEXT = 60  # characters of a value in a sentence; longer ones are left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ SERVERS = frozenset((
     "ownerReferences",
     "finalizers",
 ))  # fmt: skip
-LARGEST = 256 * 1024
-CONTEXT = 3
+LARGEST = 256 * 1024  # characters; bounds parsing
+CONTEXT = 3  # unchanged lines around a difference, as in diff -u
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,8 @@ KINDS = ("ManagedCluster", "ManagedClusterSet", "ManagedClusterSetBinding", "Cer
          "ManagedClusterAddOn", "ManifestWork", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")  # fmt: skip
 VERBS = ("create", "update", "patch", "delete")
 FILTERS = ("source", "act", "kind", "actor", "verb", "resource", "name", "namespace", "since", "until")
-LONGEST = 320
-EXPORTED_AT_ONCE = 1_000
+LONGEST = 320  # characters of a filter; a user name has no more
+EXPORTED_AT_ONCE = 1_000  # rows of one query
 
 
 def reads_all(actor: Actor) -> bool:

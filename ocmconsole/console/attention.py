@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 STUCK = SPANS["10m"][1]
-MOST_PUT_AWAY = 20
-MOST_COUNTED = 100
+MOST_PUT_AWAY = 20  # items in a person's preferences, so that these stay small
+MOST_COUNTED = 100  # rows of one item that are read
 ENDING = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
 LONG_LEASE = Q(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
 KEPT, LOOKED = "ocmconsole.attention", "ocmconsole.glance"

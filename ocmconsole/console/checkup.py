@@ -16,8 +16,8 @@ from registration import hub_setup
 from registration.keys import certificate_register
 from registration.pki import ca
 
-SOON = timedelta(days=30)
-LARGEST_SKEW = timedelta(seconds=5)
+SOON = timedelta(days=30)  # before the CA or a serving certificate ends
+LARGEST_SKEW = timedelta(seconds=5)  # between the clocks of hub and database
 MOST_SHOWN = 5  # of a list of incidents
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-STUCK_ATTEMPTS = 3
+STUCK_ATTEMPTS = 3  # tries of a work item after which it is shown; fewer are races
 SHOWN = 10
 LIMITS = {
     "OCMCONSOLE_LIMIT_REQUESTS": "requests a second",

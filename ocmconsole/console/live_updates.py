@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.kinds import Kind
 
-BEAT_SECONDS = 10.0
-SESSION_SECONDS = 60.0
-MOST_SCOPES = 20
+BEAT_SECONDS = 10.0  # without a notice, until a beat says that the stream lives
+SESSION_SECONDS = 60.0  # between two looks whether the session still lasts
+MOST_SCOPES = 20  # parts of a page that follow changes
 MOST_STREAMS = 20  # of one person in one process
 # What lies in the namespace of a cluster and is shown with it.
 INSIDE = frozenset({MANAGED_CLUSTER_ADDON.plural, MANIFEST_WORK.plural})

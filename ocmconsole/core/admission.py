@@ -30,9 +30,9 @@ PERMANENT = frozenset({"default", "kube-system", "kube-public"})
 TOKEN_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - a type
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
-LASTING = timedelta(days=3650)
+LASTING = timedelta(days=3650)  # ten years: Kubernetes' tokens in Secrets have no end
 
-MOST_BYTES = 1024 * 1024
+MOST_BYTES = 1024 * 1024  # of data in a Secret or ConfigMap, as in Kubernetes
 KEY = re.compile(r"[-._a-zA-Z0-9]+")
 FROZEN = "field is immutable when `immutable` is set"
 

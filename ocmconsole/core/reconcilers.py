@@ -36,8 +36,8 @@ ROOT_CA = "kube-root-ca.crt"
 ABOUT_ROOT_CA = {"kubernetes.io/description": "The certificate authority that signs this hub's serving certificate."}
 # Deletions report themselves; this is for what refused to go.
 LOOK_AGAIN = timedelta(seconds=30)
-EVENT_LIFETIME = timedelta(hours=1)
-EVENTS_A_SWEEP = 1_000
+EVENT_LIFETIME = timedelta(hours=1)  # as kube-apiserver's --event-ttl
+EVENTS_A_SWEEP = 1_000  # deletions of one sweep; the next comes a minute later
 
 namespaces = Actor.controller("namespaces")
 roles = Actor.controller("roles")

@@ -41,8 +41,8 @@ SCHEMAS = {
         ("authentication", "TokenRequest"),
     )
 }
-SHORTEST_TOKEN = 600
-LONGEST_TOKEN = 1 << 32
+SHORTEST_TOKEN = 600  # seconds, as in Kubernetes
+LONGEST_TOKEN = 1 << 32  # seconds, as in Kubernetes
 
 
 # ---------------------------------------------------------------- access reviews

@@ -27,7 +27,7 @@ State = DemoFleet.State
 WORK = ("demo_fleet", Key("", "demo"))
 SLICE_SECONDS = 0.5  # then the reconcilers that its clusters wait for have their turn
 PAUSE = timedelta(milliseconds=300)  # until the next slice
-AFTER_A_REFUSAL = timedelta(seconds=10)
+AFTER_A_REFUSAL = timedelta(seconds=10)  # until it is tried again
 MAKE = audit_acts.declare("demofleet:create", "Demonstration fleet asked for")
 REMOVE = audit_acts.declare("demofleet:delete", "Removal of the demonstration fleet asked for")
 

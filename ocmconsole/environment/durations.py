@@ -12,7 +12,7 @@ from datetime import timedelta
 from django.core.exceptions import ImproperlyConfigured
 
 SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-LONGEST = timedelta(days=3_650)
+LONGEST = timedelta(days=3_650)  # ten years: more is a mistake
 
 
 def parse_duration(text: str) -> timedelta:

@@ -20,8 +20,8 @@ from ocmconsole.environment.durations import parse_duration
 from ocmconsole.server.proxy import Proxies
 
 LAST_PORT = 65_535
-SHORTEST_SECRET = 32
-SHORTEST_RETENTION = timedelta(days=30)
+SHORTEST_SECRET = 32  # characters
+SHORTEST_RETENTION = timedelta(days=30)  # of the audit
 UNIX = "unix:"
 SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
 UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes

@@ -9,7 +9,7 @@ from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log
 
-TURN_SECONDS = 1.0
+TURN_SECONDS = 1.0  # of one task; what is left is a task of its own
 
 
 def drain() -> None:

@@ -19,7 +19,7 @@ from ocmconsole.kubeapi.health import outages
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.1  # between two looks whether the database is known to be away
 
 
 class BoundedConnection(psycopg.Connection[Any]):

@@ -42,13 +42,13 @@ UNIX = "unix:"
 
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
-STALL_SECONDS = 60.0
+STALL_SECONDS = 60.0  # in which a reader takes nothing, until it is cut off
 FAREWELL_SECONDS = 0.5  # for the client's part of the end of TLS
 RECEIVE_BUFFER = 64 * 1024  # bytes: bounds what one read of a connection brings, and what its buffers grow to
 GRACE_SECONDS = 0.8  # for requests that are being answered when the server stops; agents try again
-LARGEST_HEAD = 64 * 1024
-BACKLOG = 2048
-FIRST_PROBE_SECONDS = 120
+LARGEST_HEAD = 64 * 1024  # bytes
+BACKLOG = 2048  # connections that wait to be accepted
+FIRST_PROBE_SECONDS = 120  # without traffic, until TCP asks whether the peer is there
 
 
 logger = logging.getLogger(__name__)

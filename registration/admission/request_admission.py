@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 GROUP = "certificates.k8s.io"
-SHORTEST_SECONDS = 600
+SHORTEST_SECONDS = 600  # of a certificate, as in Kubernetes
 LEGACY_UNKNOWN = "kubernetes.io/legacy-unknown"
 FINAL = (*DECISIONS, "Failed")
 USAGES = frozenset(

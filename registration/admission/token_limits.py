@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TOKEN_OBJECTS = bootstrap_terms.TOKEN_OBJECTS
 RECONCILING = 0.050  # seconds of CPU time that reconcilers spend on a registration or a request
-RETRY_SECONDS = 60
+RETRY_SECONDS = 60  # that a refused client should wait
 DAY = timedelta(days=1)
 
 

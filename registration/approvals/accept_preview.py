@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from registration.evidence.evidence_items import Asked, Evidence
 
-TEAMS_NAMED = 3
+TEAMS_NAMED = 3  # in a sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from ipaddress import IPv4Network, IPv6Network
 
-MOST_REQUESTS = 100
+MOST_REQUESTS = 100  # fields of one hidden value, so that parsing is bounded
 DAMAGED = "This page is damaged; open it again."
 LONGEST_NAME = 253
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 # So long a row that somebody decided stays in its place, greyed.
 GONE_SHOWN = timedelta(minutes=2)
-UNDO = timedelta(minutes=10)
+UNDO = timedelta(minutes=10)  # in which a decline can be lifted from the inbox
 # Beyond these a page would be slow; a flood of names must not make the inbox useless.
 MOST_WEIGHED = 1_000
 MOST_GONE = 200  # a bulk act decides thousands at once; greyed rows are there for who looks at one of them
-LONGEST_WHY = 110
+LONGEST_WHY = 110  # characters that fit into a row
 LONGEST_ID = 18  # digits of a row's number
 Decision = ClusterFacts.Decision
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from registration.approvals.inbox import Inbox
 
-PAGE = 50
-LAST_DECIDED = 5
+PAGE = 50  # rows
+LAST_DECIDED = 5  # decisions below the inbox
 VERDICTS = (Verdict.BLOCKED, Verdict.CHECK, Verdict.SAFE)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from registration.approvals.stale_decision import SeenVersions, Versioned
 
 HOUR = timedelta(hours=1)
-MORNING = 8
+MORNING = 8  # o'clock
 
 
 def put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None) -> bool:

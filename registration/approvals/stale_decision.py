@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from registration.models import CertificateSigningRequest
 
 STALE = "The request changed while you were reading it; nothing was done."
-LONGEST_VERSION = 18
+LONGEST_VERSION = 18  # digits: below 64 bits
 BOOKKEEPING = frozenset({"resourceVersion", "generation", "managedFields"})
 
 

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-PAGE = 50
+PAGE = 50  # rows
 REVOKED_SHOWN = 50
-LONGEST = 253
+LONGEST = 253  # characters of a search; a common name has fewer
 BUCKETS = {
     CertificateBucket.IN_USE: "In use",
     CertificateBucket.ENDED: "Ended",

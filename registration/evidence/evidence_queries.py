@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 AT_A_TIME = 1_000  # names of one statement
-SUPERSEDED_SHOWN = timedelta(hours=24)
+SUPERSEDED_SHOWN = timedelta(hours=24)  # since the request gave way
 AT_ONCE = timedelta(minutes=1)  # a roll-out by hand is slower, a script with a stolen token faster
 ANY_NUMBER = 1000  # uses of a token from which it is one for any number of clusters
 MOST_RANGES = 50  # of time in one statement, each an OR: SQLite takes less than a thousand

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from registration.evidence.evidence_queries import Gathered
 
 MOST_REQUESTS = 10  # certificate requests of one cluster, with which its agent creates no more (G22)
-STRONG_RSA = 3_072
-LONG_UNUSED = timedelta(days=30)
+STRONG_RSA = 3_072  # bits
+LONG_UNUSED = timedelta(days=30)  # of a token: somebody may have found it
 # Smaller tokens are always near their end.
 COUNTED_FROM = 10
 # Clusters that one token for any number brings within a minute before and after: a site of a few machines is less.
 CROWD = 20
-NEAR_END = 0.9
+NEAR_END = 0.9  # part of a token's uses
 
 
 def checked(found: Evidence, gathered: Gathered) -> list[Fact]:

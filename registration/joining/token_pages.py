@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 State = BootstrapToken.State
-MOST = 200
+MOST = 200  # rows
 CLUSTERS_SHOWN = 4
 EXPLAINED = explain_url("create", f"{bootstrap_terms.PLURAL}.{bootstrap_terms.GROUP}")
 MISSING = f"You need the permission {TokenPermission.ADD} (in RBAC: create bootstraptokens in {bootstrap_terms.GROUP})."

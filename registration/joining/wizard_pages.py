@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 STEPS = ("Name & place", "Token", "Run", "Watch")
 MINTED = "add-cluster-minted"  # in the session: which form made which token, so that a form sent twice makes one
-REMEMBERED = 20
+REMEMBERED = 20  # tokens in a session, so that it stays small
 
 
 def _page(

@@ -46,8 +46,8 @@ CONTROLLER = Actor.controller("register")
 # Incidents: rows kept in all, seconds between two writes about one certificate in one process, and how long after the
 # last use one is shown as something to see to.
 MOST_INCIDENTS = 1_000
-QUIET_SECONDS = 60.0
-SHOWN = timedelta(days=7)
+QUIET_SECONDS = 60.0  # between two reports of the same unknown certificate
+SHOWN = timedelta(days=7)  # since an unknown certificate was last seen
 NAMED = "An account of this name was made."
 DELETED = "The account of this name was deleted or renamed."
 

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX, Actor
 from registration.keys import certificate_register
 from registration.pki import ca
 
-REMEMBERED = 20_000
+REMEMBERED = 20_000  # certificates whose chain was checked: more than a fleet has
 LOGGED = 256  # certificates whose refusal is remembered; a larger number of bad ones is logged more often
 
 logger = logging.getLogger(__name__)

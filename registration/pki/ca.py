@@ -53,11 +53,11 @@ __all__ = [
     "trusted_client",
 ]
 
-CA_LIFETIME = timedelta(days=3650)
-LONGEST_HOST = 253
+CA_LIFETIME = timedelta(days=3650)  # ten years
+LONGEST_HOST = 253  # characters: RFC 1123
 HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.ASCII)  # RFC 1123
-SERVING_LIFETIME = timedelta(days=365)
-SERVING_RENEWAL = timedelta(days=30)
+SERVING_LIFETIME = timedelta(days=365)  # of the hub's own certificate
+SERVING_RENEWAL = timedelta(days=30)  # before its end
 BACKDATED = timedelta(minutes=5)  # W24: ``notBefore`` lies back, so that a slow clock does not find it in the future
 LONGEST_COMMON_NAME = 64
 MASTERS = "system:masters"

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from OpenSSL import crypto
 
-LARGEST_REQUEST = 64 * 1024
+LARGEST_REQUEST = 64 * 1024  # bytes of PEM; bounds parsing
 # Bits of an RSA modulus: smaller ones can be factored, larger ones cost too much at each check of a signature (Go's
 # own limit).
 SMALLEST_RSA, LARGEST_RSA = 2048, 8192

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from registration.models import ApprovalPolicy
 
-SHOWN_SINCE = timedelta(days=30)
-MOST = 500
+SHOWN_SINCE = timedelta(days=30)  # of arrivals that a policy would have met
+MOST = 500  # arrivals, the newest
 ACCEPTED = "managedcluster:accept"
 
 

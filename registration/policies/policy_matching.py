@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Cause
     from registration.models import ApprovalPolicy
 
-LONGEST_END = timedelta(days=365)
-LONGEST_REASON = 500
-MOST_ACCEPTS = 10_000
-MOST_TOKENS = 32
+LONGEST_END = timedelta(days=365)  # a policy is renewed at least once a year
+LONGEST_REASON = 500  # characters
+MOST_ACCEPTS = 10_000  # clusters
+MOST_TOKENS = 32  # tokens of one policy
 PATTERN = re.compile(r"[a-z0-9.*?-]{1,253}")
 # Every cluster may be a member of these without anybody's doing.
 OPEN_SETS = frozenset({DEFAULT_SET, GLOBAL_SET})

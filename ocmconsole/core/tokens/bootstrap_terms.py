@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Cause
 
 PREFIX = "bootstrap:"
-LONGEST_LIFE = timedelta(days=365)
-LONGEST_NAME = 120
-MOST_USES = 10_000
+LONGEST_LIFE = timedelta(days=365)  # a bootstrap token is short-lived
+LONGEST_NAME = 120  # characters
+MOST_USES = 10_000  # clusters
 TOKEN_OBJECTS = "OCMCONSOLE_LIMIT_TOKEN_OBJECTS"  # noqa: S105 - the name of a setting
 MOST_NETWORKS = 32
 # The group is the hub's own: tokens are no resource of the API.

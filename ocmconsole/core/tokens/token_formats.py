@@ -33,7 +33,7 @@ ISSUER = "https://kubernetes.default.svc"
 AUDIENCE = ISSUER  # what a token is for when nobody says
 PROVIDER_PATH = "/.well-known/openid-configuration"
 KEY_SET_PATH = "/openid/v1/jwks"
-LONGEST_TOKEN = 16 * 1024
+LONGEST_TOKEN = 16 * 1024  # characters; bounds what is decoded
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 
 BOOTSTRAP_TYPE = "bootstrap.kubernetes.io/token"

@@ -41,8 +41,8 @@ ITEMS_AT_ONCE = 1_000  # rows of one statement
 TYPED_ABOVE = 20  # so many are confirmed by typing how many they are
 SLICE_SECONDS = 1.0  # then the reconcilers have their turn
 BUSY = timedelta(minutes=2)  # longer than any one act
-UNDO = timedelta(minutes=10)
-KEPT = timedelta(days=7)
+UNDO = timedelta(minutes=10)  # in which a job can be undone
+KEPT = timedelta(days=7)  # of a job's results
 SELECTED = timedelta(days=1)  # how long a selection waits for its act
 WORKER = "bulk_job"
 

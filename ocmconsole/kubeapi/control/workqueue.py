@@ -34,8 +34,8 @@ VISIBILITY = timedelta(seconds=30)  # for so long a claim holds: longer than a r
 POKE_EXPIRES = 15.0  # seconds; newer pokes and the clock's own follow
 AT_ONCE = 50  # items read at a time
 QUIET_TRIES = 5  # lost races of one item that are nothing to speak of
-FIRST_RETRY = timedelta(milliseconds=50)
-LONGEST_RETRY = timedelta(minutes=5)
+FIRST_RETRY = timedelta(milliseconds=50)  # doubled by each try
+LONGEST_RETRY = timedelta(minutes=5)  # at most
 LONGEST_PAUSE = 1.0  # seconds
 PULSE = timedelta(seconds=5)  # how often a worker says that it is alive
 WORKER = "worker"

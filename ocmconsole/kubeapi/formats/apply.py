@@ -35,7 +35,7 @@ from ocmconsole.kubeapi.formats.field_sets import (
 from ocmconsole.kubeapi.formats.patches import clone
 from ocmconsole.kubeapi.schema.metadata import OBJECT_META
 
-MAX_UPDATERS = 10
+MAX_UPDATERS = 10  # entries of managedFields, as in Kubernetes; older ones are merged
 ANCIENT = "ancient-changes"
 _APPLY, _UPDATE = "Apply", "Update"
 _TYPE = ("apiVersion", "kind")

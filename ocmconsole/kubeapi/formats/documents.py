@@ -20,14 +20,14 @@ import yaml
 from ocmconsole.kubeapi.errors import BadRequest, Invalid
 from ocmconsole.kubeapi.schema.values import MAX_REPORTED, Path, copied, path_text
 
-MAX_BODY = 3 * 1024 * 1024
+MAX_BODY = 3 * 1024 * 1024  # bytes, as in Kubernetes
 # Twice what may be stored: between the two the schema names the field that is too deep.
 MAX_DEPTH = 128
 # What aliases may add to a YAML document, in characters.
 _MOST_COPIED = 1024 * 1024
 
 _LONG_NUMBER = re.compile(r"\d{19}")
-_LONGEST_NUMBER = 20
+_LONGEST_NUMBER = 20  # digits of a 64-bit number with its sign
 
 
 def read_json(raw: bytes, *, find_duplicates: bool = False) -> tuple[Any, list[str]]:

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from ocmconsole.kubeapi.errors import BadRequest, Doc, Invalid, RequestTooLarge
 from ocmconsole.kubeapi.schema.values import MAX_DEPTH, quoted
 
-MAX_OPERATIONS = 10_000
-MAX_COPIED = 3 * 1024 * 1024
+MAX_OPERATIONS = 10_000  # as in Kubernetes
+MAX_COPIED = 3 * 1024 * 1024  # bytes; as much as a body
 
 
 def clone(value: Any, room: int = MAX_DEPTH) -> Any:

@@ -23,9 +23,9 @@ MAGIC = b"k8s\0"
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
-_LONGEST_VARINT = 10
+_LONGEST_VARINT = 10  # bytes of 64 bits, seven in each
 _UNSIGNED = 1 << 64
-_SECOND = 10**9
+_SECOND = 10**9  # nanoseconds
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all times of the wire are UTC
 
 

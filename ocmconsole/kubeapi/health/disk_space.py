@@ -29,8 +29,8 @@ SHARE = 4  # of a small file system the reserve takes at most this part
 MARGIN = (
     8  # this part of the reserve may still be free when it is given up; room for it and as much is needed to make it
 )
-WARN_PERCENT = 90
-REMEMBERED_SECONDS = 10.0
+WARN_PERCENT = 90  # of the disk that is used
+REMEMBERED_SECONDS = 10.0  # after a write failed for a full disk
 
 
 def folder() -> Path:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WRITTEN_EVERY = 2.0  # seconds
-KEPT = timedelta(days=7)
+KEPT = timedelta(days=7)  # since the last refusal
 SAME_SPELL = timedelta(hours=1)  # refusals that are closer together have one "since"
-MOST_ROWS = 1_000
+MOST_ROWS = 1_000  # the newest; identities are free to invent
 MOST_COLLECTED = 1_000  # between two writes; what is beyond is counted as of OTHERS
 OTHERS = "others"
 

@@ -31,7 +31,7 @@ from ocmconsole.kubeapi.watch import change_log, redis_client
 log = logging.getLogger(__name__)
 
 PATHS = frozenset({"healthz", "livez", "readyz"})
-PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 1.0  # between two rounds of checks
 SPACE_SECONDS = 0.25  # between two looks at the disk, which cost microseconds: it may fill fast
 PATIENCE_SECONDS = 3.0  # for one look at the database: with the pause it is seen within five that it does not answer
 SELDOM_SECONDS = 5.0  # between two looks at what changes slowly

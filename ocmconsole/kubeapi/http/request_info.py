@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-LONGEST_MANAGER = 128
+LONGEST_MANAGER = 128  # bytes, as in Kubernetes
 LONGEST_INTEGER = 64  # characters; leading zeros are no fault
 
 

@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.schema.names import key_flaws, label_flaws, segment_flaw
 from ocmconsole.kubeapi.schema.values import quoted
 
 OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-MAX_ANNOTATIONS = 256 * 1024
+MAX_ANNOTATIONS = 256 * 1024  # bytes, as in Kubernetes
 # Ours: each owner is work for the collector, and some who may write hold no more than a bootstrap token.
 MAX_OWNERS = 100
 _BANNED_OWNERS = frozenset({("v1", "Event"), ("/v1", "Event")})

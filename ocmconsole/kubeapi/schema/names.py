@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_MAX_LABEL = 63
-_MAX_SUBDOMAIN = 253
+_MAX_LABEL = 63  # characters: RFC 1123
+_MAX_SUBDOMAIN = 253  # characters: RFC 1123
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"

@@ -20,9 +20,9 @@ from ocmconsole.kubeapi.errors import Cause, Doc, invalid_field
 Path = tuple[Any, Any] | None
 Check = Callable[[Any, Path, "Causes"], None]
 
-MAX_DEPTH = 64
-MAX_REPORTED = 100
-_MAX_KEY_SHOWN = 256
+MAX_DEPTH = 64  # levels; bounds recursion
+MAX_REPORTED = 100  # causes of one Status
+_MAX_KEY_SHOWN = 256  # characters of a key in a cause
 _STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _ESCAPES = {ord(char): f"\\{letter}" for char, letter in zip('"\\\a\b\t\n\v\f\r', '"\\abtnvfr', strict=True)}
 

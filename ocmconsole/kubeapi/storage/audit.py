@@ -28,7 +28,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Kinds in manifests whose data are shown as digests, and where they have them.
 CONFIDENTIAL = ("Secret", "ConfigMap")
 CONFIDENTIAL_FIELDS = frozenset({"data", "stringData", "binaryData"})
-LONGEST_VALUE = 2_000
+LONGEST_VALUE = 2_000  # characters of a value in a difference
 # What an anonymous caller can make up.
 ANYTHING = ("group", "resource", "subresource", "namespace", "name", "version", "path")
 

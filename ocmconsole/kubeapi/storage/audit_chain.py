@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 # A denial is counted for a minute; a commit that has taken its number is over long before the second one ends.
 SETTLED = timedelta(minutes=2)
-SEGMENT = 1_000
+SEGMENT = 1_000  # entries of a seal at most
 BEGINNING = "0" * 64
 FIRST = -(2**63)  # before any number that a row can have
 COLUMNS = ("id", "time", "revision", "request_id", "user", "groups", "impersonator", "credential", "address",

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHANNEL = "ocmconsole:changes"
-BATCH = 1_000
-KEEP_CHANGES = 10_000
+BATCH = 1_000  # entries of one query
+KEEP_CHANGES = 10_000  # the newest changes of each kind, for watches that come back
 SPARE_PART = 8  # of the bound in bytes: how much more is cut than needed
 STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
