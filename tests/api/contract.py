@@ -176,7 +176,7 @@ class KindContract:
         assert all(set(item) <= {"kind", "apiVersion", "metadata"} for item in many["items"])
 
     @pytest.mark.contract("W19", "W119")
-    def test_one_who_may_not_is_told_in_the_words_of_rbac(self) -> None:
+    def test_one_who_may_not_is_refused_in_the_words_of_rbac(self) -> None:
         kind, group = self.site.served.kind, self.site.group
         where = f'in the namespace "{NAMESPACE}"' if kind.namespaced else "at the cluster scope"
         about = errors.qualified(group, self.site.plural)

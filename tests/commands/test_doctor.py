@@ -77,7 +77,7 @@ def test_a_file_that_is_no_database_is_one_line_with_the_way_back(tmp_path: Path
     assert f"sqlite3 {hub.home / 'hub.sqlite3'} .recover" in said[0]
 
 
-def test_damage_inside_a_database_is_told_with_the_way_back(tmp_path: Path) -> None:
+def test_damage_inside_a_database_is_shown_with_the_way_back(tmp_path: Path) -> None:
     path = tmp_path / "damaged.sqlite3"
     with closing(sqlite3.connect(path)) as written:
         written.execute("CREATE TABLE t (x)")

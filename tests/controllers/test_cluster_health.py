@@ -49,7 +49,7 @@ def available(name: str = "c1") -> tuple[str, str, str]:
 
 
 @pytest.mark.contract("H16", "H21", "H44")
-def test_a_cluster_whose_lease_is_over_is_unknown_tainted_and_told_about(c1: str) -> None:
+def test_a_cluster_whose_lease_is_over_is_unknown_tainted_and_reported(c1: str) -> None:
     make.renew(c1, ago(301))
     make.sweep()
     assert available() == SILENT

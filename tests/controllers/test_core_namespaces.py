@@ -140,7 +140,7 @@ def test_the_first_start_makes_namespaces_and_roles_and_the_second_writes_nothin
         assert all(found in rules for found in defaults.RULES[name])
 
 
-def test_a_default_role_gets_back_what_it_lost_unless_it_was_told_not_to() -> None:
+def test_a_default_role_gets_back_what_it_lost_unless_it_is_annotated_not_to() -> None:
     actor = Actor.controller("foundation")
     defaults.ensure_defaults(actor)
     verbs.edit(

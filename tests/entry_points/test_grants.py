@@ -121,7 +121,7 @@ def test_one_who_may_not_change_permissions_does_not_see_the_page(ana: Any, clus
 
 
 @pytest.mark.contract("D2")
-def test_nobody_gives_by_the_page_what_he_does_not_hold(ana: Any, cluster: Waiting) -> None:
+def test_nobody_gives_by_the_page_what_they_do_not_hold(ana: Any, cluster: Waiting) -> None:
     row = make.stored(cluster.name)
     permissions.grant_permission(ROOT, PeoplePermission.CHANGE_PERMISSION, to=ana)
     permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=ana, obj=row)

@@ -70,14 +70,14 @@ def test_a_page_without_its_token_is_refused(ana: Any, waiting: Waiting, act: st
 
 @pytest.mark.contract("D16")
 @pytest.mark.parametrize("way", [Page(), AdminAction()])
-def test_one_who_may_not_see_a_cluster_is_not_told_that_it_asks(ana: Any, waiting: Waiting, way: Way) -> None:
+def test_one_who_may_not_see_a_cluster_does_not_read_that_it_asks(ana: Any, waiting: Waiting, way: Way) -> None:
     with pytest.raises(Refused) as refusal:
         way.accept(ana, waiting)
     assert PERMISSION not in str(refusal.value)
 
 
 @pytest.mark.contract("D16")
-def test_a_sent_page_tells_a_stranger_nothing_now_or_later(ana: Any, waiting: Waiting) -> None:
+def test_a_sent_page_shows_a_stranger_nothing_now_or_later(ana: Any, waiting: Waiting) -> None:
     browser = Browser(ana)
     form = browser.open("/approvals/").forms[0]
     for name in (waiting.name, "no-such-cluster"):

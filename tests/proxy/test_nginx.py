@@ -177,7 +177,7 @@ def test_kubectl_reads_writes_and_watches_through_nginx(site: Site, kubectl: Pat
     assert name in site.hub.kubectl(kubectl, "get", "managedclusters").stdout
 
 
-def test_a_deactivated_person_is_refused_at_the_next_request_and_his_watch_ends(site: Site, tmp_path: Path) -> None:
+def test_a_deactivated_person_is_refused_at_the_next_request_and_their_watch_ends(site: Site, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(site.hub.manage("user_kubeconfig", "leaver", "--group", "system:masters"))
     pair = pair_in(path)

@@ -179,7 +179,9 @@ def test_an_open_watch_ends_with_the_right_that_opened_it(
 
 
 @pytest.mark.contract("D2")
-def test_who_may_change_permissions_gives_and_takes_what_he_holds_and_there_only(ana: User, c1: ManagedCluster) -> None:
+def test_who_may_change_permissions_gives_and_takes_what_they_hold_and_there_only(
+    ana: User, c1: ManagedCluster
+) -> None:
     make.cluster("c2")
     raj = delegate(ACCEPT, obj=c1)
     assert permissions.grant_permission(raj, ACCEPT, to=ana, obj=c1)

@@ -97,7 +97,7 @@ def test_a_batch_refuses_what_moved_between_two_reads(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.contract("D11")
-def test_a_persons_change_of_his_own_password_is_recorded_without_it() -> None:
+def test_a_persons_change_of_their_own_password_is_recorded_without_it() -> None:
     sam = get_user_model().objects.create_user("sam", password="the old words", is_staff=True)
     browser = Client()
     browser.force_login(sam)
@@ -114,7 +114,7 @@ def test_a_persons_change_of_his_own_password_is_recorded_without_it() -> None:
 
 
 @pytest.mark.contract("D11")
-def test_nobody_changes_more_than_his_own_password_in_that_way() -> None:
+def test_nobody_changes_more_than_their_own_password_in_that_way() -> None:
     sam = get_user_model().objects.create_user("sam", password="the old words")
     sam.set_password("seven new words")
     with pytest.raises(errors.Forbidden, match="own password"):

@@ -140,7 +140,7 @@ def ana() -> Client:
 
 
 def raj() -> Client:
-    """He owns set webset."""
+    """The owner of set webset."""
     client = _signed_in("raj")
     user, owned = User.objects.get(username="raj"), ManagedClusterSet.objects.get(name="webset")
     for right in ("view", "join", "bind", "change"):

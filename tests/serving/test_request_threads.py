@@ -108,7 +108,7 @@ class TestRequests:
             connection.sendall(get("/echo/x", *(f"X-{number}: {'x' * 1000}" for number in range(80)))[:-2])
             assert read_until(connection, HEAD_END).startswith(b"HTTP/1.1 400 ")
 
-    def test_an_expecting_client_is_told_to_continue(self, serve: Serve) -> None:
+    def test_an_expecting_client_gets_100_continue(self, serve: Serve) -> None:
         with serve().connect() as connection:
             head = get("/echo/x", "Expect: 100-continue", "Content-Length: 2", "Connection: close", method="POST")
             connection.sendall(head)

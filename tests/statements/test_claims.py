@@ -38,7 +38,7 @@ def test_the_claim_that_an_agent_collected_is_shown_with_its_cluster(desk: Desk,
 
 
 @pytest.mark.contract("S23", "S48")
-def test_anybody_may_add_properties_of_his_own_to_what_a_cluster_reports(desk: Desk, aws: Agent) -> None:
+def test_anybody_may_add_properties_of_their_own_to_what_a_cluster_reports(desk: Desk, aws: Agent) -> None:
     claim = {**blocks.block("clusterclaim"), "metadata": {"name": "region.example.com"}, "spec": {"value": "eu-west-3"}}
     desk.kubectl("create", "-f", "-", stdin=claim)
     made = desk.kubectl.read("clusterclaim", "region.example.com")

@@ -85,7 +85,7 @@ def interests() -> list[Interest]:
 
 
 @pytest.mark.contract("W11", "W12", "W139", "W140", "W163")
-def test_every_follower_is_told_what_the_log_says(site: Site) -> None:
+def test_every_follower_gets_what_the_log_says(site: Site) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(server.client(pair=site.pair)) for server in site.servers]
         for name in NAMESPACES:
@@ -208,7 +208,7 @@ def _names(stream: Iterator[Doc], count: int) -> list[str]:
 
 
 @pytest.mark.contract("W12", "W139")
-def test_a_watch_is_told_what_was_written_through_the_other_server(duet: Duet) -> None:
+def test_a_watch_gets_what_was_written_through_the_other_server(duet: Duet) -> None:
     with ThreadPoolExecutor(1) as pool:
         told = pool.submit(_names, duet.stream(duet.head()), 3)
         for name in ("one", "two", "three"):
@@ -218,7 +218,7 @@ def test_a_watch_is_told_what_was_written_through_the_other_server(duet: Duet) -
 
 
 @pytest.mark.contract("W12", "W163")
-def test_it_is_told_also_while_redis_is_away_and_writers_are_not_held_up(site: Site, duet: Duet) -> None:
+def test_it_gets_it_also_while_redis_is_away_and_writers_are_not_held_up(site: Site, duet: Duet) -> None:
     assert site.redis is not None
     with ThreadPoolExecutor(1) as pool:
         told = pool.submit(_names, duet.stream(duet.head()), 4)

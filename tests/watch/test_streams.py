@@ -102,7 +102,7 @@ class TestInitialEvents:
         assert [event["type"] for event in events(admin, MAPS, **query)] == ["BOOKMARK"]
 
     @pytest.mark.contract("K42")
-    def test_what_was_deleted_a_moment_ago_is_told_to_those_who_name_no_version(self, admin: httpx.Client) -> None:
+    def test_what_was_deleted_a_moment_ago_is_sent_to_those_who_name_no_version(self, admin: httpx.Client) -> None:
         """As clusteradm does, whose DELETE may come before its watch."""
         create(admin, "k42-gone", suite="k42")
         create(admin, "k42-back", suite="k42")
@@ -246,7 +246,9 @@ def test_a_stream_ends_cleanly_when_its_time_is_over(admin: httpx.Client) -> Non
 
 
 @pytest.mark.contract("W12", "W140")
-def test_who_comes_from_before_the_history_is_told_to_list_again(watched: Hub, admin: httpx.Client, pair: Path) -> None:
+def test_who_comes_from_before_the_history_gets_410_and_lists_again(
+    watched: Hub, admin: httpx.Client, pair: Path
+) -> None:
     made = create(admin, "w140")
     old = made["metadata"]["resourceVersion"]
     relabel(admin, "w140", a="b")

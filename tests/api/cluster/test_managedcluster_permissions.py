@@ -107,7 +107,7 @@ def test_a_cluster_that_is_made_again_inherits_no_permission() -> None:
 
 
 @pytest.mark.contract("W21")
-def test_a_superuser_counts_only_by_the_group_that_his_credential_carries() -> None:
+def test_a_superuser_counts_only_by_the_group_that_the_credential_carries() -> None:
     make.cluster("c1")
     User.objects.create_superuser("boss")
     with pytest.raises(errors.Forbidden):

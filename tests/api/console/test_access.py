@@ -117,7 +117,7 @@ def test_the_number_of_queries_does_not_grow_with_people_and_grants(people: None
     assert len(after) <= len(before)
 
 
-def test_everybody_is_told_in_sentences_with_groups_and_names_of_rbac(people: None, boss: Client) -> None:
+def test_everybody_is_shown_in_sentences_with_groups_and_names_of_rbac(people: None, boss: Client) -> None:
     page = text(boss.get("/access/"))
     assert "accept cluster eu-1" in page
     assert "add clusters to set web" in page
@@ -126,7 +126,7 @@ def test_everybody_is_told_in_sentences_with_groups_and_names_of_rbac(people: No
     assert "Nobody matches" in text(boss.get("/access/?q=nobody-like-that"))
 
 
-def test_a_person_is_told_what_he_holds_and_who_gave_it(people: None) -> None:
+def test_a_person_reads_what_they_hold_and_who_gave_it(people: None) -> None:
     page = text(signed_in("ana").get("/access/users/ana/"))
     assert "Accept cluster eu-1, see cluster eu-1" in page
     assert "Through group web-ops" in page
@@ -163,7 +163,7 @@ def test_a_resource_names_who_can_do_what_with_it(people: None, boss: Client) ->
     assert boss.get("/access/resources/?resource=secrets").status_code == 404
 
 
-def test_risky_grants_are_told_with_a_reason_and_a_way_out(boss: Client) -> None:
+def test_risky_grants_are_shown_with_a_reason_and_a_way_out(boss: Client) -> None:
     grant(person("wide"), rule("*", "*", groups="*"))
     grant(person("sly"), rule("impersonate", "users"))
     grant(person("blind"), rule("update", "managedclusters/accept", groups="register.open-cluster-management.io"))
@@ -188,7 +188,7 @@ def test_the_first_hub_has_no_risky_grant(boss: Client) -> None:
 # ---------------------------------------------------------------- explain and ask
 
 
-def test_explain_tells_a_yes_with_its_source_and_a_no_with_what_lacks(people: None) -> None:
+def test_explain_shows_a_yes_with_its_source_and_a_no_with_what_lacks(people: None) -> None:
     ana = signed_in("ana")
     yes = text(ana.get(EXPLAIN, {"verb": "accept", "resource": CLUSTERS, "name": "eu-1"}))
     assert "Allowed" in yes
@@ -285,7 +285,7 @@ def test_who_can_answer_has_the_request_among_what_waits(clerk: Client) -> None:
     assert not services.waiting_requests(session.actor_for(User.objects.get(username="li"))).exists()
 
 
-def test_nobody_grants_what_he_does_not_hold(clerk: Client) -> None:
+def test_nobody_grants_what_they_do_not_hold(clerk: Client) -> None:
     ask(signed_in("li"))
     page = f"/access/requests/{AccessRequest.objects.get().pk}/"
     assert "You do not hold clusters.accept_managedcluster" in text(clerk.get(page))
@@ -446,7 +446,7 @@ def test_what_cannot_be_given_is_said_beside_the_field(boss: Client, asked: dict
     assert said in text(boss.get("/access/give/", asked), 400)
 
 
-def test_nobody_gives_what_he_does_not_hold_but_what_he_does(clerk: Client) -> None:
+def test_nobody_gives_what_they_do_not_hold_but_what_they_do(clerk: Client) -> None:
     li = User.objects.create_user("li")
     assert "You do not hold clusters.view_managedcluster" in text(clerk.get("/access/give/", wish("viewer", "all")))
     assert "Nothing was changed" in text(clerk.post("/access/give/", wish("viewer", "all")), 403)

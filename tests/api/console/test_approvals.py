@@ -317,7 +317,7 @@ class TestInbox:
         assert "of 52" in text(first)
 
     @pytest.mark.contract("D16")
-    def test_nobody_reads_of_what_he_may_not_see(self) -> None:
+    def test_nobody_reads_of_what_they_may_not_see(self) -> None:
         mallory = signed_in(person("mallory"))
         token = bearer()
         asks("web-1", token)
@@ -612,7 +612,7 @@ def test_an_override_asks_who_is_there(browser: Client) -> None:
     asks_again("web-1", replace(token, address="203.0.113.9"))
     key = assessment.evidence_of("web-1").waiting[0].fingerprint
     grow_old(browser)
-    answer = decide(browser, "override", "web-1", accept_key=key, typed="web-1", reason="He read it to me.")
+    answer = decide(browser, "override", "web-1", accept_key=key, typed="web-1", reason="They read it to me.")
     assert answer.redirect_chain[0][0].startswith("/login/again/")
     assert not make.stored("web-1").hub_accepts_client
 

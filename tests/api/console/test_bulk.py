@@ -136,7 +136,7 @@ class TestHowItRuns:
 
     @pytest.mark.contract("D11")
     @pytest.mark.usefixtures("li")
-    def test_what_a_dead_worker_had_done_is_told_by_the_audit(self, fleet: list[str]) -> None:
+    def test_what_a_dead_worker_had_done_is_in_the_audit(self, fleet: list[str]) -> None:
         """It died between the act and its result: to try again would find the label there, and call that a failure."""
         job = label(fleet)
         name = fleet[0]
@@ -171,7 +171,7 @@ class TestHowItRuns:
         go_on(job, 1)
         assert labelled(fleet)
 
-    def test_it_stays_with_its_person_whatever_he_is_called(self, li: Client, fleet: list[str]) -> None:
+    def test_it_stays_with_its_person_whatever_their_name(self, li: Client, fleet: list[str]) -> None:
         job = label(fleet)
         User.objects.filter(username="li").update(username="lee")
         other = signed_in("li", is_superuser=True)

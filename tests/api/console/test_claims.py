@@ -93,7 +93,7 @@ def test_only_visible_clusters_are_counted(fleet: None) -> None:
     assert "only-a" not in names
 
 
-def test_who_sees_no_cluster_is_told_so(fleet: None) -> None:
+def test_who_sees_no_cluster_reads_so(fleet: None) -> None:
     assert "You can see 0 of the hub" in signed_in("mallory").get("/claims/").content.decode()
 
 

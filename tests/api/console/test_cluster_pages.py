@@ -165,7 +165,7 @@ def test_acts_that_are_not_permitted_say_why(joined: str) -> None:
 # ---------------------------------------------------------------- gone
 
 
-def test_a_deleted_cluster_is_told_only_to_who_sees_all(joined: str, boss: Client) -> None:
+def test_a_deleted_cluster_is_shown_only_to_who_sees_all(joined: str, boss: Client) -> None:
     viewer = signed_in("li", "view", cluster="c1")
     scene.ask("other")
     verbs.delete(person("raj", "system:masters"), MANAGED_CLUSTER, Key("", "other"))

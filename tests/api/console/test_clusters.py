@@ -324,7 +324,7 @@ class TestCost:
         reading = [query["sql"] for query in captured if '"clusters_managedcluster"."wire"' in query["sql"]]
         assert len(reading) <= 1, "those in maintenance, whose notes the sentence tells"
 
-    def test_a_page_tells_of_maintenance_at_no_further_cost(self) -> None:
+    def test_a_page_shows_maintenance_at_no_further_cost(self) -> None:
         for number in range(3):
             make.cluster(f"c{number}")
         with CaptureQueriesContext(connection) as captured:

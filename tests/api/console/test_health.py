@@ -78,7 +78,7 @@ def test_a_gap_has_start_length_and_cause() -> None:
 
 
 @pytest.mark.contract("D17")
-def test_time_without_the_hub_is_told_apart_from_silence() -> None:
+def test_time_without_the_hub_is_distinguished_from_silence() -> None:
     FleetMinute.objects.filter(
         minute__gte=MIDNIGHT + timedelta(hours=3), minute__lt=MIDNIGHT + timedelta(hours=3, minutes=10)
     ).delete()

@@ -40,7 +40,7 @@ def a_set() -> None:
 
 @pytest.fixture
 def raj() -> Client:
-    """He owns set web, in part through a group."""
+    """An owner of set web, in part through a group."""
     a_set()
     client = signed_in("raj")
     group = Group.objects.create(name="web-team")

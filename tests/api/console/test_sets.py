@@ -111,7 +111,7 @@ class TestSight:
         assert rows == {"db": 0, "default": 0, "prod": 1, "web": 1}
         assert "The set has members, but none that you may see" in text(client.get("/sets/db/"))
 
-    def test_who_has_no_right_is_told_so(self) -> None:
+    def test_who_has_no_right_reads_so(self) -> None:
         assert "You can see none of the hub\N{RIGHT SINGLE QUOTATION MARK}s sets" in text(
             signed_in("mallory").get("/sets/")
         )

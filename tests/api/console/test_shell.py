@@ -48,7 +48,7 @@ def admin(fleet: None) -> Client:
 
 @pytest.fixture
 def raj(fleet: None) -> Client:
-    """He may see set web."""
+    """Somebody who may see set web."""
     client = signed_in("raj")
     assign_perm(
         "clustersets.view_managedclusterset",

@@ -110,7 +110,7 @@ def test_too_many_requests_are_answered_with_a_time_to_wait(client: Client) -> N
     assert b"Try again in 60 seconds" in answer.content
 
 
-def test_a_deactivated_person_stays_out_and_loses_his_session(client: Client, ana: User) -> None:
+def test_a_deactivated_person_stays_out_and_loses_the_session(client: Client, ana: User) -> None:
     sign_in(client)
     User.objects.filter(pk=ana.pk).update(is_active=False)
     assert client.get("/account/").status_code == 302

@@ -172,7 +172,7 @@ def test_kubeconfig_and_manifest_hold_the_token_and_the_way() -> None:
 
 
 @pytest.mark.contract("K4")
-def test_nobody_gets_a_page_for_a_secret_that_he_does_not_hold() -> None:
+def test_nobody_gets_a_page_for_a_secret_that_they_do_not_hold() -> None:
     ana, raj = person("ana", *ADDING), person("raj", *ADDING)
     secret = secret_of(mint(ana))
     held = {"token": secret, "name": "eu-1", "server": "https://hub.example:6443"}
@@ -274,7 +274,7 @@ def test_a_token_does_not_show_what_it_did_not_bring() -> None:
     assert person("raj", *ADDING).get(f"/clusters/add/watch/{token.pk}/").status_code == 404
 
 
-def test_rights_that_are_lost_meanwhile_are_told() -> None:
+def test_rights_that_are_lost_meanwhile_are_shown() -> None:
     ana = person("ana", *ADDING)
     mint(ana, "name=eu-1&labels=env%3Dprod")
     token = BootstrapToken.objects.get()

@@ -159,7 +159,7 @@ def test_a_yes_names_everything_that_gives_it_and_who_gave_it() -> None:
 
 
 @pytest.mark.contract("D15")
-def test_a_rule_of_the_hubs_own_is_told_in_its_words() -> None:
+def test_a_rule_of_the_hubs_own_is_explained_in_its_words() -> None:
     from tests.entry_points import scene
 
     waiting = scene.ask("site-one")
@@ -308,7 +308,7 @@ def test_what_is_lost_is_what_nothing_else_gives() -> None:
     assert who_can.lost([everywhere], [one]) == ["see all clusters"]
 
 
-def test_what_a_person_holds_is_told_in_sentences() -> None:
+def test_what_a_person_holds_is_shown_in_sentences() -> None:
     for name in ("eu-1", "eu-2"):
         make.cluster(name)
     make.clusterset("web")

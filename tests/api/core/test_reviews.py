@@ -42,7 +42,7 @@ def test_may_i_is_answered_with_the_reason() -> None:
     assert ask(ROOT, AUTHORIZATION, "selfsubjectaccessreviews", spec)["status"]["allowed"] is True
 
 
-def test_may_he_takes_groups_as_given() -> None:
+def test_an_access_review_takes_groups_as_given() -> None:
     spec = {"groups": ["system:masters"], "nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     assert ask(person("li"), AUTHORIZATION, "subjectaccessreviews", spec)["status"]["allowed"] is True
     spec["groups"] = ["devs"]

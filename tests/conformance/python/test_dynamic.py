@@ -22,7 +22,7 @@ def sets(dynamic_client: Api) -> Api:
 
 
 @pytest.mark.contract("W157", "W164")
-def test_discovery_tells_names_and_verbs(dynamic_client: Api, sets: Api) -> None:
+def test_discovery_lists_names_and_verbs(dynamic_client: Api, sets: Api) -> None:
     assert dynamic_client.version["kubernetes"]["minor"] == "32"
     assert (sets.name, sets.namespaced) == ("managedclustersets", False)
     assert {"create", "get", "list", "watch", "patch", "update", "delete"} <= set(sets.verbs)

@@ -64,7 +64,7 @@ def test_reviews_say_who_may_what(rbac: Api, admin_client: Api, reader: Api, nam
 
 
 @pytest.mark.contract("W155")
-def test_nobody_hands_out_more_than_he_holds(rbac: Api, reader: Api, namespace: str) -> None:
+def test_nobody_gives_more_than_they_hold(rbac: Api, reader: Api, namespace: str) -> None:
     _bind(rbac, namespace)
     writer = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["*"]}
     role = rbac.read_namespaced_role("maps", namespace)

@@ -102,7 +102,7 @@ def test_custom_objects_are_watched_as_dictionaries(own: Hub, maps: Api) -> None
 
 
 @pytest.mark.contract("W140", "W157")
-def test_who_comes_from_before_history_is_told_410_and_lists_again(own: Hub, maps: Api) -> None:
+def test_who_comes_from_before_history_gets_410_and_lists_again(own: Hub, maps: Api) -> None:
     old = write(maps, "old", suite="gone")
     write(maps, "newer", suite="gone")
     time.sleep(1.1)

@@ -86,7 +86,7 @@ def test_several_conflicts_are_listed(admin: Api, ns: str, name: str) -> None:
 
 
 @pytest.mark.contract("W141")
-def test_conflict_with_a_writer_names_how_he_wrote(admin: Api, ns: str, name: str) -> None:
+def test_conflict_with_a_writer_names_how_it_wrote(admin: Api, ns: str, name: str) -> None:
     admin.create(CONFIG_MAP.path(ns), {"metadata": {"name": name}, "data": {"a": "1"}}, fieldManager="kubectl-edit")
     refused(
         apply(admin, CONFIG_MAP, ns, name, {"data": {"a": "2"}}),

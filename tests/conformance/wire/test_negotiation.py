@@ -197,7 +197,7 @@ def test_document_of_another_version_is_refused(admin: Api, name: str) -> None:
 
 
 @pytest.mark.contract("W161")
-def test_one_who_comes_too_often_is_told_when_to_come_again(admin: Api) -> None:
+def test_one_who_comes_too_often_reads_when_to_come_again(admin: Api) -> None:
     """Many at once are served, or sent away with the header without which Go's clients do not try again."""
     with ThreadPoolExecutor(12) as pool:
         answers = [*pool.map(lambda _: admin.get(CLUSTERS, limit=1), range(60))]

@@ -46,7 +46,7 @@ def schema_of(schemas: dict[str, Doc], sample: Sample) -> Doc:
 
 @pytest.mark.contract("W8", "W122", "W153")
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_patch_tells_how_kubectl_applies(documents: dict[str, Doc], sample: Sample) -> None:
+def test_patch_says_how_kubectl_applies(documents: dict[str, Doc], sample: Sample) -> None:
     """Strategic for built-in kinds, JSON merge for custom ones, and validation by the server."""
     document = documents[sample.root.removeprefix("/")]
     patch = operation(document, sample)

@@ -178,7 +178,7 @@ def test_roles_that_every_server_has(admin: Api, role: str) -> None:
 
 
 @pytest.mark.contract("W155", "W22")
-def test_nobody_hands_out_more_than_he_holds(limited: Account, ns: str, name: str) -> None:
+def test_nobody_gives_more_than_they_hold(limited: Account, ns: str, name: str) -> None:
     writer = limited(rule("*", "clusterroles clusterrolebindings", group="rbac.authorization.k8s.io").copy() | {"verbs": ["create", "update", "patch", "get"]}, rule("get", "configmaps"))  # fmt: skip
     may(writer, "GET", f"{CLUSTER_ROLES}/view")
     text = 'is attempting to grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get" "delete"]}'

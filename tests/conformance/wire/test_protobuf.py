@@ -119,7 +119,7 @@ def test_token_is_asked_for_in_protobuf(admin: Api, ns: str) -> None:
 
 
 @pytest.mark.contract("W148", "W1")
-def test_somebody_asks_who_he_is_in_protobuf(admin: Api) -> None:
+def test_a_client_asks_for_its_own_name_in_protobuf(admin: Api) -> None:
     body = envelope(
         "authentication.k8s.io/v1", "SelfSubjectReview", message((1, metadata("")), (2, message((1, message((1, ""))))))
     )

@@ -63,5 +63,5 @@ def test_another_effect_of_a_key_is_another_taint() -> None:
         ("web-1 denied the request: of li", "web-1 denied the request: of li"),
     ],
 )
-def test_a_refusal_is_told_without_its_preamble(message: str, told: str) -> None:
+def test_a_refusal_is_shown_without_its_preamble(message: str, told: str) -> None:
     assert plain(message) == told

@@ -64,7 +64,7 @@ def test_an_age_shows_the_exact_moment_on_demand() -> None:
         ("2026-11-21T03:20:11+01:00", "1 min ago"),
     ],
 )
-def test_times_are_told_from_datetimes_and_from_the_wire(moment: object, said: str) -> None:
+def test_times_are_shown_from_datetimes_and_from_the_wire(moment: object, said: str) -> None:
     assert words(console.ago(moment)) == said
 
 

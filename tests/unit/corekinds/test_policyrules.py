@@ -99,7 +99,7 @@ def test_several_rules_may_cover_one_together() -> None:
     assert not covers(owned, PolicyRule(("get",), ("",), ("pods", "secrets")))
 
 
-def test_what_is_missing_is_told_by_place_with_its_verbs_together() -> None:
+def test_what_is_missing_is_shown_by_place_with_its_verbs_together() -> None:
     owned = [PolicyRule(("list",), ("",), ("secrets",))]
     lacking = uncovered_rules(owned, [PolicyRule(("get", "list", "delete"), ("",), ("secrets",))])
     assert [str(rule) for rule in lacking] == ['{APIGroups:[""], Resources:["secrets"], Verbs:["get" "delete"]}']

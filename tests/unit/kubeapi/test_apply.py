@@ -383,7 +383,7 @@ def test_managed_fields_in_the_body_are_refused(sent: Any) -> None:
         {"sets": [{}]},
     ],
 )
-def test_elements_that_cannot_be_told_apart_are_a_bad_request(spec: Doc) -> None:
+def test_elements_that_cannot_be_distinguished_are_a_bad_request(spec: Doc) -> None:
     with pytest.raises(BadRequest, match=r"^\.spec\.(ports|sets): the elements of this list need keys"):
         applied(None, body(spec))
 

@@ -312,7 +312,7 @@ class TestValidation:
             ),
         ],
     )
-    def test_one_problem_is_told_in_kubernetes_words(self, spec: Doc, expected: str) -> None:
+    def test_one_problem_is_shown_in_kubernetes_words(self, spec: Doc, expected: str) -> None:
         assert problems(widget(**spec)) == [expected]
 
     @pytest.mark.contract("A11")

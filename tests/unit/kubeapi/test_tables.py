@@ -200,7 +200,7 @@ def test_any_document_fills_a_row(spec: Any) -> None:
         (8 * YEAR + 3 * DAY, "8y"),
     ],
 )
-def test_ages_are_told_as_kubectl_tells_them(seconds: int, expected: str) -> None:
+def test_ages_are_printed_as_kubectl_prints_them(seconds: int, expected: str) -> None:
     assert tables.age(NOW - timedelta(seconds=seconds), NOW) == expected
 
 

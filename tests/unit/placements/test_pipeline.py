@@ -494,7 +494,7 @@ def test_each_condition_that_a_cluster_does_not_fulfil_is_named() -> None:
     assert (second.part, second.value) == ("expression", 'NOT_FOUND: Key not found in map : "zone"')
 
 
-def test_who_is_not_among_the_best_is_told_its_rank_and_what_was_needed() -> None:
+def test_who_is_not_among_the_best_has_its_rank_and_what_was_needed() -> None:
     fleet = several(3)
     outcome = decide({"numberOfClusters": 1}, fleet, present=["c002"], decided={"c002": 1})
     reason = outcome.reason(fleet[1])
