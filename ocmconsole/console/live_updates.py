@@ -30,7 +30,7 @@ from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, request_cache
 from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
 from ocmconsole.kubeapi.watch import follower
@@ -92,10 +92,11 @@ class NoticeVisibility:
         return MASTERS in self.actor.groups
 
     def of_interest(self, notices: list[Notice]) -> set[str]:
-        """Plurals of what changed among what the person may see, with three queries however many they are."""
+        """Plurals of what changed among what the person may see, with as many queries for a thousand as for one."""
         if self.is_admin:
             return {notice.plural for notice in notices}
-        seen = self._clusters(notices) | self._sets(notices) | self._requests(notices)
+        with request_cache.remembering():
+            seen = self._clusters(notices) | self._sets(notices) | self._requests(notices)
         return {each.plural for each in notices if each.user == self.actor.user or self._is_seen(each, seen)}
 
     def _is_seen(self, notice: Notice, seen: set[tuple[str, str]]) -> bool:

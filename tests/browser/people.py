@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from playwright._impl._api_structures import SetCookieParam
 
 VIEWER, VIEWERS_PASSWORD = "vera", "looking-is-not-deciding"
+# To whom tests give rights; hers only look like vera's before they do.
+GRANTEE = "gita"
 TOKENS = ("web-eu", "stores", "policies", "to-revoke")
 SHARED_SECONDS = 200  # sooner than some pages ask a person to sign in again
 _sessions: dict[tuple[str, str], tuple[float, list[SetCookieParam]]] = {}
@@ -71,7 +73,8 @@ class Console:
 MAKE = f"""
 from django.contrib.auth.models import User
 from django.core.management import call_command
-User.objects.create_user({VIEWER!r}, password={VIEWERS_PASSWORD!r})
+for name in ({VIEWER!r}, {GRANTEE!r}):
+    User.objects.create_user(name, password={VIEWERS_PASSWORD!r})
 for name in {TOKENS!r}:
     call_command("bootstrap_token", "create", "--name", name, "--uses", "500")
 """
@@ -92,4 +95,5 @@ def introduce(fleet: Fleet) -> None:
     """A person who may look at clusters and decide nothing, and the tokens that agents come with: all in one process."""
     minted = re.findall(r"^token=(\S+)", fleet.hub.manage("shell", "-c", MAKE), re.MULTILINE)
     fleet.tokens |= dict(zip(TOKENS, minted, strict=True))
-    fleet.let_look(VIEWER)
+    for name in (VIEWER, GRANTEE):
+        fleet.let_look(name)
