@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key, Kind
 
 Defaulter = Callable[["Actor", "Doc | None", "Doc"], None]
-# Also those of ``reads_batch``, which take ``Earlier`` as well.
+# Also those of ``reads_batch``, which take ``Earlier`` as well, and of ``reads_given``.
 Validator = Callable[..., None]
 DeleteValidator = Callable[["Actor", "Doc"], None]
 # Documents as earlier writes of the same transaction leave them, by resource and key; None is deleted.
 Earlier = Mapping[tuple[str, "Key"], "Doc | None"]
 CreateValidator = Callable[["Kind", "Key", Earlier], None]
 ActName = Callable[["Doc | None", "Doc | None"], "str | None"]
-Record = Callable[["Actor", "Doc | None", "Doc | None"], "Iterable[Model]"]
+Record = Callable[..., "Iterable[Model]"]  # (actor, old, new), and ``given`` where ``reads_given`` marks it
+
+Rule = TypeVar("Rule", bound=Callable[..., object])
 
 ALONE: Earlier = {}  # a write that is a transaction of its own
 _defaulters: dict[tuple[str, str], list[Defaulter]] = defaultdict(list)
 _validators: dict[tuple[str, str], list[Validator]] = defaultdict(list)
 _batch_readers: set[Validator] = set()
+_given_readers: set[Callable[..., object]] = set()
 _delete_validators: dict[str, list[DeleteValidator]] = defaultdict(list)
 _create_validators: list[CreateValidator] = []
 _acts: dict[str, list[ActName]] = defaultdict(list)
@@ -66,6 +69,15 @@ def validator(kind: Kind, *, subresource: str = "") -> Callable[[Validator], Val
 def reads_batch(rule: Validator) -> Validator:
     """Marks a validator ``rule(actor, old, new, earlier)`` that depends on what is written with the object."""
     _batch_readers.add(rule)
+    return rule
+
+
+def reads_given(rule: Rule) -> Rule:
+    """Marks a validator or a record with a keyword ``given``: what the act says besides its documents.
+
+    It is ``Options.given`` of the write, or the argument of ``verbs.batch``; None where an entry point gives nothing.
+    """
+    _given_readers.add(rule)
     return rule
 
 
@@ -111,13 +123,20 @@ def run_defaulters(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresou
 
 
 def run_validators(
-    actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "", *, earlier: Earlier = ALONE
+    actor: Actor,
+    kind: Kind,
+    old: Doc | None,
+    new: Doc,
+    subresource: str = "",
+    *,
+    earlier: Earlier = ALONE,
+    given: object = None,
 ) -> None:
     for rule in _validators[kind.resource, subresource]:
         if rule in _batch_readers:
             rule(actor, old, new, earlier)
         else:
-            rule(actor, old, new)
+            rule(actor, old, new, **_given_to(rule, given))
 
 
 def run_delete_validators(actor: Actor, kind: Kind, old: Doc) -> None:
@@ -138,8 +157,12 @@ def act(kind: Kind, verb: str, old: Doc | None, new: Doc | None) -> str:
     return f"{kind.kind.lower()}:{verb}"
 
 
-def records_of(actor: Actor, kind: Kind, old: Doc | None, new: Doc | None) -> list[Model]:
-    return [row for record in _records[kind.resource] for row in record(actor, old, new)]
+def records_of(actor: Actor, kind: Kind, old: Doc | None, new: Doc | None, *, given: object = None) -> list[Model]:
+    return [row for record in _records[kind.resource] for row in record(actor, old, new, **_given_to(record, given))]
+
+
+def _given_to(function: Callable[..., object], given: object) -> dict[str, object]:
+    return {"given": given} if function in _given_readers else {}
 
 
 def warn(text: str) -> None:

@@ -59,7 +59,7 @@ class Write:
     """One object's step from ``old`` to ``new``; either may be absent (create, delete).
 
     ``row`` is what was read, None for a create. ``after`` is an earlier write of the same commit to the same object,
-    which then makes the row that this one replaces.
+    which then makes the row that this one replaces. ``given`` is what the act says besides documents, for records.
     """
 
     kind: Kind
@@ -74,6 +74,7 @@ class Write:
     # Raises Forbidden, or what the rules raise, when the actor of now may not.
     ask_again: Callable[[Actor], None] | None = None
     after: Write | None = None
+    given: object = None
     text: str = field(default="", init=False)
     before: str = field(default="", init=False)
     audit: AuditEvent | None = field(default=None, init=False)
@@ -207,7 +208,7 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
 def _records_of(writes: Sequence[Write], records: Iterable[Record]) -> Iterator[models.Model]:
     """Each is saved before the next is made."""
     for write in writes:
-        yield from admission.records_of(write.actor, write.kind, write.old, write.new)
+        yield from admission.records_of(write.actor, write.kind, write.old, write.new, given=write.given)
     for record in records:
         made = record()
         yield from (made,) if isinstance(made, models.Model) else made

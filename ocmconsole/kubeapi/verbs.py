@@ -58,6 +58,7 @@ class Options:
     ``applies``: server-side apply keeps its own fields. ``alone``: decided while nobody else may write, for what must
     not be done twice.
     ``uid`` and ``resource_version`` are preconditions of a delete. ``batch`` is what the write is a part of.
+    ``given`` is what the act says besides documents, for rules that ``admission.reads_given`` marks.
     """
 
     version: Version | None = None
@@ -72,6 +73,7 @@ class Options:
     resource_version: str | None = None
     propagation: str = "Background"
     batch: Batch | None = None
+    given: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +226,10 @@ def delete(actor: Actor, kind: Kind, key: Key, *, options: Options = DEFAULT) ->
 
 
 @contextmanager
-def batch(actor: Actor, *, request_id: str = "") -> Iterator[Batch]:
-    """Several writes, one transaction: everything inside the block or nothing."""
+def batch(actor: Actor, *, request_id: str = "", given: object = None) -> Iterator[Batch]:
+    """Several writes, one transaction: everything inside the block or nothing. ``given`` is as in ``Options``."""
     collected = _batch(actor, request_id)
+    collected.given = given
     yield collected
     collected.commit()
 
@@ -259,7 +262,7 @@ class Batch:
     """Creates, edits and deletes for one transaction, in their order; each sees what those before it leave.
 
     ``records`` make the hub's own rows to save with them. ``settled`` are reconcilers with keys that these writes give
-    no reason to look again. An object that is written twice has two revisions, changes and audit entries.
+    no reason to look again. ``given`` is what the act says besides the documents of its writes. An object that is written twice has two revisions, changes and audit entries.
     """
 
     actor: Actor
@@ -267,6 +270,7 @@ class Batch:
     records: list[store.Record] = field(default_factory=list)
     rights: list[store.Need] = field(default_factory=list)
     settled: set[store.Work] = field(default_factory=set)
+    given: object = None
     _read: dict[tuple[str, Key], Resource] = field(default_factory=dict)
     _last: dict[tuple[str, Key], Write] = field(default_factory=dict)
 
@@ -337,7 +341,7 @@ class Batch:
 
     @property
     def options(self) -> Options:
-        return Options(batch=self)
+        return Options(batch=self, given=self.given)
 
     @property
     def earlier(self) -> admission.Earlier:
@@ -449,7 +453,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     steps.validate(kind, old, new)
     try:
         _check_size(actor, kind, key, old, new)
-        admission.run_validators(actor, kind, old, new, subresource, earlier=earlier)
+        admission.run_validators(actor, kind, old, new, subresource, earlier=earlier, given=options.given)
         _within(actor, kind, key, verb, subresource, decision, old, asked)
     except errors.Forbidden as error:
         raise _Denial(error, attributes(kind, verb, key, subresource)) from error
@@ -462,10 +466,12 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     def ask_again(present: Actor) -> None:
         place = Key(key.namespace, "") if verb == "create" else key
         found = _required(present, options.asked or attributes(kind, verb, place, subresource, options.version))
-        admission.run_validators(present, kind, old, new, subresource, earlier=earlier)
+        admission.run_validators(present, kind, old, new, subresource, earlier=earlier, given=options.given)
         _within(present, kind, key, verb, subresource, found, old, asked)
 
-    return Write(kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again, after)
+    return Write(
+        kind, key, row, old, None if gone else new, actor, verb, act, decision.reason, ask_again, after, options.given
+    )
 
 
 def _required(actor: Actor, asked: authorization.Attributes) -> AccessDecision:

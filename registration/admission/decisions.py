@@ -20,6 +20,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
 from registration.admission.request_admission import request_forbidden
 from registration.keys import key_history, key_lines
+from registration.keys.key_history import KeyOverride
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import adds, conditions_of
 from registration.models import Decline
@@ -75,19 +76,26 @@ def clusters_named(doc: Doc) -> list[str]:
 
 
 @admission.validator(CSR, subresource="approval")
-def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
+@admission.reads_given
+def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc, *, given: object = None) -> None:  # noqa: ARG001 - a rule's signature
     """D9, K7: an unknown key is not approved for a known name without an override. Raises Forbidden.
 
-    The override is the annotation with the key's fingerprint on the ManagedCluster. A renewal needs none.
+    The override is a KeyOverride that the act gives, or the annotation with the key's fingerprint on the
+    ManagedCluster. A renewal needs none.
     """
     if adds("Approved", old, new):
-        _require_known(new)
+        _require_known(new, _override_of(given))
 
 
-def _require_known(doc: Doc) -> None:
+def _override_of(given: object) -> KeyOverride | None:
+    return given if isinstance(given, KeyOverride) else None
+
+
+def _require_known(doc: Doc, override: KeyOverride | None) -> None:
     fingerprint = key_history.requested(doc).key_fingerprint
-    barred = [cluster for cluster in key_history.names_of(doc) if key_history.is_barred(cluster, fingerprint)]
-    for cluster in barred:
+    for cluster in key_history.names_of(doc):
+        if not key_history.is_barred(cluster, fingerprint, override):
+            continue
         if not key_history.is_renewal(doc, key_history.asker_of_request(doc), cluster):
             raise request_forbidden(doc["metadata"]["name"], stranger_text(cluster, fingerprint))
 
@@ -103,16 +111,20 @@ def stranger_text(cluster: str, fingerprint: str) -> str:
 
 
 @admission.records(CSR)
-def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[Model]:
+@admission.reads_given
+def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None, *, given: object = None) -> list[Model]:
     """D9, D19: an approved key enters the key history; one outside the open line ends it and revokes its certificates.
 
     Known names are checked once more under the counter's lock, because two users may approve at the same time.
     """
     if new is None or not adds("Approved", old, new):
         return []
+    override = _override_of(given)
     with request_cache.remembering():  # one read of each name's keys, under the lock
-        _require_known(new)
-        return [row for cluster in key_history.names_of(new) for row in key_lines.accepted(actor, cluster, new)]
+        _require_known(new, override)
+        return [
+            row for cluster in key_history.names_of(new) for row in key_lines.accepted(actor, cluster, new, override)
+        ]
 
 
 @admission.records(CSR)

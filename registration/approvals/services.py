@@ -81,16 +81,16 @@ def _accept_cluster(
     waiting = [_with_key(asking, name, override.key)] if override else _undisputed(asking)
     if not waiting:
         _require_no_decline(name)
-    word = key_history.Vouched(name, override.key, override.reason) if override else None
+    given = key_history.KeyOverride(name, override.key, override.reason) if override else None
     found = assessment.of_gathered(name, gathered)
-    with key_history.vouching(word), verbs.batch(actor) as batch:
+    with verbs.batch(actor, given=given) as batch:
         version = str(row.resource_version) if seen else ""
         for read in waiting:
             batch.has_read(CSR, read)
         if seen:
             batch.has_read(MANAGED_CLUSTER, row)
         fields = frozenset() if clusterset else ACCEPTS
-        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(word, clusterset), expect=version, fields=fields)
+        batch.edit(MANAGED_CLUSTER, row.key, _accept_with(given, clusterset), expect=version, fields=fields)
         for request in waiting:
             batch.edit(CSR, request.key, _approve, subresource="approval", expect=str(request.resource_version))
         if override:
@@ -385,15 +385,15 @@ def _may_decide_unfit(actor: Actor, request: str) -> bool:
     )
 
 
-def _accept_with(word: key_history.Vouched | None, clusterset: str) -> verbs.Edit:
+def _accept_with(override: key_history.KeyOverride | None, clusterset: str) -> verbs.Edit:
     """An override leaves the annotation with which kubectl says the same (D9)."""
 
     def accept(doc: Doc) -> None:
         doc["spec"][ACCEPTS_CLIENT] = True
         if clusterset:
             doc["metadata"].setdefault("labels", {})[CLUSTERSET_LABEL] = clusterset
-        if word:
-            doc["metadata"].setdefault("annotations", {})[ACCEPT_KEY] = word.fingerprint
+        if override:
+            doc["metadata"].setdefault("annotations", {})[ACCEPT_KEY] = override.fingerprint
 
     return accept
 

@@ -126,7 +126,7 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
     yield from _declined_facts(found)
     histories = {asked.history for asked in found.waiting}
     unknown = {asked.fingerprint for asked in found.waiting if asked.history is KeyHistory.UNKNOWN}
-    if unknown and unknown == {_vouched(found)}:
+    if unknown and unknown == {_overridden_key(found)}:
         yield Fact(ok=False, title="The key is new for this name, and somebody vouched for it", weight=Verdict.CHECK,
                    text=f"The annotation {ACCEPT_KEY} names it.")  # fmt: skip
     elif unknown:
@@ -142,7 +142,7 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
         yield _first_certificate(found)
 
 
-def _vouched(found: Evidence) -> str:
+def _overridden_key(found: Evidence) -> str:
     """The key that the ManagedCluster says is the right one (D9); only those write it who may accept."""
     annotations = (found.cluster.doc["metadata"].get("annotations") or {}) if found.cluster else {}
     return str(annotations.get(ACCEPT_KEY, ""))

@@ -7,9 +7,7 @@ it, ``controllers`` and ``services`` check it first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -185,49 +183,39 @@ def asks_as_itself(doc: Doc, cluster: str) -> bool:
     return agent is not None and agent.cluster == cluster and doc["spec"].get("username") == common_name
 
 
-def is_barred(cluster: str, fingerprint: str) -> bool:
-    """D9: whether a key lacks the override that it needs for this name; never with ``OCMCONSOLE_ALLOW_REKEY``."""
+def is_barred(cluster: str, fingerprint: str, override: KeyOverride | None = None) -> bool:
+    """D9: whether a key lacks the override that it needs for this name; never with ``OCMCONSOLE_ALLOW_REKEY``.
+
+    ``override`` is that of the act itself; an annotation of the ManagedCluster, which only those write who may accept,
+    counts as well.
+    """
     if settings.OCMCONSOLE_ALLOW_REKEY or not is_unknown_key(cluster, fingerprint):
         return False
-    return vouched(cluster, fingerprint) is None
+    return not (_covers(override, cluster, fingerprint) or _is_annotated(cluster, fingerprint))
 
 
 @dataclass(frozen=True, slots=True)
-class Vouched:
-    """Somebody said that this key is the right one for the name, and why."""
+class KeyOverride:
+    """A user's statement that this key is the right one for the name, and why: ``given`` to the verb that approves."""
 
     cluster: str
     fingerprint: str
     reason: str = ""
 
 
-_vouched: ContextVar[Vouched | None] = ContextVar("vouched", default=None)
+def reason_of(override: KeyOverride | None, cluster: str, fingerprint: str) -> str:
+    """Why the key is the right one; empty without an override for it. An annotation has no reason."""
+    return override.reason if override is not None and _covers(override, cluster, fingerprint) else ""
 
 
-@contextmanager
-def vouching(word: Vouched | None) -> Iterator[None]:
-    """Acts inside the block are done on a person's word; it is stored with them, as annotation and in the memory."""
-    token = _vouched.set(word)
-    try:
-        yield
-    finally:
-        _vouched.reset(token)
+def _covers(override: KeyOverride | None, cluster: str, fingerprint: str) -> bool:
+    return override is not None and (override.cluster, override.fingerprint) == (cluster, fingerprint)
 
 
-def vouched(cluster: str, fingerprint: str) -> Vouched | None:
-    """The word of the person who acts now, or the annotation, which only those write who may accept."""
-    word = _vouched.get()
-    if word is not None and (word.cluster, word.fingerprint) == (cluster, fingerprint):
-        return word
+def _is_annotated(cluster: str, fingerprint: str) -> bool:
     row = ManagedCluster.objects.filter(name=cluster).first()
     annotations = (row.doc["metadata"].get("annotations") or {}) if row else {}
-    return Vouched(cluster, fingerprint) if annotations.get(ACCEPT_KEY) == fingerprint else None
-
-
-def reason_of_word(cluster: str, fingerprint: str) -> str:
-    """Why the person who acts now says that the key is the right one; an annotation says no reason."""
-    word = _vouched.get()
-    return word.reason if word is not None and (word.cluster, word.fingerprint) == (cluster, fingerprint) else ""
+    return annotations.get(ACCEPT_KEY) == fingerprint
 
 
 # ---------------------------------------------------------------- declines

@@ -20,6 +20,7 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi.storage import audit
 from registration.keys import key_history
+from registration.keys.key_history import KeyOverride
 from registration.models import AcceptedKey, IssuedCertificate, KeyLine
 from registration.pki.ca import BACKDATED
 
@@ -75,8 +76,11 @@ def ended_among(lines: list[KeyLine]) -> KeyLine | None:
 # ---------------------------------------------------------------- a key is accepted
 
 
-def accepted(actor: Actor, cluster: str, doc: Doc) -> Iterator[Model]:
-    """Rows that an approved request leaves for one of the clusters that it names; none for a key of the open line."""
+def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None) -> Iterator[Model]:
+    """Rows that an approved request leaves for one of the clusters that it names; none for a key of the open line.
+
+    The reason of an override for this cluster and key is stored with the key.
+    """
     request = key_history.requested(doc)
     keys = {key.fingerprint: key for key in key_history.present_keys(cluster)}
     key = keys.get(request.key_fingerprint)
@@ -98,7 +102,7 @@ def accepted(actor: Actor, cluster: str, doc: Doc) -> Iterator[Model]:
     key.line, key.how = line, how
     key.key = request.key_text[:64]
     key.accepted_by, key.accepted_at = actor.user[:320], timezone.now()
-    key.reason = key_history.reason_of_word(cluster, request.key_fingerprint)
+    key.reason = key_history.reason_of(override, cluster, request.key_fingerprint)
     key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
     yield key
 

@@ -32,6 +32,7 @@ from tests import requests
 from tests.actors import ROOT
 from tests.entry_points.scene import Waiting
 from tests.entry_points.ways import Api, Browser
+from tests.factories import ADMIN
 from tests.security.callers import CLUSTERS, REQUESTS, Caller
 
 pytestmark = [pytest.mark.usefixtures("fresh_hub"), pytest.mark.contract("D19")]
@@ -227,14 +228,13 @@ def test_what_the_old_agent_asked_for_goes_with_its_line() -> None:
     old.asks("addon", requests.pem(f"{addon}:agent:a", [addon]), **label)
     old.asks("again", requests.pem(f"{addon}:agent:a", [addon]), **label)
     requests.ask("sideways", requests.pem("somebody", [agent_names.group_of("edge")], key=None), cluster="")
-    word = key_history.Vouched("edge", requests.row("sideways").key_fingerprint, WHY)
+    given = key_history.KeyOverride("edge", requests.row("sideways").key_fingerprint, WHY)
     _approve("addon")
     make.settle()
     assert {each.pk for each in key_lines.certificates_of("edge", timezone.now())} == {
         old.issued.pk, held("addon").issued.pk
     }  # fmt: skip
-    with key_history.vouching(word):
-        _approve("sideways")
+    _approve("sideways", given)
     make.settle()
     _approve("again")
     make.settle()
@@ -246,9 +246,16 @@ def test_what_the_old_agent_asked_for_goes_with_its_line() -> None:
     assert is_shut_out(held("sideways"))
 
 
-def _approve(name: str) -> None:
+def _approve(name: str, given: key_history.KeyOverride | None = None) -> None:
     approved = {"type": "Approved", "status": "True", "reason": "ok", "message": ""}
-    make.edit(CSR, name, lambda doc: doc.setdefault("status", {}).update(conditions=[approved]), subresource="approval")
+    verbs.edit(
+        ADMIN,
+        CSR,
+        Key("", name),
+        lambda doc: doc.setdefault("status", {}).update(conditions=[approved]),
+        subresource="approval",
+        options=verbs.Options(given=given),
+    )
 
 
 def test_another_cluster_with_the_same_key_keeps_its_certificates() -> None:
