@@ -18,6 +18,7 @@ from ocmconsole.components import document_display
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.formats import apply, documents
 from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.schema.metadata import SET_BY_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,20 +28,10 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key, Kind
 
 MANAGER = "ocmconsole-console"
-# What identifies the applier, or what only the server sets.
+# What names the object.
 IDENTITY = ("name", "namespace")
-SERVERS = frozenset((
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-    "ownerReferences",
-    "finalizers",
-))  # fmt: skip
+# What an editor does not show, because a person does not write it.
+SERVERS = frozenset({*SET_BY_SERVER, "ownerReferences", "finalizers"})
 LARGEST = 256 * 1024  # characters; bounds parsing
 CONTEXT = 3  # unchanged lines around a difference, as in diff -u
 

@@ -95,11 +95,6 @@ def make(fleet: DemoFleet, actor: Actor, seconds: float) -> bool:
     return not open_
 
 
-def count_made(fleet: DemoFleet) -> int:
-    """How many of its clusters the hub has."""
-    return ManagedCluster.objects.filter(name__in=fleet.clusters).count()
-
-
 def _make_surroundings(fleet: DemoFleet, actor: Actor) -> None:
     """Sets that are not there yet, and a token for the clusters.
 

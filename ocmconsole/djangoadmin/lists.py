@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 ROWS = 50  # of a page
 COUNTED = 10_000  # rows that a list counts: 200 pages, further than anybody turns
-NO_ROW = "\N{EN DASH}"
 # What an address may compare a column by; "id__exact" is how Django's own filter names a row of a relation.
 COMPARISONS = frozenset(
     {

@@ -23,18 +23,7 @@ if TYPE_CHECKING:
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # of the five characters that ``generateName`` adds (W17)
 LONGEST_PREFIX = 58  # characters of ``generateName`` that are kept: with the five, a DNS label
-# Owned by the server; a client's value is ignored (W14).
-SERVER_OWNED = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "generateName",
-    "managedFields",
-)
+SERVER_OWNED = (*metadata.SET_BY_SERVER, "generateName")
 
 NO_VERSION = "0"
 EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}

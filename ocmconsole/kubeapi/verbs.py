@@ -262,7 +262,8 @@ class Batch:
     """Creates, edits and deletes for one transaction, in their order; each sees what those before it leave.
 
     ``records`` make the hub's own rows to save with them. ``settled`` are reconcilers with keys that these writes give
-    no reason to look again. ``given`` is what the act says besides the documents of its writes. An object that is written twice has two revisions, changes and audit entries.
+    no reason to look again. ``given`` is what the act says besides the documents of its writes. An object
+    that is written twice has two revisions, changes and audit entries.
     """
 
     actor: Actor

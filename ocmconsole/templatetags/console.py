@@ -225,13 +225,6 @@ def key_picture(fingerprint: object) -> SafeString:
 # --- evidence ---
 
 
-@register.filter
-def problems(facts: Iterable[Any] | None) -> list[Any]:
-    """The checked facts that do not hold; those that block first, those that only ask for a look after them."""
-    failed = [fact for fact in facts or () if not _read(fact, "ok")]
-    return sorted(failed, key=lambda fact: _read(fact, "weight") == "check")
-
-
 @dataclass(frozen=True)
 class Compared:
     """One line of the comparison: what each request says, and whether they disagree."""

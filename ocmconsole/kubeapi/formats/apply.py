@@ -33,7 +33,7 @@ from ocmconsole.kubeapi.formats.field_sets import (
     union,
 )
 from ocmconsole.kubeapi.formats.patches import clone
-from ocmconsole.kubeapi.schema.metadata import OBJECT_META
+from ocmconsole.kubeapi.schema.metadata import OBJECT_META, SET_BY_SERVER
 
 MAX_UPDATERS = 10  # entries of managedFields, as in Kubernetes; older ones are merged
 ANCIENT = "ancient-changes"
@@ -41,15 +41,7 @@ _APPLY, _UPDATE = "Apply", "Update"
 _TYPE = ("apiVersion", "kind")
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 # Nobody owns what identifies the object or what the server alone sets.
-_UNTRACKED = frozenset((
-    *_IDENTITY,
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-))  # fmt: skip
+_UNTRACKED = frozenset({*_IDENTITY, *SET_BY_SERVER})
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 

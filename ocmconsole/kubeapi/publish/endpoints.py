@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.publish.openapi import OpenAPIDocument
 
-V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_PROTOBUF_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # How long others may keep a registered document, as in the reference: it changes with a key of the hub, if at all.
 DOCUMENT_SECONDS = 3600

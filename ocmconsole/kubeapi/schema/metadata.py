@@ -14,6 +14,17 @@ from ocmconsole.kubeapi.schema.names import key_flaws, label_flaws, segment_flaw
 from ocmconsole.kubeapi.schema.values import quoted
 
 OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+# Fields of the metadata that the server alone sets; what a client writes there is ignored (W14).
+SET_BY_SERVER = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
 MAX_ANNOTATIONS = 256 * 1024  # bytes, as in Kubernetes
 # Ours: each owner is work for the collector, and some who may write hold no more than a bootstrap token.
 MAX_OWNERS = 100

@@ -165,17 +165,6 @@ def test_counts_are_grouped_and_approximate_ones_left_alone(value: object, said:
     assert console.grouped(value) == said
 
 
-def test_problems_are_the_facts_that_do_not_hold() -> None:
-    facts = [{"ok": True, "title": "holds"}, {"ok": False, "title": "does not"}]
-    assert console.problems(facts) == facts[1:]
-    assert console.problems(None) == []
-
-
-def test_problems_that_block_come_before_those_that_ask_for_a_look() -> None:
-    unusual, contradiction = {"ok": False, "weight": "check"}, {"ok": False, "weight": "blocked"}
-    assert console.problems([unusual, contradiction]) == [contradiction, unusual]
-
-
 @pytest.mark.usefixtures("frozen")
 def test_a_fact_is_readable_whatever_its_value() -> None:
     assert words(str(console.readable(NOW - timedelta(hours=1)))) == "1 h ago"
