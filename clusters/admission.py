@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters import webhook_refusals
 from clusters.acceptance import agent_roles, obstacles
@@ -34,7 +33,12 @@ from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.core.models import Namespace
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import admission, errors, request_cache
+from ocmconsole.kubeapi import (
+    admission,
+    clock,
+    errors,
+    request_cache,
+)
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
@@ -111,7 +115,7 @@ def taints_are_stamped(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa
 
     A new or changed taint gets the present time, an unchanged one keeps the stored time.
     """
-    now = times.timestamp(timezone.now())
+    now = times.timestamp(clock.now())
     before = _by_key(_taints(old) if old is not None else [])
     refused = [taint["key"] for taint in _taints(new) if not _stamp(taint, before, now, is_new=old is None)]
     if refused:

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.utils import timezone
 
 from clusters.kinds import TaintEffect
 from clusters.models import ClusterPermission
 from clusters.taints.taint_rules import EFFECTS
 from ocmconsole.environment.durations import in_words
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.schema import names
 
 LONGEST = timedelta(days=366)  # of a maintenance
@@ -106,7 +106,7 @@ class MaintenanceForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        data, now = self.cleaned_data, timezone.now()
+        data, now = self.cleaned_data, clock.now()
         lasts = data.get("lasts") or ENDLESS
         if lasts != AT:
             data["until"] = None if lasts == ENDLESS else now + timedelta(hours=int(lasts))

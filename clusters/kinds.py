@@ -9,12 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from clusters import claims, wire
 from clusters.models import ClusterClaim, ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.core import protobuf_fields
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import ChildRows, Kind, Subresource, Version
 from ocmconsole.kubeapi.schema import conditions, times
@@ -194,7 +192,7 @@ def _project_lease(row: Lease, doc: Doc) -> None:
     renewed = times.time_of(spec.get("renewTime"))
     row.duration = spec.get("leaseDurationSeconds")
     row.renew_time = microseconds(renewed) if renewed else None
-    row.skew = microseconds(timezone.now()) - row.renew_time if row.renew_time is not None else None
+    row.skew = microseconds(clock.now()) - row.renew_time if row.renew_time is not None else None
 
 
 MANAGED_CLUSTER = kinds.register(

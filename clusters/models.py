@@ -12,6 +12,9 @@ from django.conf import settings
 from django.db import models
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
+from ocmconsole.kubeapi import (
+    clock,
+)
 from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
 
 
@@ -163,7 +166,7 @@ class ClusterFacts(models.Model):
         DISCONNECTED = "disconnected"
 
     cluster = NameField(max_length=253, primary_key=True)
-    first_seen = models.DateTimeField(auto_now_add=True)
+    first_seen = models.DateTimeField(default=clock.now, blank=True, editable=False)
     decision = models.CharField(max_length=12, choices=Decision, blank=True, default="")
     decided_by = models.CharField(max_length=320, blank=True, default="")
     decided_at = models.DateTimeField(null=True, db_index=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from clusters.kinds import CLUSTER_LABEL, LEASE, LEASE_NAME, MANAGED_CLUSTER, conditions_of
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
@@ -23,7 +21,7 @@ CONTROLLER = Actor.controller("registration")
 
 def set_condition(condition: Condition) -> Edit:
     def change(doc: Doc) -> None:
-        now = times.timestamp(timezone.now())
+        now = times.timestamp(clock.now())
         doc.setdefault("status", {})["conditions"] = conditions.set_condition(conditions_of(doc), condition, now)
 
     return change
@@ -116,7 +114,7 @@ def new_lease(cluster: str) -> Doc:
         LEASE,
         {
             "metadata": {"name": LEASE_NAME, "labels": {CLUSTER_LABEL: cluster}},
-            "spec": {"holderIdentity": LEASE_NAME, "renewTime": times.micro_timestamp(timezone.now())},
+            "spec": {"holderIdentity": LEASE_NAME, "renewTime": times.micro_timestamp(clock.now())},
         },
     )
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce, Greatest
-from django.utils import timezone
 
 from clusters.health import heartbeats, uptime
 from clusters.health.status import GRACE_LEASES
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
@@ -30,7 +30,7 @@ def sweep_leases() -> None:
 
     The verdicts are given here, so that they do not wait behind other work; other workers may help.
     """
-    now = timezone.now()
+    now = clock.now()
     uptime.note_sweep(now)
     work = {("lease_health", Key("", name)) for name in fallen_silent(now, uptime.serving_gaps(now))}
     work |= {("clock", Key("", name)) for name in clock_flipped()}
@@ -42,7 +42,7 @@ def sweep_leases() -> None:
 
 def note_heartbeats() -> None:
     """D17: each minute in which the hub served, record how recently each cluster renewed its lease."""
-    now = timezone.now()
+    now = clock.now()
     heartbeats.note_heartbeats(now, uptime.serving_since(now))
     heartbeats.delete_old_heartbeats(now)
 

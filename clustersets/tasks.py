@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
 from clustersets.models import ManagedClusterSet
 from clustersets.reconcilers import SELECTORS, stands
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 
@@ -17,5 +16,5 @@ def keep_sets() -> None:
     """
     present = {row.name: row.doc for row in ManagedClusterSet.objects.filter(name__in=SELECTORS)}
     if astray := [name for name in SELECTORS if not stands(name, present.get(name))]:
-        workqueue.put({("standing_set", Key("", name)) for name in astray}, timezone.now())
+        workqueue.put({("standing_set", Key("", name)) for name in astray}, clock.now())
         workqueue.poke()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db.models import Count, Q
 from django.urls import reverse
-from django.utils import timezone
 
 from clusters.admin import OfClusters
 from ocmconsole.core.models import BootstrapTokenUse
 from ocmconsole.djangoadmin.acts import AdminAct
 from ocmconsole.djangoadmin.lists import ChoiceFilter, status_label
 from ocmconsole.djangoadmin.resources import ReadOnlyAdmin
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.control import bulk_jobs
 from ocmconsole.kubeapi.models import (
@@ -120,7 +120,7 @@ class WorkItemAdmin(ReadOnlyAdmin):
 
     @admin.display
     def state(self, row: WorkItem) -> SafeString:
-        now = timezone.now()
+        now = clock.now()
         if row.busy_until is not None and row.busy_until > now:
             return status_label("Running", "info")
         if row.attempts:
@@ -225,7 +225,7 @@ class SessionAdmin(ReadOnlyAdmin):
 
     @admin.display
     def state(self, row: Session) -> SafeString:
-        if row.expire_date <= timezone.now():
+        if row.expire_date <= clock.now():
             return status_label("Expired", "quiet")
         return status_label("Signed in", "ok") if row.user_id else status_label("Not signed in", "quiet")
 

@@ -14,10 +14,10 @@ from time import monotonic
 
 from django.db import DatabaseError, close_old_connections, connections
 from django.db import Error as DatabaseFailure
-from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from clusters.health import uptime
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.watch import redis_client
@@ -68,7 +68,7 @@ class Presence:
         while not self._stopping.is_set():
             close_old_connections()
             try:
-                uptime.note_serving(timezone.now())
+                uptime.note_serving(clock.now())
                 self.keep_certificate()
             except DatabaseFailure as error:
                 log.warning("the note that this server serves could not be stored: %s", error)

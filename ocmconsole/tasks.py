@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
 from clusters.health import uptime
+from ocmconsole.kubeapi import clock
 from ocmconsole.models import DemoFleet
 
 
@@ -13,7 +12,7 @@ def beat_demo() -> None:
 
     Its agents would not reach a hub that does not serve either, and a heartbeat counts as a sign that it does (D17).
     """
-    if DemoFleet.objects.exists() and uptime.is_serving(timezone.now()):
+    if DemoFleet.objects.exists() and uptime.is_serving(clock.now()):
         from ocmconsole.demo import building  # noqa: PLC0415 - its imports cost start time, and few hubs have such a fleet
 
         building.beat()

@@ -14,7 +14,6 @@ from django.contrib import admin
 from django.db.models import Count
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
 
 from clusters import queries as cluster_queries
 from clusters.admin import OfClusters
@@ -29,7 +28,7 @@ from ocmconsole.djangoadmin.acts import AdminAct, Described, Way
 from ocmconsole.djangoadmin.lists import ChoiceFilter, status_label
 from ocmconsole.djangoadmin.object_permissions import GrantsAdmin
 from ocmconsole.djangoadmin.resources import ReadOnlyAdmin, ResourceAdmin
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import bulk_jobs
@@ -85,7 +84,7 @@ class StatusFilter(ChoiceFilter):
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         ranks = {each.value: RANKS[each] for each in WORST_FIRST}
-        return with_word(rows, timezone.now()).filter(rank=ranks[value])
+        return with_word(rows, clock.now()).filter(rank=ranks[value])
 
 
 def _page_of_act(act: clusters_bulk.ClusterAct) -> Way:
@@ -164,7 +163,7 @@ class ManagedClusterAdmin(GrantsAdmin):
 
     def decorated(self, request: HttpRequest, rows: list[Any]) -> list[Any]:  # noqa: ARG002 - Django's signature
         """With the state as every page of the console says it."""
-        now = timezone.now()
+        now = clock.now()
         clusters = ManagedCluster.objects.filter(pk__in=[row.pk for row in rows]).defer("wire", "labels")
         seen = {each.row.pk: each for each in cluster_queries.observe_clusters(clusters, now)}
         for row in rows:
@@ -187,7 +186,7 @@ class ManagedClusterAdmin(GrantsAdmin):
     @admin.display
     def certificate(self, row: Any) -> SafeString | str:
         facts = (row.seen.row.facts if row.seen else None) or ClusterFacts()
-        bucket = certificate_expiry.bucket_of(facts, timezone.now())
+        bucket = certificate_expiry.bucket_of(facts, clock.now())
         return status_label(bucket.label, bucket.tone)
 
     def view_on_site(self, row: ManagedCluster) -> str:
@@ -243,7 +242,7 @@ class CertificateFilter(ChoiceFilter):
     choices_of = (("valid", "Valid"), ("month", "Ends within 30 days"), ("ended", "Ended"), ("revoked", "Revoked"))
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        now = timezone.now()
+        now = clock.now()
         if value == "revoked":
             return rows.filter(revoked_at__isnull=False)
         standing = rows.filter(revoked_at=None)
@@ -287,7 +286,7 @@ class IssuedCertificateAdmin(OfClusters):
     @admin.display
     def state(self, row: Any) -> SafeString:
         current = row.pk if getattr(row, "is_current", False) else ""
-        return status_label(*issued_certificates.state_of_certificate(row, timezone.now(), current))
+        return status_label(*issued_certificates.state_of_certificate(row, clock.now(), current))
 
     def view_on_site(self, row: IssuedCertificate) -> str | None:
         return reverse("clusters:tab", args=[row.cluster, "identity"]) if row.cluster else None
@@ -370,7 +369,7 @@ class TokenFilter(ChoiceFilter):
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         if value == "revoked":
             return rows.filter(revoked_at__isnull=False)
-        now, standing = timezone.now(), rows.filter(revoked_at=None)
+        now, standing = clock.now(), rows.filter(revoked_at=None)
         return standing.filter(expires__gt=now) if value == "standing" else standing.filter(expires__lte=now)
 
 
@@ -413,7 +412,7 @@ class BootstrapTokenAdmin(ReadOnlyAdmin):
 
     @admin.display
     def state(self, row: BootstrapToken) -> SafeString:
-        found = row.state(timezone.now())
+        found = row.state(clock.now())
         return status_label(found.value.capitalize(), {"usable": "ok", "exhausted": "caution"}.get(found, "quiet"))
 
     @admin.display(description="uses")
@@ -461,7 +460,7 @@ class ApprovalPolicyAdmin(ReadOnlyAdmin):
 
     @admin.display
     def state(self, row: ApprovalPolicy) -> SafeString:
-        found = row.state(timezone.now())
+        found = row.state(clock.now())
         label = "Ended" if found is ApprovalPolicy.State.EXPIRED else found.value.capitalize()
         return status_label(label, {"working": "ok", "failing": "danger"}.get(found, "quiet"))
 

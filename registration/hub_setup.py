@@ -17,14 +17,13 @@ from django.contrib.auth import get_permission_codename
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.utils import timezone
 
 from clustersets.reconcilers import SELECTORS, reconcile_standing_set
 from ocmconsole.accounts import people, permissions
 from ocmconsole.core import defaults
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
 from ocmconsole.environment import home as files
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key, Kind
@@ -113,7 +112,7 @@ def add_address(actor: Actor, url: str) -> None:
 
     def add(actor: Actor) -> None:
         _require_address_right(actor, "added")
-        values = {"added_by": actor.user, "added_at": timezone.now()}
+        values = {"added_by": actor.user, "added_at": clock.now()}
         with verbs.while_permitted(actor):
             if HubAddress.objects.get_or_create(url=url, defaults=values)[1]:
                 _address_entry(actor, "create", url, {"path": "url", "new": url}).save()
@@ -221,7 +220,13 @@ def _ensure_admin(home: Path) -> str:
     if not User.objects.filter(is_superuser=True).exists():
         generated = "" if settings.OCMCONSOLE_ADMIN_PASSWORD else secrets.token_urlsafe(18)
         password = settings.OCMCONSOLE_ADMIN_PASSWORD or generated
-        admin = User(username=ADMIN, password=make_password(password), is_staff=True, is_superuser=True)
+        admin = User(
+            username=ADMIN,
+            password=make_password(password),
+            is_staff=True,
+            is_superuser=True,
+            date_joined=clock.now(),
+        )
         people.save_user(CONTROLLER, admin)
         files.write_file(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"

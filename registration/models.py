@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import models
-from django.utils import timezone
 
 from clusters.models import ClusterFacts
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class IssuedCertificate(models.Model):
     def _note_current(self) -> None:
         """The newest that is honoured, else the newest of all: that one has ended or was revoked."""
         rows = IssuedCertificate.objects.filter(cluster=self.cluster).order_by("-not_before", "-not_after", "pk")
-        current = rows.filter(revoked_at=None, not_after__gt=timezone.now()).first() or rows.first() or self
+        current = rows.filter(revoked_at=None, not_after__gt=clock.now()).first() or rows.first() or self
         shown = {
             "certificate_fingerprint": current.pk,
             "certificate_not_before": current.not_before,

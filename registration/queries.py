@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Max, OuterRef, Q, Subquery
-from django.utils import timezone
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts
 from ocmconsole.core.models import Namespace
-from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi import clock, request_cache
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import superseding
 from registration.keys import key_history
@@ -174,6 +173,6 @@ def _waiting(actor: Actor) -> dict[str, Waiting]:
 
 def _of_accepted(accepted: set[str]) -> set[str]:
     """Accepted clusters whose agent has no certificate that counts now: its request waits for a person."""
-    counting = ClusterFacts.objects.filter(certificate_not_after__gt=timezone.now(), certificate_revoked_at=None)
+    counting = ClusterFacts.objects.filter(certificate_not_after__gt=clock.now(), certificate_revoked_at=None)
     able = set(counting.filter(cluster__in=accepted).values_list("cluster", flat=True))
     return {name for name, rows in waiting_requests_of_all(accepted - able).items() if rows}

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import base64
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
-from django.utils import timezone
 
 from clusters.acceptance import agent_roles
 from clusters.acceptance.reconcilers import is_deleting
@@ -21,7 +20,7 @@ from clusters.admission import GUARDED_NAMES
 from clusters.kinds import ACCEPTS_CLIENT, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.kinds import CLUSTER_ROLE
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
@@ -229,7 +228,7 @@ def reconcile_auto_acceptance(key: Key) -> None:
 
 
 def _accept(doc: Doc) -> None:
-    doc["metadata"].setdefault("annotations", {})[AUTO_ACCEPTED] = times.timestamp(timezone.now())
+    doc["metadata"].setdefault("annotations", {})[AUTO_ACCEPTED] = times.timestamp(clock.now())
     doc["spec"][ACCEPTS_CLIENT] = True
 
 
@@ -284,7 +283,7 @@ def _sign(doc: Doc) -> None:
     if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions_of(doc)}:
         return
     chain = ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
-        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=datetime.now(UTC)
+        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=clock.now()
     )
     doc["status"]["certificate"] = base64.b64encode(chain).decode()
 

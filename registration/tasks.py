@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
+from ocmconsole.kubeapi import clock
 from registration import reconcilers
 
 
 def collect_requests() -> None:
     """Remove certificate requests that nobody needs any more (W25)."""
-    reconcilers.collect_requests(timezone.now())
+    reconcilers.collect_requests(clock.now())

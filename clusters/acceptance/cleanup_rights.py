@@ -14,13 +14,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters.acceptance import agent_roles
 from clusters.addons.addon_kinds import MANIFEST_WORK, WORK_GROUP
 from clusters.models import ManifestWork
 from ocmconsole.core.models import RoleBinding
 from ocmconsole.core.rbac import rule_index
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import AccessDecision
 
@@ -79,7 +79,7 @@ def cleans_up(actor: Actor, asked: Attributes) -> AccessDecision | None:
         return None
     if asked.verb not in WRITES and (asked.verb not in READS or asked.subresource):
         return None
-    left = left_at(cluster, timezone.now())
+    left = left_at(cluster, clock.now())
     if left is None or left <= timedelta():
         return None
     works = works_being_deleted(cluster)

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters.acceptance import agent_roles, cleanup_rights, resource_cleanup
 from clusters.kinds import OWN_FINALIZERS, finalizers_of
 from ocmconsole.core.models import ClusterRole
 from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi import clock
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster
@@ -158,7 +158,7 @@ def _held_by(cluster: ManagedCluster, rows: list[tuple[Kind, Resource]], foreign
         return Blocker(f"managedclusters/{cluster.name}", found, cluster.deleted_at, is_inside=False) if found else None
     first = rows[0][0]
     waiting = [_blocker(kind, row) for kind, row in rows if kind is first and finalizers_of(row.doc) and row.deleted_at]
-    return min(waiting, key=lambda each: each.since or timezone.now(), default=None)
+    return min(waiting, key=lambda each: each.since or clock.now(), default=None)
 
 
 def _blocker(kind: Kind, row: Resource) -> Blocker:

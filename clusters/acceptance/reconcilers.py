@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters import object_writer
 from clusters.acceptance import agent_roles, cleanup_rights
@@ -32,7 +31,7 @@ from clusters.models import ClusterFacts, ManagedCluster, ManifestWork
 from clusters.object_writer import CONTROLLER
 from ocmconsole.core import reconcilers as namespaces
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
@@ -169,7 +168,7 @@ def _complete(batch: verbs.Batch, name: str, *, is_granted: bool) -> None:
     key, lease = Key("", name), Key(name, LEASE_NAME)
     has_lease = is_granted or batch.find(LEASE, lease) is not None
     if not is_granted and has_lease:  # K15: one from before the acceptance says nothing about the agent that comes now
-        now = times.micro_timestamp(timezone.now())
+        now = times.micro_timestamp(clock.now())
         batch.edit(LEASE, lease, lambda doc: doc.setdefault("spec", {}).update(renewTime=now))
     object_writer.say(batch, name, ACCEPTED)
     namespace = batch.find(NAMESPACE, key)
@@ -213,7 +212,7 @@ def _withdraw_bindings(name: str) -> timedelta | None:
     object_writer.delete_object(ROLE_BINDING, work)
     if verbs.find(ROLE_BINDING, work) is None:
         return None
-    left = cleanup_rights.left_at(name, timezone.now())
+    left = cleanup_rights.left_at(name, clock.now())
     if _has_works(name) and (left is None or left > timedelta()):
         return LOOK_AGAIN
     object_writer.drop_finalizer(ROLE_BINDING, work, agent_roles.WORK_FINALIZER)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 
 from clusters import cluster_rights, queries
 from clusters.cluster import diagnosis, gone_page
@@ -29,7 +28,10 @@ from clusters.taints import edit_history, maintenance
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
 from ocmconsole.environment.durations import span
-from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi import (
+    clock,
+    request_cache,
+)
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.access.session import actor_of
@@ -129,7 +131,7 @@ def opens_cluster(view: View) -> View:
 
 
 def _open(actor: Actor, name: str) -> Opened | None:
-    now = timezone.now()
+    now = clock.now()
     found = queries.observe_clusters(queries.clusters_for(actor).filter(name=name), now)
     if not found:
         return None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.http import QueryDict
-from django.utils import timezone
 
 from clusters import cluster_rights, queries, services
 from clusters.fleet.filters import Filters
@@ -25,6 +24,7 @@ from clusters.kinds import MANAGED_CLUSTER, TaintEffect, taints_of
 from clusters.models import ClusterPermission
 from clusters.taints import maintenance, taint_rules
 from ocmconsole.components.links import explain_url
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import bulk_jobs
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def names_of(actor: Actor, given: QueryDict) -> list[str]:
     those that are ticked.
     """
     if given.get("all"):
-        return Listing(actor, Filters.read(QueryDict(given.get("query", ""))), timezone.now()).names()
+        return Listing(actor, Filters.read(QueryDict(given.get("query", ""))), clock.now()).names()
     asked = [name for name in dict.fromkeys(given.getlist("cluster")) if name and "\0" not in name]
     return sorted(row.name for row in _rows(actor, asked))
 

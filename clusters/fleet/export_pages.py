@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters.fleet import columns
 from clusters.fleet.filters import Filters
 from clusters.fleet.listing import Listing
 from ocmconsole.components import downloads
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.times import timestamp
 
@@ -39,7 +39,7 @@ def export(request: HttpRequest, form: str) -> StreamingHttpResponse:
     if form not in MEDIA:
         raise Http404("Clusters are exported as csv or json.")
     actor = actor_of(request)
-    asked = Listing(actor, Filters.read(request.GET), timezone.now())
+    asked = Listing(actor, Filters.read(request.GET), clock.now())
     claims = columns.chosen_by(request.user).claims
     records = (_record(each, asked, claims) for each in asked.everything(claims))
     lines = _csv(records, claims) if form == "csv" else _json(records)

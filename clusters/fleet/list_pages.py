@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters.fleet import columns, facets, listing, saved_views
@@ -18,6 +17,7 @@ from clusters.health.certificate_expiry import ExpiryBucket, bucket_of
 from clusters.health.status import Word
 from clusters.models import ManagedCluster
 from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     """Every cluster the person may see, fifty at a time, in any order and narrowed by any of its columns."""
     filters = Filters.read(request.GET)
     sort, order = listing.order_of(request.GET.get("sort", ""))
-    asked = listing.Listing(actor_of(request), filters, timezone.now())
+    asked = listing.Listing(actor_of(request), filters, clock.now())
     chosen = columns.chosen_by(request.user)
     counts = facets.census(asked)
     page = _page(request, asked, order, chosen)

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters import object_writer
 from clusters.acceptance.reconcilers import is_deleting
@@ -39,7 +38,7 @@ from clusters.kinds import (
 from clusters.models import Lease, ManagedCluster, Serving, Silence
 from clusters.object_writer import CONTROLLER
 from ocmconsole.core.kinds import EVENT, NAMESPACE
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
@@ -104,7 +103,7 @@ def grace_of(cluster: ManagedCluster) -> timedelta:
 def clock_trouble() -> str:
     """Why silence would not be found: the clock looks at leases every two seconds. Empty when all is well."""
     seen = Serving.objects.values_list("seen", flat=True).first()
-    if seen is not None and timezone.now() - seen <= LONGEST_PAUSE:
+    if seen is not None and clock.now() - seen <= LONGEST_PAUSE:
         return ""
     since = "yet" if seen is None else f"since {seen:%d %b, %H:%M:%S} UTC"
     return f"nobody has looked at leases {since}: are worker and beat running?"
@@ -155,7 +154,7 @@ def reconcile_lease_health(key: Key) -> timedelta | None:
         return _create_lease(cluster)
     if cluster.available == SILENT.status:
         return None
-    now = timezone.now()
+    now = clock.now()
     if lease is not None and (left := _time_left(cluster, lease, now)) > timedelta():
         return left if _was_called_silent(cluster, lease) else None
     _call_silent(cluster, lease, now)

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from clusters.kinds import MANAGED_CLUSTER, ConditionType, conditions_of, is_accepted, maintenance_taint
 from clusters.models import Transition
-from ocmconsole.kubeapi import admission
+from ocmconsole.kubeapi import admission, clock
 from ocmconsole.kubeapi.schema import conditions
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ def turns_are_recorded(actor: Actor, old: Doc | None, new: Doc | None) -> list[T
     A cluster that never joined has not been heard, so it neither falls silent nor comes back; the first good report of
     an agent is no recovery.
     """
-    name, now = (new or old or {})["metadata"]["name"], timezone.now()
+    name, now = (new or old or {})["metadata"]["name"], clock.now()
     return [Transition(cluster=name, at=now, turn=turn) for turn in _turns(old or {}, new)]
 
 

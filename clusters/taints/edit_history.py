@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from clusters.kinds import MANAGED_CLUSTER, taints_of
 from clusters.taints import taint_rules
 from clusters.taints.maintenance import NOTES
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def own_edit(actor: Actor, doc: Doc, entry: int) -> Edit | None:
 
 
 def _own(actor: Actor, doc: Doc) -> QuerySet[AuditEvent]:
-    return _writes(doc).filter(user=actor.user, impersonator=actor.impersonator, time__gt=timezone.now() - PATIENCE)
+    return _writes(doc).filter(user=actor.user, impersonator=actor.impersonator, time__gt=clock.now() - PATIENCE)
 
 
 def _writes(doc: Doc) -> QuerySet[AuditEvent]:

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER, maintenance_taint, taints_of
 from clusters.object_writer import CONTROLLER
 from clusters.taints import taint_rules
-from ocmconsole.kubeapi import admission, errors, verbs
+from ocmconsole.kubeapi import admission, clock, errors, verbs
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.schema import times
 
@@ -141,7 +139,7 @@ def reconcile_maintenance(key: Key) -> timedelta | None:
     notes = notes_of(doc) if doc is not None else None
     if notes is None or notes.until is None:
         return None
-    if (left := notes.until - timezone.now()) > timedelta():
+    if (left := notes.until - clock.now()) > timedelta():
         return left
     try:
         verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _end_when_over)
@@ -153,5 +151,5 @@ def reconcile_maintenance(key: Key) -> timedelta | None:
 def _end_when_over(doc: Doc) -> None:
     """Somebody may have extended it since it was looked at."""
     notes = notes_of(doc)
-    if notes is not None and notes.until is not None and notes.until <= timezone.now():
+    if notes is not None and notes.until is not None and notes.until <= clock.now():
         end_maintenance(doc)

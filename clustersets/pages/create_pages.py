@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
@@ -20,7 +19,7 @@ from clustersets.rights import set_rights
 from ocmconsole.components.document_display import as_yaml
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _preview(request: HttpRequest, name: str, requirements: list[Doc] | None) ->
     rows = clusters.clusters_for(actor_of(request)).filter(found.condition())
     return {
         "sentence": selector_help.membership_sentence(found),
-        "composition": composition.of_clusters(rows, timezone.now()),
+        "composition": composition.of_clusters(rows, clock.now()),
         "names": list(rows.values_list("name", flat=True)[:NAMES_SHOWN]),
         "command": f"kubectl apply -f - <<'EOF'\n{as_yaml(services.set_document(name, requirements))}EOF",
     }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
@@ -20,7 +19,7 @@ from clustersets.pages.set_pages import head, visible_set
 from clustersets.rights import reach, set_rights, visible_bindings
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def _removal(
 ) -> HttpResponse:
     found = membership.membership_of(row.doc)
     members = clusters.clusters_for(actor).filter(found.condition())
-    counted = composition.of_clusters(members, timezone.now())
+    counted = composition.of_clusters(members, clock.now())
     bound = visible_bindings.bindings_for(actor).filter(cluster_set=row.name).values_list("namespace", flat=True)
     context = head(actor, row, found, counted) | {
         "form": form,

@@ -8,7 +8,6 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Count
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
@@ -19,6 +18,7 @@ from clustersets.pages import composition, graph, selector_help
 from clustersets.rights import reach, set_rights, visible_bindings
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.row_counts import counted
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def set_list(request: HttpRequest) -> HttpResponse:
     page = list(matching.filter(name__gt=request.GET.get("after", ""))[: PAGE + 1])
     context |= {
         "counted": counted(context["total"], matching if query else None),
-        "sets": _rows(actor, page[:PAGE], timezone.now()),
+        "sets": _rows(actor, page[:PAGE], clock.now()),
         "next_after": page[PAGE - 1].name if len(page) > PAGE else "",
     }
     return render(request, "clustersets/list.html", context)
@@ -101,7 +101,7 @@ def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:
 def _map(actor: Actor, node: str) -> dict[str, Any]:
     sets = [membership.membership_of(row.doc) for row in queries.sets_for(actor)[:MOST_MAPPED]]
     shown = {each.name for each in sets}
-    now = timezone.now()
+    now = clock.now()
     found = composition.of_sets(clusters.clusters_for(actor), sets, now)
     members = {name: {part.word: part.count for part in each.parts} for name, each in found.items()}
     rows = visible_bindings.bindings_for(actor).filter(cluster_set__in=shown)

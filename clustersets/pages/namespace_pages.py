@@ -9,7 +9,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import queries as clusters
@@ -23,7 +22,7 @@ from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.components.refusals import plain
 from ocmconsole.components.row_counts import counted
 from ocmconsole.core.models import Namespace
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _tabs(*, of_clusters: bool) -> list[dict[str, Any]]:
 @require_GET
 def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
     """What is bound into one namespace, and with what effect."""
-    actor, now = actor_of(request), timezone.now()
+    actor, now = actor_of(request), clock.now()
     found = _visible(actor, namespace)
     rows = list(visible_bindings.bindings_for(actor).filter(namespace=namespace))
     sets = {
@@ -181,7 +180,7 @@ def _bind_page(
         "form": form,
         "set": row,
         "target": namespace,
-        "composition": composition.of_clusters(members, timezone.now()) if members is not None else None,
+        "composition": composition.of_clusters(members, clock.now()) if members is not None else None,
         "is_there": visible_bindings.bindings_for(actor).filter(namespace=namespace, cluster_set=name).exists(),
         "can_bind_set": not row or row.name in set_rights.bindable(actor, [row.name]),
         "set_explain": explain_url("create", set_rights.BIND_RESOURCE, name=name),
@@ -246,4 +245,4 @@ def _only_through(actor: Actor, row: ManagedClusterSetBinding, found: ManagedClu
         members = members.exclude(
             pk__in=clusters.clusters_for(actor).filter(membership.membership_of(each.doc).condition())
         )
-    return composition.of_clusters(members, timezone.now())
+    return composition.of_clusters(members, clock.now())

@@ -8,7 +8,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
@@ -23,7 +22,7 @@ from ocmconsole.components.document_display import as_yaml
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.components.row_counts import counted
 from ocmconsole.core.models import ClusterRoleBinding
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ TABS = (("members", "Members"), ("bindings", "Bindings"), ("people", "People"), 
 @require_GET
 def set_page(request: HttpRequest, name: str, tab: str = "members") -> HttpResponse:
     """Head and tabs, and what the tab shows."""
-    actor, now = actor_of(request), timezone.now()
+    actor, now = actor_of(request), clock.now()
     row = visible_set(actor, name)
     found = membership.membership_of(row.doc)
     members = clusters.clusters_for(actor).filter(found.condition())
@@ -105,7 +104,7 @@ def _binding(actor: Actor, name: str) -> dict[str, Any]:
 
 
 def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members: QuerySet[Any]) -> dict[str, Any]:
-    now = timezone.now()
+    now = clock.now()
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     wanted = request.GET.get("status", "")
     matching = members.filter(name__contains=query)
@@ -238,7 +237,7 @@ PANELS: dict[str, Callable[[HttpRequest, Actor, ManagedClusterSet, QuerySet[Any]
 @require_GET
 def candidates(request: HttpRequest, name: str) -> HttpResponse:
     """Clusters that the person sees outside an exclusive set, to choose from."""
-    actor, now = actor_of(request), timezone.now()
+    actor, now = actor_of(request), clock.now()
     row = visible_set(actor, name)
     found = membership.membership_of(row.doc)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from ocmconsole.access import presets, who_can
 from ocmconsole.access.presets import GrantPlan, Permitted
@@ -23,7 +22,7 @@ from ocmconsole.core.rbac import known_rights, rule_index
 from ocmconsole.core.rbac.known_rights import ALL, Question
 from ocmconsole.core.rbac.policy_rules import PolicyRule
 from ocmconsole.core.rbac.rule_index import SERVICE_ACCOUNT, Subject
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
@@ -186,7 +185,7 @@ def request_access(actor: Actor, asked: Question, reason: str) -> AccessRequest:
         namespace=asked.namespace,
         name=asked.name,
         reason=reason,
-        at=timezone.now(),
+        at=clock.now(),
     )
     try:
         with transaction.atomic():
@@ -255,7 +254,7 @@ def _require_open(row: AccessRequest) -> None:
 
 def _claim(actor: Actor, row: AccessRequest, answer: str, reason: str) -> None:
     """Of two who answer at once, one."""
-    now = timezone.now()
+    now = clock.now()
     columns = {"answer": answer, "answered_by": actor.user[:320], "answered_at": now, "answer_reason": reason}
     if not AccessRequest.objects.filter(pk=row.pk, answer="").update(**columns):
         raise errors.Conflict("somebody else has just answered this")

@@ -12,10 +12,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from ocmconsole.components import document_display
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.formats import apply, documents
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.schema.metadata import SET_BY_SERVER
@@ -114,7 +112,7 @@ def _apply(actor: Actor, kind: Kind, key: Key, edited: Doc, *, seen: str, force:
             force=force,
             api_version=version.api_version,
             schema=version.schema.root,
-            now=times.timestamp(timezone.now()),
+            now=times.timestamp(clock.now()),
         )
 
     options = verbs.Options(manager=MANAGER, dry_run=dry_run, unknown="strict")

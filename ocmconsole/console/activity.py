@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q
 from django.shortcuts import render
-from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.views.decorators.http import require_GET
 
@@ -24,6 +23,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.components import downloads, trail
 from ocmconsole.components.links import query_of
 from ocmconsole.core.models import Event
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent, AuditPermission, AuditSeal
@@ -120,8 +120,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         ],
         "asked_first": [_choice(chosen, label, act=name) for name, label in ASKED_FIRST],
         "months": [
-            _choice(chosen, f"{first:%B}", since=str(first), until=str(after))
-            for first, after in _months(timezone.now())
+            _choice(chosen, f"{first:%B}", since=str(first), until=str(after)) for first, after in _months(clock.now())
         ],
         "acts": _acts(given["act"]),
         "kinds": KINDS,

@@ -19,7 +19,6 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Count, Exists, Max, Min, Q, Subquery
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
@@ -31,6 +30,7 @@ from clusters.kinds import LONGEST_LEASE_SECONDS
 from ocmconsole.access import services
 from ocmconsole.console import preferences
 from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet
@@ -80,7 +80,7 @@ class Glance:
 def glance(request: HttpRequest) -> Glance:
     """For the frame of the page; looked up once a request."""
     if LOOKED not in request.META:
-        request.META[LOOKED] = look(actor_of(request), timezone.now())
+        request.META[LOOKED] = look(actor_of(request), clock.now())
     found: Glance = request.META[LOOKED]
     return found
 
@@ -110,7 +110,7 @@ def look(actor: Actor, now: datetime) -> Glance:
 def attention_items(request: HttpRequest) -> list[Item]:
     """What there is for who is signed in; looked up once a request."""
     if KEPT not in request.META:
-        request.META[KEPT] = find_attention_items(actor_of(request), timezone.now(), glance(request))
+        request.META[KEPT] = find_attention_items(actor_of(request), clock.now(), glance(request))
     found: list[Item] = request.META[KEPT]
     return found
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import disk_space, outages, probes
 from ocmconsole.kubeapi.watch import change_log, redis_client
 from registration import hub_setup
@@ -46,7 +47,7 @@ def _clock() -> Iterator[str]:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
-            skew = abs(cursor.fetchone()[0] - datetime.now(UTC))
+            skew = abs(cursor.fetchone()[0] - clock.now())
     except DatabaseError:
         return  # the check of the database says so
     if skew > LARGEST_SKEW:
@@ -63,7 +64,7 @@ def _certificates() -> Iterator[str]:
         yield str(error)
         return
     yield from _unknown_certificates()
-    now = datetime.now(UTC)
+    now = clock.now()
     for name, ends in (("CA", authority.certificate.not_valid_after_utc), ("serving certificate", serving.not_after)):
         if ends < now + SOON:
             yield f"the {name} ends on {ends:%Y-%m-%d}"

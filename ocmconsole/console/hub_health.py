@@ -16,13 +16,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.db.models import Count, Max, Min, Sum
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters.health import reconcilers
 from clusters.models import FleetMinute, Serving
 from ocmconsole.console import checkup
 from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import workqueue
@@ -58,7 +58,7 @@ KIB = 1024
 def hub_health(request: HttpRequest) -> HttpResponse:
     if MASTERS not in actor_of(request).groups:
         raise PermissionDenied("The hub's health is for its admins.")
-    now = timezone.now()
+    now = clock.now()
     checks = checkup.hub_problems() | {"reconcilers": list(_reconcilers(now))}
     unused = checkup.unused_checks()
     context = {

@@ -22,7 +22,6 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
@@ -30,7 +29,7 @@ from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
-from ocmconsole.kubeapi import errors, request_cache
+from ocmconsole.kubeapi import clock, errors, request_cache
 from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
 from ocmconsole.kubeapi.watch import follower
@@ -207,7 +206,7 @@ async def _changed(sight: NoticeVisibility, scopes: list[LiveScope], notices: li
 
 def event(name: str, number: int, **data: Any) -> bytes:
     """One server-sent event. Its id is where a stream that is opened again goes on."""
-    body = orjson.dumps({"at": timezone.now(), **data})
+    body = orjson.dumps({"at": clock.now(), **data})
     return b"event: %b\nid: %d\ndata: %b\n\n" % (name.encode(), number, body)
 
 

@@ -18,7 +18,6 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Case, Count, DateField, Func, Min, SmallIntegerField, Sum, Value, When
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
@@ -29,6 +28,7 @@ from ocmconsole.console import attention, first_steps
 from ocmconsole.core.models import Event
 from ocmconsole.core.tokens import tokens
 from ocmconsole.demo import reconcilers
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ TURNS = (
 @login_required
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
-    actor, now = actor_of(request), timezone.now()
+    actor, now = actor_of(request), clock.now()
     fleet = FleetCounts.of(actor, now)
     needs = attention.attention_items(request)
     context: dict[str, Any] = {

@@ -10,14 +10,12 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from ocmconsole.core import protobuf_fields
 from ocmconsole.core.kinds import SCHEMA_FILES
 from ocmconsole.core.models import ServiceAccount
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.core.tokens import token_formats, tokens
-from ocmconsole.kubeapi import errors, virtual_resources
+from ocmconsole.kubeapi import clock, errors, virtual_resources
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.formats import schema_files
@@ -130,7 +128,7 @@ def self_subject_rules_review(actor: Actor, namespace: str, name: str, doc: Doc)
 
 def self_subject_review(actor: Actor, namespace: str, name: str, doc: Doc) -> Doc:  # noqa: ARG001 - the signature of answers
     doc = _read(AUTHENTICATION, "SelfSubjectReview", doc)
-    doc["metadata"]["creationTimestamp"] = timestamp(timezone.now())
+    doc["metadata"]["creationTimestamp"] = timestamp(clock.now())
     doc["status"] = {"userInfo": _user_info(actor)}
     return doc
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
 from ocmconsole.core import reconcilers
+from ocmconsole.kubeapi import clock
 
 
 def expire_events() -> None:
     """Delete Events that are older than they are kept (W28)."""
-    reconcilers.expire_events(timezone.now())
+    reconcilers.expire_events(clock.now())

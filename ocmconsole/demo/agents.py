@@ -16,12 +16,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, LEASE, LEASE_NAME, MANAGED_CLUSTER, ConditionType, conditions_of
 from ocmconsole.core.tokens import tokens
 from ocmconsole.demo.families import Family
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key, Kind
@@ -153,20 +152,20 @@ class Agent:
         return [{"name": name, "value": value} for name, value in claims.items() if value]
 
     def now(self) -> datetime:
-        return timezone.now()
+        return clock.now()
 
     def beat(self) -> None:
-        renew(self.certified, self.name, timezone.now() - self.skew)
+        renew(self.certified, self.name, clock.now() - self.skew)
 
     def beats_on(self, every: int = 60) -> None:
         """From now on a demonstration keeps it alive."""
         labels = {BEATS: f"{every}.{int(self.skew.total_seconds())}"}
-        renew(self.certified, self.name, timezone.now() - self.skew, labels)
+        renew(self.certified, self.name, clock.now() - self.skew, labels)
 
 
 def say(actor: Actor, cluster: str, *says: Condition, **has: object) -> None:
     """Write the status: conditions, and other parts as they are given."""
-    now = times.timestamp(timezone.now())
+    now = times.timestamp(clock.now())
 
     def change(doc: Doc) -> None:
         present = conditions_of(doc)

@@ -15,7 +15,6 @@ from random import Random
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from clusters.kinds import LEASE_NAME, parse_instant
 from clusters.models import Lease, ManagedCluster, Serving
@@ -25,7 +24,7 @@ from ocmconsole.demo.agents import BEATS, KLUSTERLET, WELL, renew, say
 from ocmconsole.demo.families import SETS, Names
 from ocmconsole.demo.states import DAY, StoryFleet, populate
 from ocmconsole.demo.story import Story, happens
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.watch import change_log
@@ -46,7 +45,7 @@ Progress = Callable[[int, int], object]  # acts that are done, of how many
 
 def build(clusters: int, *, seed: int, password: str, on_progress: Progress = lambda *_: None) -> int:
     """Fill the hub with so many clusters; returns how many acts that took."""
-    now = timezone.now()
+    now = clock.now()
     random = Random(seed)  # noqa: S311 - it makes up a fleet, no secrets
     begin = _earliest(now)
     happens(begin, hub_setup.ensure_hub)
@@ -61,7 +60,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     before = set(BootstrapToken.objects.values_list("pk", flat=True))
     count = story.play(on_progress)
     past.write_history(fleet.agents, now, random)
-    present = timezone.now()
+    present = clock.now()
     up = {"seen": present, "served": present, **past.served(now)}
     Serving.objects.update_or_create(pk=1, defaults=up)
     change_log.compact_log()
@@ -84,7 +83,7 @@ def _record(fleet: StoryFleet, tokens_before: set[str]) -> None:
     names: dict[str, dict[str, str]] = {agent.name: {} for agent in fleet.agents}
     DemoFleet.objects.update_or_create(
         pk=1,
-        defaults={"state": DemoFleet.State.COMPLETE, "clusters": names, "made": made, "created": timezone.now()},
+        defaults={"state": DemoFleet.State.COMPLETE, "clusters": names, "made": made, "created": clock.now()},
     )
 
 
@@ -106,7 +105,7 @@ def _admin() -> Actor:
 
 def beat() -> int:
     """A heartbeat of each agent whose turn it is; one that was Unknown meanwhile reports as available."""
-    now = timezone.now()
+    now = clock.now()
     done = 0
     for lease in Lease.objects.filter(name=LEASE_NAME, labels__has_key=BEATS):
         found = RHYTHM.fullmatch(lease.labels[BEATS])

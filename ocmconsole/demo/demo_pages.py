@@ -9,13 +9,12 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from ocmconsole.accounts import permissions
 from ocmconsole.demo import live
 from ocmconsole.demo.reconcilers import MAKE, REMOVE, WORK, State, is_offered
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import workqueue
@@ -52,7 +51,7 @@ def make(request: HttpRequest) -> HttpResponse:
         _require_admin(actor)
         if not is_offered(actor):
             return False
-        values = {"state": State.MAKING, "clusters": plan, "created": timezone.now(), **_asked_by(request, actor)}
+        values = {"state": State.MAKING, "clusters": plan, "created": clock.now(), **_asked_by(request, actor)}
         with verbs.while_permitted(actor):
             _, is_new = DemoFleet.objects.get_or_create(pk=1, defaults=values)
             if is_new:
@@ -92,6 +91,6 @@ def _asked_by(request: HttpRequest, actor: Actor) -> dict[str, Any]:
 
 def _begun(actor: Actor, act: str) -> None:
     """In the transaction that stores it: the audit entry, and the reconciler's work."""
-    workqueue.put({WORK}, timezone.now())
+    workqueue.put({WORK}, clock.now())
     transaction.on_commit(workqueue.poke)
     permissions.audit_entry(actor, act, permissions.AuditTarget("", "demofleets", "demo", ""), diff=[]).save()

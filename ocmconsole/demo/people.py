@@ -17,7 +17,10 @@ from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE,
 from ocmconsole.core.models import TokenPermission
 from ocmconsole.core.tokens import tokens
 from ocmconsole.demo.families import SETS, TOKENS
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import (
+    clock,
+    verbs,
+)
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.errors import Doc
@@ -77,7 +80,9 @@ def introduce(admin: Actor, password: str) -> None:
         people.save_group(admin, group)
         _allow(admin, group, GROUPS[name])
     for name, member_of in PEOPLE.items():
-        user = User(username=name, first_name=name.capitalize(), password=make_password(password))
+        user = User(
+            username=name, first_name=name.capitalize(), password=make_password(password), date_joined=clock.now()
+        )
         people.save_user(admin, user, groups=[groups[each] for each in member_of])
     _bind_role(admin, VIEWING, [READS], ["viewers", "reviewers"])
     _make_sets(admin)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 
-import time_machine
-from django.utils import timezone
-
 from clusters.models import Serving
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 
@@ -49,18 +47,18 @@ class Story:
 
 def happens(moment: datetime, act: Act, *, settle: bool = True) -> datetime:
     """Do it then, with what the reconcilers make of it; returns when that was over."""
-    with time_machine.travel(moment.astimezone(UTC)):
+    with clock.at(moment):
         act()
         if settle:
             workqueue.drain()
-        return timezone.now() + SETTLED
+        return clock.now() + SETTLED
 
 
 def look_at(reconciler: str, cluster: str) -> Act:
     """What the sweep would ask for about one cluster, by a hub that has served all the time."""
 
     def look() -> None:
-        now = timezone.now()
+        now = clock.now()
         up = {"since": now - timedelta(days=1), "seen": now, "served": now, "gaps": []}
         Serving.objects.update_or_create(pk=1, defaults=up)
         workqueue.put({(reconciler, Key("", cluster))}, now)

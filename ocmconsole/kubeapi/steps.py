@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
-from ocmconsole.kubeapi import admission, errors
+from ocmconsole.kubeapi import admission, clock, errors
 from ocmconsole.kubeapi.formats import apply
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.schema import compiled_schema, metadata, times
@@ -234,7 +232,7 @@ def bookkeep(
 
 
 def mark_deleted(kind: Kind, new: Doc) -> None:
-    new["metadata"]["deletionTimestamp"] = times.timestamp(timezone.now())
+    new["metadata"]["deletionTimestamp"] = times.timestamp(clock.now())
     new["metadata"]["deletionGracePeriodSeconds"] = 0
     if "generation" in new["metadata"]:
         new["metadata"]["generation"] += 1

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import orjson
 from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
-from django.utils import timezone
 
-from ocmconsole.kubeapi import abandoned_requests, admission, errors, request_cache
+from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
@@ -169,7 +168,7 @@ def _prepared(writes: Sequence[Write], settled: Collection[Work]) -> _Prepared:
     """Raises InsufficientStorage."""
     if any(_grows(write) for write in writes):
         outages.require_space()
-    now = timezone.now()
+    now = clock.now()
     for write in writes:
         _prepare(write, now)
     return _Prepared(writes, controllers.caused_by(writes).difference(settled), now)

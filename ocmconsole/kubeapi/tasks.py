@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import bulk_jobs, workqueue
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.storage import audit_chain
@@ -22,7 +21,7 @@ def compact() -> None:
     """Cut the change log (W12: its kept history), results of bulk jobs and records of limits to their retention."""
     change_log.compact_log()
     bulk_jobs.delete_old_jobs()
-    limit_records.delete_old_counts(timezone.now())
+    limit_records.delete_old_counts(clock.now())
 
 
 def bound_log() -> None:

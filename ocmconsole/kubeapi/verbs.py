@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from django.conf import settings
-from django.utils import timezone
 
-from ocmconsole.kubeapi import admission, errors, steps, store
+from ocmconsole.kubeapi import admission, clock, errors, steps, store
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
@@ -428,7 +427,7 @@ def _stored(kind: Kind, key: Key) -> tuple[Resource | None, None, Doc | None]:
 def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decision: AccessDecision, options: Options,
           subresource: str = "") -> Write:  # fmt: skip
     """The write pipeline from old document to checked new one, in the order of W20. Writes nothing."""
-    now = timezone.now()
+    now = clock.now()
     version = options.version or kind.storage
     batch = options.batch
     earlier = batch.earlier if batch is not None else admission.ALONE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import db
 
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.signin.lifetime import BEGAN, ends
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _described(row: Any, data: dict[str, Any]) -> Session:
 
 def sessions_of(user: User) -> list[Session]:
     """Where the person is signed in, the oldest first. A session from before the present password signs nobody in."""
-    rows = SessionStore.get_model_class().objects.filter(user=user, expire_date__gt=datetime.now(UTC))
+    rows = SessionStore.get_model_class().objects.filter(user=user, expire_date__gt=clock.now())
     present = user.get_session_auth_hash()
     return [row for row in rows.order_by("began") if row.get_decoded().get(HASH_SESSION_KEY) == present]
 

@@ -18,12 +18,12 @@ from typing import Any
 import yaml
 from django import template
 from django.templatetags.static import static
-from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi import clock
 
 register = template.Library()
 
@@ -67,7 +67,7 @@ def _largest(length: timedelta) -> str:
 def left(value: object) -> str:
     """How long until then, for columns: 47 d, 3 h, 20 min; 0 s when it is over."""
     found = _moment(value)
-    return NOTHING if found is None else _largest(found - timezone.now())
+    return NOTHING if found is None else _largest(found - clock.now())
 
 
 def _time(moment: datetime, text: str, counts: str = "") -> SafeString:
@@ -85,7 +85,7 @@ def _time(moment: datetime, text: str, counts: str = "") -> SafeString:
 def age(value: object) -> SafeString | str:
     """How long ago, without "ago": the form for columns."""
     found = _moment(value)
-    return NOTHING if found is None else _time(found, _largest(timezone.now() - found), "data-age")
+    return NOTHING if found is None else _time(found, _largest(clock.now() - found), "data-age")
 
 
 @register.filter
@@ -94,7 +94,7 @@ def ago(value: object) -> SafeString | str:
     found = _moment(value)
     if found is None:
         return NOTHING
-    passed = timezone.now() - found
+    passed = clock.now() - found
     if abs(passed) < timedelta(seconds=1):
         return _time(found, "just now", "data-ago")
     return _time(found, f"{_largest(passed)} ago" if passed > timedelta() else f"in {_largest(-passed)}", "data-ago")
@@ -128,7 +128,7 @@ def lifetime(issued: object, ends: object) -> SafeString:
     start, end = _moment(issued), _moment(ends)
     left = 0.0
     if start is not None and end is not None and end > start:
-        left = min(max((end - timezone.now()) / (end - start), 0.0), 1.0)
+        left = min(max((end - clock.now()) / (end - start), 0.0), 1.0)
     return format_html(
         '<svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         '<rect width="{}" height="6"/></svg>',

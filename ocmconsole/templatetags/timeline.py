@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import template
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from ocmconsole.environment.durations import span
+from ocmconsole.kubeapi import clock as hub_clock
 from ocmconsole.templatetags import charts
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def behind(skew: Any) -> str:
 @register.filter
 def clock(value: datetime) -> SafeString:
     """The time of day, with the date if that is another."""
-    text = f"{value:%H:%M}" if value.date() == timezone.now().date() else f"{value:%d %b, %H:%M}".lstrip("0")
+    text = f"{value:%H:%M}" if value.date() == hub_clock.now().date() else f"{value:%d %b, %H:%M}".lstrip("0")
     written = value.strftime("%Y-%m-%dT%H:%M:%SZ")
     title = f"{value:%d %b %Y, %H:%M} UTC".lstrip("0")
     return format_html('<time datetime="{}" title="{}">{}</time>', written, title, text)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from clusters import webhook_refusals
 from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from clusters.models import ClusterPermission
-from ocmconsole.kubeapi import admission, errors, request_cache
+from ocmconsole.kubeapi import (
+    admission,
+    clock,
+    errors,
+    request_cache,
+)
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
@@ -161,7 +164,7 @@ def decline_row(
         reason=reason,
         request=request,
         declined_by=actor.user[:320],
-        declined_at=timezone.now(),
+        declined_at=clock.now(),
     )
 
 

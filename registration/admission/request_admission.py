@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER, is_accepted
 from clusters.models import ClusterFacts, ClusterPermission
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import admission, errors, request_cache
+from ocmconsole.kubeapi import (
+    admission,
+    clock,
+    errors,
+    request_cache,
+)
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
@@ -179,7 +183,7 @@ def request_forbidden(name: str, text: str) -> errors.Forbidden:
 @admission.defaulter(CSR, subresource="status")
 def stamp_condition_times(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - a rule's signature
     """W23: conditions get ``lastUpdateTime`` and ``lastTransitionTime`` where they lack them."""
-    now = times.timestamp(timezone.now())
+    now = times.timestamp(clock.now())
     for condition in conditions_of(new):
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
         condition["lastTransitionTime"] = condition.get("lastTransitionTime") or now
@@ -331,7 +335,7 @@ def record_decision(
     facts = queries.facts_of(cluster)
     facts.decision = decision
     facts.decided_by = actor.user
-    facts.decided_at = timezone.now()
+    facts.decided_at = clock.now()
     facts.decision_reason = reason
     return facts
 

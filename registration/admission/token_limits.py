@@ -13,11 +13,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.core.tokens import bootstrap_terms
-from ocmconsole.kubeapi import admission
+from ocmconsole.kubeapi import admission, clock
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
@@ -61,7 +60,7 @@ def shared_credential_registers_so_many_clusters(actor: Actor, old: Doc | None, 
         return
     found = AuditEvent.objects.filter(
         user=actor.user, verb="create", resource=MANAGED_CLUSTER.resource, outcome=AuditEvent.Outcome.ALLOWED,
-        time__gte=timezone.now() - DAY,
+        time__gte=clock.now() - DAY,
     )  # fmt: skip
     if found.count() >= most:
         _too_many(f"{actor.user} registered {most} clusters within a day")

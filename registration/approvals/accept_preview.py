@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from clusters.acceptance import agent_roles
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import queries as sets
 from clustersets.rights import reach, set_rights
+from ocmconsole.kubeapi import clock
 from registration.evidence.assessment import lifetime_text
 from registration.pki import ca
 from registration.reconcilers import lifetime
@@ -101,7 +102,7 @@ def certificate_sentence(asked: Asked, ca_ends: datetime | None) -> str:
     if ca_ends is None:
         return "The hub's CA cannot be read; nothing can be signed until it is mended."
     signed, wanted = lifetime(asked.doc), asked.doc["spec"].get("expirationSeconds")
-    ends = min(datetime.now(UTC) + signed, ca_ends)
+    ends = min(clock.now() + signed, ca_ends)
     shorter = ""
     if wanted and wanted > signed.total_seconds():
         shorter = f" It asked for {lifetime_text(wanted)}; the hub gives no longer ones."

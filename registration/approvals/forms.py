@@ -9,9 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from django import forms
 from django.http import QueryDict
-from django.utils import timezone
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from registration.admission.decisions import FINGERPRINT
 from registration.approvals import snooze
 from registration.approvals.inbox import Filter
@@ -166,7 +165,7 @@ class UntilForm(forms.Form):
 
     def moment(self) -> datetime | None:
         """When it comes back at the latest; None when only a change brings it back."""
-        return snooze.times(timezone.now())[self.cleaned_data["until"]]
+        return snooze.times(clock.now())[self.cleaned_data["until"]]
 
 
 class LaterForm(DecisionForm, UntilForm):

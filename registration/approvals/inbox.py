@@ -13,11 +13,10 @@ from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from clusters import queries as clusters
 from clusters.models import ClusterFacts
 from ocmconsole.core.tokens import bootstrap_terms
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import queries
 from registration.approvals import services, snooze, stale_decision
@@ -184,7 +183,7 @@ def inbox_for(actor: Actor, wanted: Filter | None = None, *, with_gone: bool = F
     in_sight = snooze.in_sight(actor)
     called = [name for name in (sorted(out_of_sight) if wanted.later else in_sight) if wanted.calls(name)]
     if len(called) > MOST_WEIGHED and wanted.is_of_origin:
-        origins, now = evidence_queries.origins(called), timezone.now()
+        origins, now = evidence_queries.origins(called), clock.now()
         called = [name for name in called if wanted.keeps(origins[name], now)]
     weighed = sorted(called, key=lambda name: since[name].since)[:MOST_WEIGHED]
     recent = _just_decided(actor, wanted, since.keys()) if with_gone and not wanted.later else {}
@@ -215,7 +214,7 @@ def _gone(found: Evidence, outcome: RequestOutcome) -> InboxRow:
 
 def _just_decided(actor: Actor, wanted: Filter, waiting: Collection[str]) -> dict[str, RequestOutcome]:
     """Those of the last moment that are called so, the newest first; at most ``MOST_GONE`` of them."""
-    since = timezone.now() - GONE_SHOWN
+    since = clock.now() - GONE_SHOWN
     rows = _facts_for(actor).filter(decided_at__gte=since, decision__in=(Decision.ACCEPTED, Decision.DECLINED))
     called = [each for each in rows if each.cluster not in waiting and wanted.calls(each.cluster)]
     return {each.cluster: outcome for each, outcome in _with_outcomes(called[:MOST_GONE])}
@@ -266,7 +265,7 @@ def is_called(name: str, pattern: str) -> bool:
 
 
 def filtered_rows(rows: Iterable[InboxRow], wanted: Filter) -> list[InboxRow]:
-    now = timezone.now()
+    now = clock.now()
     return [row for row in rows if wanted.keeps(row, now)]
 
 
@@ -312,7 +311,7 @@ def decided_names(
 
 def own_decline(actor: Actor) -> ClusterFacts | None:
     """What the person declined last, while that can be undone with one click."""
-    since = timezone.now() - UNDO
+    since = clock.now() - UNDO
     found = _facts_for(actor).filter(decision=Decision.DECLINED, decided_by=actor.user[:320], decided_at__gte=since)
     return found.first()
 
@@ -330,7 +329,7 @@ def _with_outcomes(rows: Iterable[ClusterFacts]) -> list[tuple[ClusterFacts, Req
     notes = AuditEvent.objects.filter(
         act=queries.EVIDENCE,
         name__in=[each.cluster for each in found],
-        time__gte=min(each.decided_at or timezone.now() for each in found) - timedelta(minutes=1),
+        time__gte=min(each.decided_at or clock.now() for each in found) - timedelta(minutes=1),
     )
     latest = {note.name: note for note in notes.order_by("time", "pk")}
     return [(each, _outcome(each, latest.get(each.cluster))) for each in found]
@@ -341,7 +340,7 @@ def _outcome(facts: ClusterFacts, note: AuditEvent | None) -> RequestOutcome:
     recorded: dict[str, Any] = {entry["path"]: entry.get("new") for entry in note.diff} if note else {}
     if note is None or note.reason != facts.decision or note.user != facts.decided_by:
         recorded = {}
-    is_fresh = facts.decided_at is not None and facts.decided_at > timezone.now() - UNDO
+    is_fresh = facts.decided_at is not None and facts.decided_at > clock.now() - UNDO
     return RequestOutcome(
         decision=facts.decision,
         by=facts.decided_by,
@@ -367,7 +366,7 @@ class Superseded:
 
 
 def superseded_requests(actor: Actor, *, limit: int, after: Cursor | None = None) -> list[Superseded]:
-    rows = queries.superseded_notes(timezone.now() - timedelta(days=365))
+    rows = queries.superseded_notes(clock.now() - timedelta(days=365))
     if not clusters.sees_all(actor):
         rows = rows.filter(name__in=clusters.clusters_for(actor).order_by().values("name"))
     if after is not None and after.key.isascii() and after.key.isdecimal() and len(after.key) <= LONGEST_ID:

@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, QueryDict
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
@@ -17,6 +16,7 @@ from clusters.kinds import MANAGED_CLUSTER, accept_command
 from ocmconsole.components import document_display
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.tokens import bootstrap_terms
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import queries
@@ -100,7 +100,7 @@ def page(
         "decline_form": DeclineForm(may_revoke=may_revoke(actor, found)),
         "later_form": LaterForm(),
         "override_form": OverrideForm(),
-        "valid_certificates": lambda: key_lines.certificates_of(name, timezone.now()).count(),  # of an override alone
+        "valid_certificates": lambda: key_lines.certificates_of(name, clock.now()).count(),  # of an override alone
         "keys": found.fitting if found.cluster else [],
         "commands": _commands(found, chosen),
         "decision": _decision(found),

@@ -11,13 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters.grants import ACCEPTS, CLUSTERS
 from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT, CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
 from clusters.models import ClusterFacts, ClusterPermission
 from ocmconsole.core.rbac import rule_index
-from ocmconsole.kubeapi import errors, request_cache, verbs
+from ocmconsole.kubeapi import clock, errors, request_cache, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import reader
@@ -175,7 +174,7 @@ def lift_decline(actor: Actor, name: str) -> None:
 
 
 def _lifted(decline: Decline, actor: Actor) -> Decline:
-    decline.lifted_by, decline.lifted_at = actor.user[:320], timezone.now()
+    decline.lifted_by, decline.lifted_at = actor.user[:320], clock.now()
     return decline
 
 
@@ -219,7 +218,7 @@ def revoke_certificate(actor: Actor, fingerprint: str, *, reason: str) -> Issued
     else:
         _require_signing(actor)
     if issued.revoked_at is None:
-        issued.revoked_at, issued.revoked_by, issued.revocation_reason = timezone.now(), actor.user[:320], reason
+        issued.revoked_at, issued.revoked_by, issued.revocation_reason = clock.now(), actor.user[:320], reason
         verbs.together(actor, partial(_revoke, issued, reason))
     return issued
 

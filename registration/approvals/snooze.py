@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 from django.db.models import Q
-from django.utils import timezone
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
-from ocmconsole.kubeapi import errors, request_cache, verbs
+from ocmconsole.kubeapi import clock, errors, request_cache, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import reader
 from registration import queries
@@ -46,7 +45,7 @@ def _put_off(actor: Actor, name: str, seen: SeenVersions, until: datetime | None
     if not stale_decision.is_present(seen, row, waiting):
         return False
     with verbs.while_permitted(actor):
-        Snooze.objects.filter(user=actor.user, until__lte=timezone.now()).delete()
+        Snooze.objects.filter(user=actor.user, until__lte=clock.now()).delete()
         values = {"until": until, "seen": _digest(row, waiting)}
         Snooze.objects.update_or_create(user=actor.user, cluster=name, defaults=values)
     return True
@@ -68,7 +67,7 @@ def put_off_by(actor: Actor, names: Collection[str]) -> dict[str, Snooze]:
 
 
 def _snoozed(user: str) -> dict[str, Snooze]:
-    live = Q(until=None) | Q(until__gt=timezone.now())
+    live = Q(until=None) | Q(until__gt=clock.now())
     return {row.cluster: row for row in Snooze.objects.filter(live, user=user)}
 
 

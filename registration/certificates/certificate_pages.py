@@ -13,7 +13,6 @@ from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
@@ -21,6 +20,7 @@ from ocmconsole.components.cursors import Cursor
 from ocmconsole.components.links import query_of
 from ocmconsole.components.row_counts import counted
 from ocmconsole.environment.durations import in_words
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import bulk_jobs
@@ -59,7 +59,7 @@ BUCKETS = {
 @require_GET
 def certificate_list(request: HttpRequest) -> HttpResponse:
     """The certificate in use of each cluster; other expiry buckets show what was revoked or replaced."""
-    now = timezone.now()
+    now = clock.now()
     actor, bucket, query = actor_of(request), _bucket(request.GET), _query(request.GET)
     visible = _visible(actor)
     counts = issued_certificates.count_by_bucket(visible, now)
@@ -129,7 +129,7 @@ def revoke_many(request: HttpRequest) -> HttpResponse:
 
     The names travel in the body. ``every`` means all that the filter matches at that moment.
     """
-    actor, query, now = actor_of(request), _query(request.POST), timezone.now()
+    actor, query, now = actor_of(request), _query(request.POST), clock.now()
     rows = _matching(_visible(actor), CertificateBucket.REMOVED, query, now).order_by("cluster", "pk")
     if "every" not in request.POST:
         rows = rows.filter(pk__in=request.POST.getlist("select")[: bulk_jobs.MOST])
@@ -185,7 +185,7 @@ def authority(request: HttpRequest) -> HttpResponse:
     """What signs, what the API shows, and what was revoked. For admins; the certificate itself is no secret."""
     if MASTERS not in actor_of(request).groups:
         raise PermissionDenied("The hub's authority is for its admins.")
-    now, home = timezone.now(), settings.OCMCONSOLE_HOME
+    now, home = clock.now(), settings.OCMCONSOLE_HOME
     chain = [
         ca.parse_certificate((home / "ca.crt").read_bytes()),
         ca.parse_certificate((home / "serving.crt").read_bytes()),

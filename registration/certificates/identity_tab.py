@@ -10,7 +10,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect, render
-from django.utils import timezone
 
 from clusters import cluster_rights, queries
 from clusters.cluster import page_frame
@@ -19,7 +18,7 @@ from clusters.forms import TypedNameForm
 from clusters.health.status import BOOTSTRAP_AGAIN
 from clusters.models import ManagedCluster
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration.approvals import departures, services
 from registration.certificates import issued_certificates
@@ -116,7 +115,7 @@ def _back(row: IssuedCertificate) -> str:
 def _page(
     request: HttpRequest, actor: Actor, row: IssuedCertificate, form: RevokeForm, code: int = 200
 ) -> HttpResponse:
-    now = timezone.now()
+    now = clock.now()
     others = (
         [each for each in issued_certificates.valid_of(row.cluster, now) if each.pk != row.pk] if row.cluster else []
     )

@@ -18,13 +18,15 @@ from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Exists, Max, Min, OuterRef, Q, Subquery
-from django.utils import timezone
 
 from clusters.acceptance import obstacles
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, Namespace
-from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi import (
+    clock,
+    request_cache,
+)
 from ocmconsole.kubeapi.models import AuditEvent
 from registration import queries
 from registration.evidence.evidence_items import EarlierCluster, Recorded
@@ -223,7 +225,7 @@ def _read_clusters(found: Gathered, names: Collection[str], also: Mapping[str, E
 
     Declines and notes are read for those names only that have some.
     """
-    notes = queries.superseded_notes(timezone.now() - SUPERSEDED_SHOWN)
+    notes = queries.superseded_notes(clock.now() - SUPERSEDED_SHOWN)
     rows: Any = ManagedCluster.objects.filter(name__in=names).select_related("facts").annotate(
         is_declined=Exists(Decline.objects.filter(cluster=OuterRef("name"), lifted_at=None)),
         has_notes=Exists(notes.filter(name=OuterRef("name"))),

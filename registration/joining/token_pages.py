@@ -10,7 +10,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -18,7 +17,7 @@ from clusters import queries as clusters
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
 from ocmconsole.core.tokens import bootstrap_terms, tokens
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration import join_guide
 from registration.join_guide import Reach
@@ -57,7 +56,7 @@ class TokenRow:
 @login_required
 @require_GET
 def token_list(request: HttpRequest) -> HttpResponse:
-    actor, now = actor_of(request), timezone.now()
+    actor, now = actor_of(request), clock.now()
     _require_sight(actor)
     mine = bootstrap_terms.tokens_for(actor)
     wanted = request.GET.get("state", "")
@@ -83,12 +82,12 @@ def _require_sight(actor: Actor) -> None:
 
 
 def _narrowed(found: BootstrapTokenQuerySet, wanted: str) -> BootstrapTokenQuerySet:
-    return found.usable(timezone.now()) if wanted == "usable" else found
+    return found.usable(clock.now()) if wanted == "usable" else found
 
 
 def _rows(actor: Actor, found: Iterable[BootstrapToken]) -> list[TokenRow]:
     """With three queries however many tokens there are."""
-    now, wanted = timezone.now(), list(found)
+    now, wanted = clock.now(), list(found)
     uses = list(BootstrapTokenUse.objects.filter(token__in=wanted).order_by("since"))
     visible = _visible(actor, {use.cluster for use in uses})
     revokes_all = bootstrap_terms.may_revoke_all(actor)
@@ -193,7 +192,7 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
     naming = [policy.name for policy in ApprovalPolicy.objects.filter(enabled=True) if token.pk in policy.tokens]
     context = {
         "token": token,
-        "state": str(token.state(timezone.now())),
+        "state": str(token.state(clock.now())),
         "waiting": sorted(waiting_names),
         "joined": list(joined.values_list("name", flat=True)),
         "policies": naming if request.user.has_perm(PolicyPermission.VIEW) else [],

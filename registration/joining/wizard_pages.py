@@ -16,7 +16,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -24,7 +23,7 @@ from clusters import queries as clusters
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration import hub_setup, join_guide, queries
 from registration.approvals import services
@@ -318,7 +317,7 @@ def _run(request: HttpRequest, form: ReachForm, made: BootstrapToken, secret: st
 @require_GET
 def watch(request: HttpRequest, token_id: str) -> HttpResponse:
     """Six steps, each with its time; what a token did not bring is for those who may see the cluster."""
-    actor, now = actor_of(request), timezone.now()
+    actor, now = actor_of(request), clock.now()
     made = bootstrap_terms.tokens_for(actor).filter(pk=token_id).first()
     if made is None:
         raise Http404(f"There is no token {token_id} that you may see.")

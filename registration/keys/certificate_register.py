@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import F
-from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.accounts import people
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.storage import audit
@@ -136,7 +135,7 @@ def certificates_of_deleted_accounts_end(actor: Actor, username: str) -> Iterato
 
 
 def _ended_of(actor: Actor, username: str, why: str) -> Iterator[Model]:
-    now = timezone.now()
+    now = clock.now()
     if username:  # a certificate without a common name is nobody's
         for row in IssuedCertificate.objects.filter(common_name=username, revoked_at=None, not_after__gt=now):
             yield from ended_for_account(actor, row, why)
@@ -144,7 +143,7 @@ def _ended_of(actor: Actor, username: str, why: str) -> Iterator[Model]:
 
 def ended_for_account(actor: Actor, row: IssuedCertificate, why: str = NAMED) -> Iterator[Model]:
     """The row, revoked because its name is an account's or was, and the audit entry of that."""
-    row.revoked_at, row.revoked_by, row.revocation_reason = timezone.now(), actor.user[:320], why
+    row.revoked_at, row.revoked_by, row.revocation_reason = clock.now(), actor.user[:320], why
     yield row
     text = f"{row.common_name} {row.pk}: {why}"
     place = {"resource": CSR.resource, "namespace": "", "name": row.request}
@@ -156,7 +155,7 @@ def ended_for_account(actor: Actor, row: IssuedCertificate, why: str = NAMED) ->
 
 def incidents() -> QuerySet[UnknownCertificate]:
     """Those that were used lately, newest first."""
-    found = UnknownCertificate.objects.filter(last_seen__gte=timezone.now() - SHOWN)
+    found = UnknownCertificate.objects.filter(last_seen__gte=clock.now() - SHOWN)
     return found.order_by("-last_seen", "pk")
 
 
@@ -181,7 +180,7 @@ def _report(certificate: Certificate, address: str) -> None:
 
 
 def _keep(certificate: Certificate, address: str) -> None:
-    now = timezone.now()
+    now = clock.now()
     rows = UnknownCertificate.objects
     if rows.filter(pk=certificate.fingerprint).update(last_seen=now, times=F("times") + 1, address=address[:64]):
         return

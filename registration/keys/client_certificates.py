@@ -7,14 +7,13 @@ answered with 401 like every bad credential, and logged with the reason.
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
 from django.conf import settings
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access import authentication
 from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX, Actor
 from registration.keys import certificate_register
@@ -51,7 +50,7 @@ def actor_of_certificate(der: bytes, address: str = "") -> Actor:
 
 def _check_now(certificate: ca.Certificate) -> None:
     """What time and people change. Raises ValueError."""
-    if not certificate.not_before <= datetime.now(UTC) <= certificate.not_after:
+    if not certificate.not_before <= clock.now() <= certificate.not_after:
         raise ValueError("the certificate is not valid at this time")
     if not certificate.common_name:
         raise ValueError("the certificate has no common name")

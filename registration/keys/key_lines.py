@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
-from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.storage import audit
 from registration.keys import key_history
 from registration.keys.key_history import KeyOverride
@@ -92,7 +92,7 @@ def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None)
     line = open_line(cluster) if is_renewal else None
     if line is None:
         how = AcceptedKey.How.OVERRIDE if keys else AcceptedKey.How.ACCEPT
-        line = KeyLine(cluster=cluster, begun_at=timezone.now())
+        line = KeyLine(cluster=cluster, begun_at=clock.now())
         if not is_renewal:
             yield from ended(actor, cluster, REPLACED)
         yield line
@@ -101,7 +101,7 @@ def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None)
     key = key or AcceptedKey(cluster=cluster, fingerprint=request.key_fingerprint)
     key.line, key.how = line, how
     key.key = request.key_text[:64]
-    key.accepted_by, key.accepted_at = actor.user[:320], timezone.now()
+    key.accepted_by, key.accepted_at = actor.user[:320], clock.now()
     key.reason = key_history.reason_of(override, cluster, request.key_fingerprint)
     key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
     yield key
@@ -128,7 +128,7 @@ def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterato
     """Rows that put a certificate, which is stored already, and its key into the open line of a name."""
     line = open_line(cluster)
     if line is None:
-        line = KeyLine(cluster=cluster, begun_at=timezone.now())
+        line = KeyLine(cluster=cluster, begun_at=clock.now())
         yield line
     if not AcceptedKey.objects.filter(cluster=cluster, fingerprint=certificate.key_fingerprint).exists():
         yield AcceptedKey(
@@ -138,7 +138,7 @@ def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterato
             how=AcceptedKey.How.RECORDED,
             line=line,
             accepted_by=actor.user,
-            accepted_at=timezone.now(),
+            accepted_at=clock.now(),
             request="",
             request_uid="",
         )
@@ -150,7 +150,7 @@ def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterato
 
 def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
     """The open line of a name ends, and every certificate that still gives rights of the cluster is revoked."""
-    now = timezone.now()
+    now = clock.now()
     for line in KeyLine.objects.filter(cluster=cluster, ended_at=None):
         line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
         yield line
@@ -160,7 +160,7 @@ def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
 
 def revoked_rows(actor: Actor, certificate: IssuedCertificate, cluster: str, reason: str) -> Iterator[Model]:
     """The row of a certificate that is revoked for a cluster, and its audit entry under the cluster's name."""
-    certificate.revoked_at, certificate.revoked_by = timezone.now(), actor.user[:320]
+    certificate.revoked_at, certificate.revoked_by = clock.now(), actor.user[:320]
     certificate.revocation_reason = reason
     yield certificate
     yield audit.allowed(

@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.types import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ocmconsole.environment import home as files
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.actor import OWN_PREFIX
 from registration.pki import x509_reading
 from registration.pki.x509_reading import (
@@ -156,7 +157,7 @@ def ensure_authority(home: Path, names: Collection[str], *, now: datetime | None
 
     Raises AuthorityError. Two processes may start at once: the second finds what the first has made.
     """
-    now = now or datetime.now(UTC)
+    now = now or clock.now()
     wanted = _general_names(names)
     with files.locked(home):
         if not (home / "ca.crt").exists():
@@ -174,7 +175,7 @@ def load_authority(home: Path, *, now: datetime | None = None) -> Authority:
             pem = (home / "ca.crt").read_bytes()
             chain = tuple(x509.load_pem_x509_certificates(pem))
             key = _load_key(home / "ca.key")
-            _check_authority(chain, key, now or datetime.now(UTC))
+            _check_authority(chain, key, now or clock.now())
     except (OSError, ValueError) as error:
         raise AuthorityError(str(error)) from error
     return Authority(chain, key, pem)
@@ -219,7 +220,7 @@ def _create(home: Path, now: datetime) -> None:
 
 def is_served(home: Path, names: Collection[str]) -> bool:
     """Whether the serving certificate in the home is in order for these names. Raises AuthorityError."""
-    now = datetime.now(UTC)
+    now = clock.now()
     return _serves(home, load_authority(home, now=now), _general_names(names), now)
 
 

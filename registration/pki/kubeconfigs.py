@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import yaml
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from ocmconsole.accounts import permissions
+from ocmconsole.kubeapi import clock
 from registration.models import IssuedCertificate
 from registration.pki import ca
 
@@ -50,9 +51,7 @@ def kubeconfig(
 
 def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
     """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
-    certificate, key = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(
-        user, groups, lifetime, datetime.now(UTC)
-    )
+    certificate, key = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, clock.now())
     issued = IssuedCertificate.of(ca.parse_certificate(certificate))
     recorded = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
     diff = [{"path": path, "new": value} for path, value in recorded.items()]
@@ -90,7 +89,7 @@ def is_usable(text: str, authority: bytes) -> bool:
         certificate = ca.parse_certificate(base64.b64decode(doc["users"][0]["user"]["client-certificate-data"]))
     except (yaml.YAMLError, LookupError, TypeError, ValueError):
         return False
-    now = datetime.now(UTC)
+    now = clock.now()
     return (
         cluster["server"] == settings.OCMCONSOLE_API_URL
         and base64.b64decode(cluster["certificate-authority-data"]) == authority

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
@@ -24,6 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from OpenSSL import crypto
+
+from ocmconsole.kubeapi import (
+    clock,
+)
 
 LARGEST_REQUEST = 64 * 1024  # bytes of PEM; bounds parsing
 # Bits of an RSA modulus: smaller ones can be factored, larger ones cost too much at each check of a signature (Go's
@@ -213,7 +217,7 @@ def trusted_client(
     which clients of Kubernetes need not have and may use. OpenSSL's checks what an anchor forbids (name constraints),
     and knows critical extensions. Without intermediates a path is one signature.
     """
-    now = now or datetime.now(UTC)
+    now = now or clock.now()
     leaf = _load_certificate(der)
     certificate = _described(leaf)
     if not certificate.not_before <= now <= certificate.not_after:

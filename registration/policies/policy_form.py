@@ -9,9 +9,9 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils import timezone
 
 from ocmconsole.core.tokens import bootstrap_terms
+from ocmconsole.kubeapi import clock
 from registration.form_fields import Networks, sets_to_join
 from registration.policies import policy_matching
 from registration.policies.policy_matching import PolicyInput
@@ -57,7 +57,7 @@ class PolicyForm(forms.Form):
         tokens, sets = self.fields["tokens"], self.fields["set"]
         assert isinstance(tokens, forms.MultipleChoiceField)
         assert isinstance(sets, forms.ChoiceField)
-        usable = bootstrap_terms.tokens_for(actor).filter(expires__gt=timezone.now(), revoked_at=None)
+        usable = bootstrap_terms.tokens_for(actor).filter(expires__gt=clock.now(), revoked_at=None)
         known = {each.pk: f"{each.name or each.pk} · {each.created_by} · {each.uses_text}" for each in usable[:50]}
         for gone in policy.tokens if policy else ():
             known.setdefault(gone, f"{gone} · ended, or not yours")

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets import queries as sets
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.evidence import assessment
 from registration.evidence.assessment import Verdict
@@ -91,7 +90,7 @@ def _registrations(actor: Actor) -> list[AuditEvent]:
         resource=MANAGED_CLUSTER.resource,
         verb="create",
         outcome=AuditEvent.Outcome.ALLOWED,
-        time__gte=timezone.now() - SHOWN_SINCE,
+        time__gte=clock.now() - SHOWN_SINCE,
     ).order_by("-time")
     if not clusters.sees_all(actor):
         created = created.filter(name__in=clusters.clusters_for(actor).values("name"))

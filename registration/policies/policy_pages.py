@@ -9,13 +9,12 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from clusters import queries as clusters
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration.models import ApprovalPolicy, ApprovalPolicyUse
 from registration.policies import policy_history, policy_services
@@ -45,7 +44,7 @@ def policy_list(request: HttpRequest) -> HttpResponse:
 
 
 def _rows(found: Iterable[ApprovalPolicy]) -> list[dict[str, Any]]:
-    now, wanted = timezone.now(), list(found)
+    now, wanted = clock.now(), list(found)
     names = _token_names({token for policy in wanted for token in policy.tokens})
     return [
         {
@@ -128,7 +127,7 @@ def create(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     if not policy_services.may_use_policies(actor, "add") and not policy_services.may_use_policies(actor, "view"):
         raise Http404("There are no policies that you may see.")
-    ends = (timezone.now() + timedelta(days=14)).date()
+    ends = (clock.now() + timedelta(days=14)).date()
     form = PolicyForm(request.POST or None, actor=actor, initial={"ends": ends})
     return _edited(request, actor, form, None)
 
@@ -160,7 +159,7 @@ def _edited(request: HttpRequest, actor: Actor, form: PolicyForm, policy: Approv
         try:
             if request.POST.get("act") != "try":
                 return _kept(request, actor, form.rule, policy)
-            form.rule.check(timezone.now())
+            form.rule.check(clock.now())
             context |= _tried(actor, _unstored(form.rule)) | {"is_tried": True}
         except errors.ApiError as error:
             status = error.code if error.code != errors.Invalid.code else 400

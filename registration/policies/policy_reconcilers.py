@@ -10,15 +10,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from clusters.acceptance.reconcilers import is_deleting
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
 from clusters.models import ManagedCluster
 from clustersets import queries as sets
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.core.tokens import bootstrap_terms
-from ocmconsole.kubeapi import admission, errors, verbs
+from ocmconsole.kubeapi import admission, clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import stand_in
 from ocmconsole.kubeapi.control.controllers import reconciler
@@ -137,7 +135,7 @@ def reconcile_policy_acceptance(key: Key) -> None:
     row = ManagedCluster.objects.at(key).first()
     if row is None or row.deleted_at is not None or row.hub_accepts_client:
         return
-    ready = policy_services.ready(timezone.now())
+    ready = policy_services.ready(clock.now())
     if not ready:
         return
     arrival = arrival_of(row)
@@ -202,7 +200,7 @@ def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> lis
         return []
     if is_accepted(old) or not is_accepted(new):
         return []
-    now, cluster = timezone.now(), new["metadata"]["name"]
+    now, cluster = clock.now(), new["metadata"]["name"]
     policy = ApprovalPolicy.objects.filter(name=actor.credential.removeprefix(POLICY)).first()
     if policy is None or policy.state(now) not in {State.WORKING, State.FAILING}:
         raise errors.Conflict(f"the policy {actor.credential.removeprefix(POLICY)} has ended; {cluster} waits")

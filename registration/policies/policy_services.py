@@ -11,11 +11,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterPermission, ManagedCluster
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
@@ -109,12 +108,12 @@ def ready(now: datetime) -> list[ApprovalPolicy]:
 
 def exist() -> bool:
     """Whether any policy may let something in: the question of each commit that would wake ``policy_acceptance``."""
-    return ApprovalPolicy.objects.filter(enabled=True, expires__gt=timezone.now()).exists()
+    return ApprovalPolicy.objects.filter(enabled=True, expires__gt=clock.now()).exists()
 
 
 def failing(actor: Actor) -> list[ApprovalPolicy]:
     """What needs a person: policies that could not do what they are for."""
-    now = timezone.now()
+    now = clock.now()
     return [policy for policy in policies_for(actor).exclude(failure="") if policy.state(now) is State.FAILING]
 
 
@@ -129,7 +128,7 @@ def create_policy(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
 def _create(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     if not may_keep(actor, rule):
         require_policy_right(actor, "add", rule.name)
-    now = timezone.now()
+    now = clock.now()
     rule.check(now)
     made = ApprovalPolicy(
         name=rule.name, created_by=actor.user[:320], created=now, acts_as=actor.user[:320], **rule.columns()
@@ -149,7 +148,7 @@ def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
         require_policy_right(actor, "change", name)
         with verbs.while_permitted(actor):
             policy = _existing(name)
-            rule.check(timezone.now())
+            rule.check(clock.now())
             _change(actor, "update", policy, {**rule.columns(), **_answering(actor)})
         return policy
 
@@ -198,7 +197,7 @@ def delete_policy(actor: Actor, name: str) -> None:
 def note_failure(policy: ApprovalPolicy, problem: str) -> None:
     """Kept with the policy until it works again, for its page and for what needs a person."""
     if problem != policy.failure:
-        failed_at = timezone.now() if problem else None
+        failed_at = clock.now() if problem else None
         ApprovalPolicy.objects.filter(pk=policy.pk).update(failure=problem, failed_at=failed_at)
 
 
@@ -235,7 +234,7 @@ def _write(
     policy.save(update_fields=columns)
     _entry(actor, act, policy.name, diff)
     if policy.enabled:
-        workqueue.put({(ACCEPTANCE, Key("", name)) for name in _waiting(policy.pattern)}, timezone.now())
+        workqueue.put({(ACCEPTANCE, Key("", name)) for name in _waiting(policy.pattern)}, clock.now())
         transaction.on_commit(workqueue.poke)
 
 

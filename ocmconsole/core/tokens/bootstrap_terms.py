@@ -13,10 +13,9 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema.names import key_flaws, subdomain_flaws, value_flaws
@@ -149,7 +148,7 @@ def new_uses(token: BootstrapToken | None, names: Iterable[str]) -> list[Bootstr
     if token is None:
         return []
     brought = set(token.brought.values_list("cluster", flat=True))
-    now = timezone.now()
+    now = clock.now()
     return [BootstrapTokenUse(token=token, cluster=name, since=now) for name in sorted({*names} - brought)]
 
 

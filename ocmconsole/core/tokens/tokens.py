@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from ocmconsole.core.models import BootstrapToken, Secret, ServiceAccount, TokenPermission
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.core.tokens import bootstrap_terms, token_formats
 from ocmconsole.core.tokens.bootstrap_terms import Terms
-from ocmconsole.kubeapi import errors, verbs, virtual_resources
+from ocmconsole.kubeapi import clock, errors, verbs, virtual_resources
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
@@ -56,7 +55,7 @@ def service_account_actor(token: str, address: str = "", *, audience: str = toke
     if token.count(".") != 2:  # noqa: PLR2004 - header, payload, signature
         return None
     try:
-        claims = token_formats.read_token(_key(settings.OCMCONSOLE_HOME), token, timezone.now(), audience=audience)
+        claims = token_formats.read_token(_key(settings.OCMCONSOLE_HOME), token, clock.now(), audience=audience)
     except token_formats.BadToken as error:
         raise errors.Unauthorized from error
     if not _exists(ServiceAccount, claims.namespace, claims.name, claims.uid) or not _is_bound_to_something(claims):
@@ -97,7 +96,7 @@ def mint_token(account: ServiceAccount, lifetime: timedelta, *, audiences: Seque
         name=account.name,
         uid=account.uid,
         lifetime=lifetime,
-        now=timezone.now(),
+        now=clock.now(),
         audiences=tuple(audiences) or (token_formats.AUDIENCE,),
         bound=bound,
     )
@@ -173,11 +172,7 @@ def bootstrap_actor(token: str, address: str = "") -> Actor | None:
 
 
 def _groups_of_row(row: BootstrapToken, secret: str) -> tuple[str, ...] | None:
-    if (
-        not token_formats.secret_matches(secret, row.hash)
-        or row.revoked_at is not None
-        or row.expires <= timezone.now()
-    ):
+    if not token_formats.secret_matches(secret, row.hash) or row.revoked_at is not None or row.expires <= clock.now():
         return None
     return token_formats.BOOTSTRAPPERS, JOINING
 
@@ -194,7 +189,7 @@ def _require_address(actor: Actor, row: BootstrapToken) -> None:
 
 
 def _note_use(row: BootstrapToken) -> None:
-    now = timezone.now()
+    now = clock.now()
     if row.last_used is None or row.last_used < now - LAST_USED_WITHIN:
         BootstrapToken.objects.filter(pk=row.pk, last_used=row.last_used).update(last_used=now)
 
@@ -203,7 +198,7 @@ def _groups_of_secret(token_id: str, secret: str) -> tuple[str, ...] | None:
     kept = Secret.objects.filter(
         namespace=token_formats.BOOTSTRAP_NAMESPACE, name=f"bootstrap-token-{token_id}"
     ).first()
-    return token_formats.bootstrap_secret_matches(kept.doc, token_id, secret, timezone.now()) if kept else None
+    return token_formats.bootstrap_secret_matches(kept.doc, token_id, secret, clock.now()) if kept else None
 
 
 def cluster_of(actor: Actor) -> str:
@@ -251,7 +246,7 @@ def issue_bootstrap_token(
 
 def _issue(actor: Actor, terms: Terms) -> str:
     token_id, secret = token_formats.new_bootstrap_token()
-    now = timezone.now()
+    now = clock.now()
     row = BootstrapToken(
         id=token_id,
         hash=token_formats.hash_secret(secret),
@@ -288,7 +283,7 @@ def revoke_bootstrap_token(actor: Actor, token_id: str) -> None:
 
 def _revoke(actor: Actor, token_id: str) -> None:
     """From now on the token opens nothing. Revoking again changes nothing."""
-    now = timezone.now()
+    now = clock.now()
     with verbs.changing_rights(actor):
         if BootstrapToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now):
             _record(

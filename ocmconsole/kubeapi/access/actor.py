@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
-from time import time
+
+from ocmconsole.kubeapi import (
+    clock,
+)
 
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
@@ -70,7 +73,7 @@ class Actor:
         """Whether rights or credentials have changed or ended since this one was examined; ``rights`` is of now."""
         if self.is_controller or self.as_of is None:
             return False
-        return rights > self.as_of or time() >= self.until
+        return rights > self.as_of or clock.now().timestamp() >= self.until
 
     def renewed(self) -> Actor:
         """The actor with present groups and rights, with the same entry point. Raises Unauthorized, Forbidden."""

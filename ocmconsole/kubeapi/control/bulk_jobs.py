@@ -22,9 +22,8 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.http import QueryDict
 from django.urls import reverse
-from django.utils import timezone
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_of_present
 from ocmconsole.kubeapi.control import controllers, workqueue
@@ -93,7 +92,7 @@ def store_selection(actor: Actor, items: Mapping[str, Arguments], *, query: str 
     ``query`` is that of the list's address; the pages that follow lead back to it.
     """
     kept = dict(islice(items.items(), MOST))
-    now = timezone.now()
+    now = clock.now()
     return BulkSelection.objects.create(person=_account(actor), items=kept, query=_kept_query(query), created=now)
 
 
@@ -122,7 +121,7 @@ def led_back(job: BulkJob, query: str) -> BulkJob:
 
 def start_job(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], **arguments: Any) -> BulkJob:
     """Begin; when it returns, few are done and many are begun. ``items`` is by name what the act needs of each."""
-    now = timezone.now()
+    now = clock.now()
     is_small = len(items) <= FEW
     with transaction.atomic():
         job = _job(actor, act, items, arguments)
@@ -147,7 +146,7 @@ def record_done_job(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], 
 
 def _job(actor: Actor, act: BulkAct, items: Mapping[str, Arguments], arguments: Arguments) -> BulkJob:
     origin = {name: getattr(actor, name) for name in ("credential", "address", "user_agent", "request_id")}
-    job = BulkJob(person=_account(actor), act=act.name, arguments=arguments, origin=origin, created=timezone.now())
+    job = BulkJob(person=_account(actor), act=act.name, arguments=arguments, origin=origin, created=clock.now())
     job.save()
     rows = (BulkItem(job=job, name=name, given=given) for name, given in items.items())
     BulkItem.objects.bulk_create(rows, batch_size=ITEMS_AT_ONCE)
@@ -179,7 +178,7 @@ def can_undo(job: BulkJob) -> bool:
 def _way_back(job: BulkJob) -> dict[str, dict[str, Any]]:
     """The items of the job that would take this one back; none when it cannot be, or not any more."""
     act = find_act(job.act)
-    if act is None or act.undo is None or job.undone or job.ended is None or timezone.now() >= job.ended + UNDO:
+    if act is None or act.undo is None or job.undone or job.ended is None or clock.now() >= job.ended + UNDO:
         return {}
     if job.items.filter(state__in=OPEN).exists():
         return {}
@@ -238,7 +237,7 @@ def _go_on(job: BulkJob, seconds: float) -> bool:
         else:
             item.state, item.text = _outcome(act, actor, job, item)
         BulkItem.objects.filter(pk=item.pk).update(state=item.state, text=item.text)  # it may be gone with its person
-        BulkJob.objects.filter(pk=job.pk).update(busy_until=timezone.now() + BUSY)
+        BulkJob.objects.filter(pk=job.pk).update(busy_until=clock.now() + BUSY)
         if item.state == State.REFUSED and act.permit is not None:
             _leave(job, "An earlier one was not permitted.")
             break
@@ -248,7 +247,7 @@ def _go_on(job: BulkJob, seconds: float) -> bool:
 
 def _taken(job: BulkJob) -> timedelta | None:
     """None when the job is ours from now on; else for how long another worker is at it, or has died over it."""
-    now = timezone.now()
+    now = clock.now()
     free = BulkJob.objects.filter(Q(busy_until=None) | Q(busy_until__lte=now), pk=job.pk)
     if free.update(busy_until=now + BUSY):
         return None
@@ -292,11 +291,11 @@ def _leave(job: BulkJob, why: str, states: Iterable[str] = OPEN) -> None:
 
 
 def _close(job: BulkJob) -> None:
-    job.ended = timezone.now()
+    job.ended = clock.now()
     BulkJob.objects.filter(pk=job.pk, ended=None).update(ended=job.ended)
 
 
 def delete_old_jobs() -> None:
     """Results are kept for a week, selections for a day."""
-    BulkSelection.objects.filter(created__lt=timezone.now() - SELECTED).delete()
-    BulkJob.objects.filter(ended__lt=timezone.now() - KEPT).delete()
+    BulkSelection.objects.filter(created__lt=clock.now() - SELECTED).delete()
+    BulkJob.objects.filter(ended__lt=clock.now() - KEPT).delete()

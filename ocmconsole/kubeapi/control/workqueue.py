@@ -17,9 +17,8 @@ from time import monotonic
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
-from django.utils import timezone
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
@@ -62,7 +61,7 @@ def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
 def hurry(names: Iterable[str], key: Key) -> None:
     """What these reconcilers wait for has happened: where they wait for the key they look now. Nobody else is asked."""
     waiting = WorkItem.objects.filter(reconciler__in=list(names), namespace=key.namespace, name=key.name)
-    waiting.update(due=timezone.now())
+    waiting.update(due=clock.now())
 
 
 def poke() -> None:
@@ -103,7 +102,7 @@ def drain(limit: int = 0, *, only: Collection[str] = (), seconds: float = inf) -
 
 
 def _due(only: Collection[str]) -> list[WorkItem]:
-    now = timezone.now()
+    now = clock.now()
     due = WorkItem.objects.filter(_is_free(now), due__lte=now).order_by("due", "pk")
     return list((due.filter(reconciler__in=only) if only else due)[:AT_ONCE])
 
@@ -114,18 +113,18 @@ def _is_free(now: datetime) -> Q:
 
 def release() -> None:
     """Make everything due now, for a start with no other worker: what a killed one had claimed is nobody's."""
-    WorkItem.objects.update(due=timezone.now(), busy_until=None)
+    WorkItem.objects.update(due=clock.now(), busy_until=None)
 
 
 def next_due() -> datetime | None:
     """When the next item that nobody is at wants attention, or None when there is none."""
-    free = WorkItem.objects.filter(_is_free(timezone.now()))
+    free = WorkItem.objects.filter(_is_free(clock.now()))
     return free.order_by("due").values_list("due", flat=True).first()
 
 
 def say_alive() -> None:
     """By a Celery worker, each second; a row is written when it is needed."""
-    now = timezone.now()
+    now = clock.now()
     if not Pulse.objects.filter(name=WORKER, seen__gt=now - PULSE).exists():
         Pulse.objects.update_or_create(name=WORKER, defaults={"seen": now})
 
@@ -133,7 +132,7 @@ def say_alive() -> None:
 def is_due() -> bool:
     """Whether something waits for a worker."""
     due = next_due()
-    return due is not None and due <= timezone.now()
+    return due is not None and due <= clock.now()
 
 
 def trouble(now: datetime) -> str:
@@ -147,11 +146,11 @@ def trouble(now: datetime) -> str:
 
 
 if settings.OCMCONSOLE_CONTROLLERS != "inline":
-    probes.register("worker", lambda: trouble(timezone.now()), has_grace=True)
+    probes.register("worker", lambda: trouble(clock.now()), has_grace=True)
 
 
 def _claim(item: WorkItem) -> bool:
-    now = timezone.now()
+    now = clock.now()
     mine = WorkItem.objects.filter(_is_free(now), pk=item.pk, due=item.due)
     item.due = item.busy_until = now + VISIBILITY
     item.attempts += 1
@@ -185,7 +184,7 @@ def _let_go(item: WorkItem, again: timedelta | None, attempts: int) -> None:
     if again is None:
         ended = unasked.delete()[0]
     else:
-        ended = unasked.update(due=timezone.now() + again, attempts=attempts, busy_until=None)
+        ended = unasked.update(due=clock.now() + again, attempts=attempts, busy_until=None)
     if not ended:
         mine.update(busy_until=None)
 
@@ -207,5 +206,5 @@ def follow(stopping: threading.Event | None = None) -> None:
         except DatabaseError:
             log.exception("the work queue could not be read; trying again")
             due = None
-        pause = (due - timezone.now()).total_seconds() if due else LONGEST_PAUSE
+        pause = (due - clock.now()).total_seconds() if due else LONGEST_PAUSE
         woken.wait(min(max(pause, 0.001), LONGEST_PAUSE))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import HeldBack
 from ocmconsole.kubeapi.watch import follower
@@ -43,7 +43,7 @@ def record(actor: Actor, limit: str) -> None:
 
 def write_counts(counts: dict[Key, int]) -> None:
     """Add to the rows, and log each line of them."""
-    now = timezone.now()
+    now = clock.now()
     with transaction.atomic():
         for (user, address, limit), count in sorted(counts.items()):
             _add(user[:320], address[:64], limit, count, now)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from django.db.models import Min
-from django.utils import timezone
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
 from ocmconsole.kubeapi.watch import change_log
 
@@ -94,7 +94,7 @@ _registry.register(_State())
 @reads
 def machinery() -> Iterator[Metric]:
     """The log, the work that waits, the audit."""
-    now = timezone.now()
+    now = clock.now()
     oldest = WorkItem.objects.filter(due__lte=now).aggregate(oldest=Min("due"))["oldest"]
     sealed = AuditSeal.objects.order_by("-number").values_list("last", flat=True).first() or 0
     for name, said, value in (

@@ -10,11 +10,10 @@ from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import tables
@@ -83,7 +82,7 @@ def stream_response(call: Call, seen: streams.WatchScope, state: streams.State =
 
 def table_response(call: Call, docs: list[Doc], metadata: Doc) -> Doc:
     include = call.request.query_params.get("includeObject", "Metadata")
-    return tables.table(call.served, docs, include_object=include, now=timezone.now(), metadata=metadata)
+    return tables.table(call.served, docs, include_object=include, now=clock.now(), metadata=metadata)
 
 
 def respond(call: Call, doc: Doc, status: int = 200) -> HttpResponse:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 from django.http import HttpResponse
-from django.utils import timezone
 from rest_framework.views import APIView
 
-from ocmconsole.kubeapi import admission, errors, kinds, verbs, virtual_resources
+from ocmconsole.kubeapi import admission, clock, errors, kinds, verbs, virtual_resources
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authentication import KubernetesAuthentication
 from ocmconsole.kubeapi.formats import apply, patches, tables
@@ -318,7 +317,7 @@ def _apply(call: Call, body: Doc, query: request_info.WriteOptions, options: ver
             force=query.force,
             api_version=version.api_version,
             schema=version.schema.root,
-            now=times.timestamp(timezone.now()),
+            now=times.timestamp(clock.now()),
             subresource=call.info.subresource,
         )
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent, Revision
 from ocmconsole.kubeapi.storage import audit_acts
 
@@ -52,7 +52,7 @@ def allowed(actor: Actor, act: str, **columns: Any) -> AuditEvent:
 
     Raises LookupError for an act without a sentence (``audit_acts.declare``).
     """
-    columns.setdefault("time", timezone.now())
+    columns.setdefault("time", clock.now())
     return AuditEvent(
         **actor_columns(actor), outcome=AuditEvent.Outcome.ALLOWED, act=audit_acts.require_act(act), **columns
     )
@@ -142,7 +142,7 @@ def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", 
     What nobody in particular asked for is one row a verb: names are free, and anyone who has no credential must not be
     able to fill the disk with them. A caller that gives no such names, but known ones, says so.
     """
-    now = timezone.now()
+    now = clock.now()
     if actor.is_anonymous and not is_known:
         attributes, reason = replace(attributes, **dict.fromkeys(ANYTHING, "")), "no credential was shown"
     same = _minute_digest(actor, attributes, reason, now)

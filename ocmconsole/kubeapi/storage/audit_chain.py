@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def seal_entries(now: datetime | None = None) -> int:
     made = 0
     while True:
         last = AuditSeal.objects.order_by("-number").first()
-        found = _settled(last, now or timezone.now())
+        found = _settled(last, now or clock.now())
         if not found:
             return made
         try:
@@ -172,7 +172,7 @@ def delete_old_entries(now: datetime | None = None) -> int:
     keep: timedelta | None = settings.OCMCONSOLE_AUDIT_RETENTION
     if keep is None:
         return 0
-    now, removed = now or timezone.now(), 0
+    now, removed = now or clock.now(), 0
     for kept in AuditSeal.objects.filter(cut_at=None, newest__lt=now - keep).order_by("number"):
         with transaction.atomic():
             removed += segment(kept).cut()

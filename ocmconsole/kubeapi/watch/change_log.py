@@ -17,9 +17,8 @@ import orjson
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max, Sum
-from django.utils import timezone
 
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.models import Change, Compaction, Revision
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
@@ -111,7 +110,7 @@ def since(resources: Collection[str], after: int) -> tuple[list[ChangeEntry], in
 def deletions(resource: str, upto: int, seconds: float) -> list[ChangeEntry]:
     """What the log says to have been deleted lately, as of a revision."""
     found = Change.objects.filter(resource=resource, verb=Change.Verb.DELETED, revision__lte=upto)
-    rows = found.filter(time__gt=timezone.now() - timedelta(seconds=seconds)).order_by("revision")[:BATCH]
+    rows = found.filter(time__gt=clock.now() - timedelta(seconds=seconds)).order_by("revision")[:BATCH]
     return [ChangeEntry.of(row) for row in rows]
 
 
@@ -163,7 +162,7 @@ def compact_log(now: datetime | None = None, *, keep: int = KEEP_CHANGES, age: t
     Each resource keeps its newest ``keep`` and those younger than ``age``, else than its kind's retention (leases
     2 minutes, others 10).
     """
-    now = now or timezone.now()
+    now = now or clock.now()
     removed = 0
     for kind in kinds.all_kinds():
         since = now - (age or timedelta(seconds=kind.retention_seconds))

@@ -15,9 +15,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import orjson
-from django.utils import timezone
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, Served
 from ocmconsole.kubeapi.storage import reader
@@ -282,7 +281,7 @@ def _shown(stream: _Stream, doc: Doc, now: datetime | None = None) -> Doc:
             served,
             [doc],
             include_object=stream.scope.include_object,
-            now=now or timezone.now(),
+            now=now or clock.now(),
             metadata={"resourceVersion": doc["metadata"]["resourceVersion"]},
             with_columns=first,
         )

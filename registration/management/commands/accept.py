@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
 
 from ocmconsole.accounts.acting_command import ActingCommand
+from ocmconsole.kubeapi import clock
 from registration.approvals import services
 from registration.keys import key_lines
 from registration.models import IssuedCertificate
@@ -37,7 +37,7 @@ class Command(ActingCommand):
             raise CommandError("--accept-key goes with one NAME and a --reason")
         override = services.Override(accept_key, reason.strip()) if accept_key else None
         for name in names:
-            valid = [row.pk for row in key_lines.certificates_of(name, timezone.now())]
+            valid = [row.pk for row in key_lines.certificates_of(name, clock.now())]
             approved = services.accept_cluster(actor, name, override=override)
             results = [f"{request} approved" for request in approved]
             if count := IssuedCertificate.objects.filter(pk__in=valid, revoked_at__isnull=False).count():

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from ocmconsole.accounts import acting_command
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
 from ocmconsole.environment import home
 from ocmconsole.environment.durations import parse_duration
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from registration import join_guide
 from registration.pki import kubeconfigs
 
@@ -84,7 +83,7 @@ class Command(BaseCommand):
         )
 
     def _list(self, options: dict[str, Any]) -> None:
-        now = timezone.now()
+        now = clock.now()
         for token in BootstrapToken.objects.counted().order_by("created"):
             state = f"until {token.expires:%Y-%m-%d %H:%M}" if token.state(now) == "usable" else token.state(now)
             self.stdout.write(
