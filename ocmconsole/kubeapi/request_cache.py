@@ -1,9 +1,10 @@
 """Request cache: the user, groups and rights, and the head of the log are read once for a page, not dozens of times.
 
-Invariant: only a request that reads has this memory, and it ends with the request (``middleware.RequestMiddleware``);
-a live page's question what its person sees of some notices (``live_updates``); and the decision to accept a cluster up to its commit, which asks anew where rights have changed since the actor was
-examined, and reads anew what it records under the counter's lock (``forgetting``). All else asks each time: a right
-that was taken back is gone at the next question.
+Invariant: only what reads has this memory, and it ends with it: a request (``middleware.RequestMiddleware``) and a live
+page's question what its person sees of some notices (``live_updates``). The decision to accept a cluster has it up to
+its commit, which asks anew where rights have changed since the actor was examined, and reads anew what it records
+under the counter's lock (``forgetting``). All else asks each time: a right that was taken back is gone at the next
+question.
 """
 
 from __future__ import annotations
