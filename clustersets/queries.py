@@ -52,10 +52,11 @@ def granted_sets(actor: Actor, codename: str) -> set[str]:
 
 def _seen(actor: Actor) -> list[Any]:
     """As ``sets_for``, with a column for each Django permission; one query a page. Who holds any sees the set."""
-    columns = {codename: SETS.column(actor, codename) for codename in SETS.verbs}
-    return request_cache.cached(
-        ("sets seen", actor.user, actor.groups), lambda: list(sets_for(actor).annotate(**columns))
-    )
+
+    def read() -> list[Any]:
+        return list(sets_for(actor).annotate(**{codename: SETS.column(actor, codename) for codename in SETS.verbs}))
+
+    return request_cache.cached(("sets seen", actor.user, actor.groups), read)
 
 
 def all_memberships() -> list[Membership]:

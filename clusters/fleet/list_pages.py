@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from clusters.fleet.bulk_acts import ClusterAct
     from clusters.fleet.columns import Chosen
     from clusters.fleet.facets import Census
     from clusters.fleet.listing import ClusterPage, Listing, Order, PageCursor
@@ -58,7 +57,8 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     counts = facets.census(asked)
     page = _page(request, asked, order, chosen)
     query, actions = Query(filters, "" if sort == "name" else sort), _actions()
-    allowed = allowed_acts(asked.actor, [each.row.name for each in page.rows])
+    is_small = counts.matching <= LOOKED_UP
+    allowed = allowed_acts(asked.actor, asked.names() if is_small else [each.row.name for each in page.rows])
     context = {
         "clusters": [_row(each, asked, chosen, actions, allowed) for each in page.rows],
         "columns": [
@@ -86,18 +86,10 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
         "relaxed": _relaxed(asked, query) if filters and not counts.matching else [],
     }
     context["may_mint"] = tokens.may_mint(asked.actor).allowed
-    context["acts"] = _offered(asked, counts, allowed)
-    return render(request, "clusters/list.html", context)
-
-
-def _offered(asked: Listing, counts: Census, allowed: dict[str, set[str]]) -> list[ClusterAct]:
-    """Acts that the person may do to some cluster of the filter; looked up beyond the page for up to a thousand."""
     acts = sorted(ACTS.values(), key=lambda act: act.is_final)
-    if counts.matching > listing.PAGE and not all(allowed.values()):
-        if counts.matching > LOOKED_UP:
-            return acts if any(allowed.values()) else []
-        allowed = allowed_acts(asked.actor, asked.names())
-    return [act for act in acts if allowed[act.name]]
+    # Of very many clusters only those of the page are looked up: another page may have one that the act is for.
+    context["acts"] = [act for act in acts if allowed[act.name] or (not is_small and any(allowed.values()))]
+    return render(request, "clusters/list.html", context)
 
 
 def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> ClusterPage:

@@ -169,8 +169,10 @@ def person_of(actor: Actor) -> Any:
     """The active Django user of that name, or None. Names that start with ``system:`` are never people's."""
     if actor.user.startswith("system:"):
         return None
-    named = get_user_model().objects.filter(username=actor.user, is_active=True)
-    return request_cache.cached(("person", actor.user), named.first)
+    return request_cache.cached(
+        ("person", actor.user),
+        lambda: get_user_model().objects.filter(username=actor.user, is_active=True).first(),
+    )
 
 
 def _escape(text: str) -> str:

@@ -114,9 +114,13 @@ def actor_for(user: Any, **how: Any) -> Actor:
         how["renew"] = partial(actor_of_present, user.pk, **kept)
     if user.is_active:  # whom ``authorization.person_of`` would read again
         request_cache.cached(("person", user.get_username()), lambda: user)
-    named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
     masters = [MASTERS] if user.is_superuser else []
-    names = request_cache.cached(("groups", user.pk), lambda: tuple(named.values_list("name", flat=True)))
+    names = request_cache.cached(("groups", user.pk), lambda: _group_names(user))
     groups = (*names, *masters, AUTHENTICATED)
     how.setdefault("request_id", str(uuid.uuid4()))
     return Actor(user=user.get_username(), groups=groups, **how)
+
+
+def _group_names(user: Any) -> tuple[str, ...]:
+    named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
+    return tuple(named.values_list("name", flat=True))
