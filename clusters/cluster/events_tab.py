@@ -21,7 +21,7 @@ VERBS = ("create", "update", "patch", "delete")
 LONGEST = 320  # characters of a filter; a user name has no more
 
 
-@tab("events", "Events & audit", "clusters/events.html")
+@tab("events", "Events & audit", "clusters/cluster/events.html")
 def events_and_audit(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     given = {
         name: request.GET.get(name, "").replace("\0", "")[:LONGEST] for name in ("source", "kind", "actor", "verb")

@@ -28,7 +28,7 @@ def page(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
         "deletion": deletion,
         "audit_url": audit_url(MANAGED_CLUSTER.resource, name),
     }
-    return render(request, "clusters/gone.html", context, status=404)
+    return render(request, "clusters/cluster/gone.html", context, status=404)
 
 
 def _deletion(actor: Actor, name: str) -> AuditEvent | None:

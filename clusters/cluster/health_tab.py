@@ -22,7 +22,7 @@ LEVELS = {
 }
 
 
-@page_frame.tab("health", "Health timeline", "clusters/health.html")
+@page_frame.tab("health", "Health timeline", "clusters/cluster/health.html")
 def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     timeline = Timeline(cluster.actor, cluster.row, cluster.known, cluster.now)
     is_month = request.GET.get("gaps") == MONTH

@@ -28,7 +28,7 @@ CLAIMS = "claims"
 HISTORY_SHOWN = 20  # changes, which fit beside the form
 
 
-@tab(CLAIMS, "Claims & labels", "clusters/labels.html")
+@tab(CLAIMS, "Claims & labels", "clusters/cluster/labels.html")
 def claims_and_labels(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     """``?edit=key`` opens the form on that label."""
     labels: dict[str, str] = cluster.doc["metadata"].get("labels") or {}

@@ -57,7 +57,7 @@ def _page(request: HttpRequest, cluster: Opened, form: MaintenanceForm, code: in
         "notes": maintenance.notes_of(cluster.doc),
         "commands": maintenance.maintenance_commands({cluster.name: cluster.doc}, **typed),
     }
-    return render(request, "clusters/maintenance.html", context, status=code)
+    return render(request, "clusters/cluster/maintenance.html", context, status=code)
 
 
 @opens_cluster

@@ -83,4 +83,4 @@ def _page(
         ],
         "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
     }
-    return render(request, "clusters/remove.html", context, status=code)
+    return render(request, "clusters/cluster/remove.html", context, status=code)

@@ -59,7 +59,7 @@ def undo(request: HttpRequest, cluster: Opened, entry: int) -> HttpResponse:
 # ---------------------------------------------------------------- summary
 
 
-@page_frame.tab(SUMMARY, "Summary", "clusters/summary.html")
+@page_frame.tab(SUMMARY, "Summary", "clusters/cluster/summary.html")
 def summary(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     metadata = cluster.doc["metadata"]
     return {

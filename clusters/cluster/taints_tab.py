@@ -27,7 +27,7 @@ TAINTS = "taints"
 EXAMPLE = {"key": "dedicated", "effect": TaintEffect.NO_SELECT.value}  # in the command that the page shows
 
 
-@tab(TAINTS, "Taints", "clusters/taints.html", count=lambda cluster: len(taints_of(cluster.doc)))
+@tab(TAINTS, "Taints", "clusters/cluster/taints.html", count=lambda cluster: len(taints_of(cluster.doc)))
 def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     """``?edit=key`` with ``&effect=`` opens the form on that taint."""
     present = taints_of(cluster.doc)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 YAML = "yaml"
 
 
-@tab(YAML, "YAML", "clusters/yaml.html")
+@tab(YAML, "YAML", "clusters/cluster/yaml.html")
 def document(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     """``?fields=1`` shows who owns which field."""
     shows_fields = bool(request.GET.get("fields"))
@@ -103,4 +103,4 @@ def _page(request: HttpRequest, cluster: Opened, form: DocumentForm, *, code: in
         "commands": [f"kubectl apply --server-side --field-manager={yaml_editing.MANAGER} -f {cluster.name}.yaml"],
         **more,
     }
-    return render(request, "clusters/edit.html", context, status=code)
+    return render(request, "clusters/cluster/edit.html", context, status=code)

@@ -106,7 +106,7 @@ def answer(
     *,
     selection: BulkSelection,
     up: str,
-    template: str = "clusters/bulk.html",
+    template: str = "clusters/fleet/bulk.html",
     describe: Callable[[BulkStep], BulkStep] = lambda step: step,
     **context: Any,
 ) -> HttpResponse:

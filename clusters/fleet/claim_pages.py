@@ -43,7 +43,7 @@ def claims_page(request: HttpRequest) -> HttpResponse:
     }
     if name:
         context |= _shown(clusters, kind, name)
-    return render(request, "clusters/claims.html", context)
+    return render(request, "clusters/fleet/claims.html", context)
 
 
 def _chosen(request: HttpRequest, claimed: list[Name], labelled: list[Name]) -> tuple[str, str]:

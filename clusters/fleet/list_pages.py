@@ -89,7 +89,7 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     acts = sorted(ACTS.values(), key=lambda act: act.is_final)
     # Of very many clusters only those of the page are looked up: another page may have one that the act is for.
     context["acts"] = [act for act in acts if allowed[act.name] or (not is_small and any(allowed.values()))]
-    return render(request, "clusters/list.html", context)
+    return render(request, "clusters/fleet/list.html", context)
 
 
 def _page(request: HttpRequest, asked: Listing, order: Order, chosen: Chosen) -> ClusterPage:

@@ -125,4 +125,4 @@ def _page(
         "seen": "" if selection is not None else ",".join(f"{step.cluster}={step.before}" for step in possible),
         "command": f"clusteradm clusterset set {to} --clusters {many}" if possible else "",
     }
-    return render(request, "clustersets/move.html", context, status=status)
+    return render(request, "clustersets/moves/move.html", context, status=status)

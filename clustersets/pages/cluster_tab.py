@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-@tab("sets", "Sets", "clustersets/of_cluster.html")
+@tab("sets", "Sets", "clustersets/pages/of_cluster.html")
 def sets_of_cluster(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     """Only sets that the user may see are named; bindings where the user may list them."""
     labels = cluster.doc["metadata"].get("labels") or {}

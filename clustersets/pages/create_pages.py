@@ -106,4 +106,4 @@ def _form(
         "create_explain": explain_url("create", MANAGED_CLUSTER_SET.resource),
         "command": preview["command"] if preview else f"clusteradm create clusterset {name}",
     }
-    return render(request, "clustersets/create.html", context, status=status)
+    return render(request, "clustersets/pages/create.html", context, status=status)

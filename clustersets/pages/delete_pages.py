@@ -67,4 +67,4 @@ def _removal(
         "shift": reach.shift([row.name], []),
         "command": f"clusteradm delete clusterset {row.name}",
     }
-    return render(request, "clustersets/delete.html", context, status=status)
+    return render(request, "clustersets/pages/delete.html", context, status=status)

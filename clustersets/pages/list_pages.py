@@ -55,7 +55,7 @@ def set_list(request: HttpRequest) -> HttpResponse:
         "hidden": not visible.exists() and ManagedClusterSet.objects.exists(),
     }
     if is_map:
-        return render(request, "clustersets/map.html", context | _map(actor, request.GET.get("node", "")))
+        return render(request, "clustersets/pages/map.html", context | _map(actor, request.GET.get("node", "")))
     matching = visible.filter(name__contains=query)
     page = list(matching.filter(name__gt=request.GET.get("after", ""))[: PAGE + 1])
     context |= {
@@ -63,7 +63,7 @@ def set_list(request: HttpRequest) -> HttpResponse:
         "sets": _rows(actor, page[:PAGE], clock.now()),
         "next_after": page[PAGE - 1].name if len(page) > PAGE else "",
     }
-    return render(request, "clustersets/list.html", context)
+    return render(request, "clustersets/pages/list.html", context)
 
 
 def _rows(actor: Actor, rows: list[Any], now: datetime) -> list[dict[str, Any]]:

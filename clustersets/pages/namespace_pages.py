@@ -75,7 +75,7 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         "can_bind": set_rights.binds_somewhere(actor),
         "bind_explain": explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource),
     }
-    return render(request, "clustersets/namespaces.html", context)
+    return render(request, "clustersets/pages/namespaces.html", context)
 
 
 def _tabs(*, of_clusters: bool) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
         "unbind_explain": explain_url("delete", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
         "audit_url": audit_url(MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
     }
-    return render(request, "clustersets/namespace.html", context)
+    return render(request, "clustersets/pages/namespace.html", context)
 
 
 def _visible(actor: Actor, namespace: str) -> Namespace:
@@ -189,7 +189,7 @@ def _bind_page(
         "suggested": list(places.values_list("name", flat=True)[:SUGGESTED]),
         "command": f"clusteradm clusterset bind {row.name if row else 'SET'} --namespace {namespace or 'NAMESPACE'}",
     }
-    return render(request, "clustersets/bind.html", context, status=status)
+    return render(request, "clustersets/pages/bind.html", context, status=status)
 
 
 # ---------------------------------------------------------------- unbind
@@ -232,7 +232,7 @@ def _unbind_page(
         ),
         "command": f"clusteradm clusterset unbind {row.cluster_set} --namespace {namespace}",
     }
-    return render(request, "clustersets/unbind.html", context, status=status)
+    return render(request, "clustersets/pages/unbind.html", context, status=status)
 
 
 def _only_through(actor: Actor, row: ManagedClusterSetBinding, found: ManagedClusterSet) -> composition.Composition:

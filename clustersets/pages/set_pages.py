@@ -55,7 +55,7 @@ def set_page(request: HttpRequest, name: str, tab: str = "members") -> HttpRespo
             for key, label in TABS
         ],
     }
-    return render(request, f"clustersets/{tab}.html", context | PANELS[tab](request, actor, row, members))
+    return render(request, f"clustersets/pages/{tab}.html", context | PANELS[tab](request, actor, row, members))
 
 
 def visible_set(actor: Actor, name: str) -> ManagedClusterSet:
@@ -254,4 +254,4 @@ def candidates(request: HttpRequest, name: str) -> HttpResponse:
         "move_explain": explain_url("move", MANAGED_CLUSTER_SET.resource),
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
     }
-    return render(request, "clustersets/candidates.html", context)
+    return render(request, "clustersets/pages/candidates.html", context)

@@ -138,7 +138,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
     }
     if is_export:
         return _export(actor, trail.audit_rows(audit, wanted))
-    return render(request, "activity.html", context)
+    return render(request, "console/activity.html", context)
 
 
 def _acts(wanted: str) -> list[tuple[str, str]]:

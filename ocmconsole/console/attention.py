@@ -302,7 +302,7 @@ def attention(request: HttpRequest) -> HttpResponse:
         "items": [item for item in found if away.get(item.key) != item.state],
         "away": [item for item in found if away.get(item.key) == item.state],
     }
-    return render(request, "attention.html", context)
+    return render(request, "console/attention.html", context)
 
 
 @login_required

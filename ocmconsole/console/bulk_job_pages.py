@@ -41,7 +41,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
     """The user's last jobs; they are kept for a week."""
     found = [(job, bulk_jobs.find_act(job.act)) for job in bulk_jobs.jobs_of(actor_of(request))[:SHOWN]]
     rows = [{"job": job, "act": act, "word": _word(job, act)} for job, act in found if act is not None]
-    return render(request, "bulk/list.html", {"rows": rows, "kept": bulk_jobs.KEPT})
+    return render(request, "console/bulk_jobs.html", {"rows": rows, "kept": bulk_jobs.KEPT})
 
 
 @login_required
@@ -59,7 +59,7 @@ def job(request: HttpRequest, pk: UUID) -> HttpResponse:
         "can_undo": bulk_jobs.can_undo(found),
         "undo_until": found.ended + bulk_jobs.UNDO if found.ended else None,
     }
-    return render(request, "bulk/job.html", context)
+    return render(request, "console/bulk_job.html", context)
 
 
 def _items(job: Any) -> list[BulkItem]:

@@ -76,7 +76,7 @@ def hub_health(request: HttpRequest) -> HttpResponse:
         "unauthorized": metrics.unauthorized(),
         "held_back": _held_back(),
     }
-    return render(request, "hub.html", context)
+    return render(request, "console/hub.html", context)
 
 
 def _reconcilers(now: datetime) -> Iterator[str]:

@@ -83,7 +83,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     if fleet.sees_all:
         looked = looks(now)
         context |= {"heartbeats": heartbeats(now), "availability": availability(looked, now), "came": came(looked)}
-    return render(request, "overview.html", context)
+    return render(request, "console/overview.html", context)
 
 
 # ---------------------------------------------------------------- the fleet in one statement

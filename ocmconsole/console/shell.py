@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @login_required
 @require_GET
 def help_page(request: HttpRequest) -> HttpResponse:
-    return render(request, "help.html", {"words": [(word, rules()[word]) for word in Word]})
+    return render(request, "console/help.html", {"words": [(word, rules()[word]) for word in Word]})
 
 
 @cache

@@ -39,7 +39,7 @@ def page(request: HttpRequest) -> HttpResponse:
         there = live.left(fleet).count()
         done = context["count"] - there if fleet.state == State.REMOVING else there
         context |= {"there": there, "done": done, "percent": 100 * done // max(1, context["count"])}
-    return render(request, "demo.html", context)
+    return render(request, "demo/demo.html", context)
 
 
 @login_required

@@ -56,7 +56,7 @@ def preview(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
         request, act, plan, lambda typed: bulk_decisions.start_requests(actor, act, plan, items, typed),
         selection=selection,
         up=bulk_decisions.BACK[0],
-        template="registration/bulk.html",
+        template="registration/approvals/bulk.html",
         describe=_with_certificate(act),
         unasked=sum(not step.row.found.waiting for step in plan.steps if not step.obstacle),
         joins=inbox.joins(step.row for step in plan.steps if not step.obstacle),

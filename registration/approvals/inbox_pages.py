@@ -75,7 +75,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
         "may_keep": request.user.has_perm(PolicyPermission.VIEW),
         "may_mint": tokens.may_mint(actor).allowed,
     }
-    return render(request, "registration/approvals.html", context, status=200 if form.is_valid() else 400)
+    return render(request, "registration/approvals/inbox.html", context, status=200 if form.is_valid() else 400)
 
 
 def _tabs(current: str, actor: Actor) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ def decided(request: HttpRequest) -> HttpResponse:
         ],
         "next_after": _place(rows[-1][1].at, rows[-1][0].cluster) if len(found) > PAGE else "",
     }
-    return render(request, "registration/decided.html", context)
+    return render(request, "registration/approvals/decided.html", context)
 
 
 @login_required
@@ -167,7 +167,7 @@ def superseded(request: HttpRequest) -> HttpResponse:
         "rows": found[:PAGE],
         "next_after": _place(found[PAGE - 1].at, found[PAGE - 1].entry) if len(found) > PAGE else "",
     }
-    return render(request, "registration/superseded.html", context)
+    return render(request, "registration/approvals/superseded.html", context)
 
 
 def _place(moment: datetime | None, key: object) -> str:

@@ -52,7 +52,7 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
 def effects_of(request: HttpRequest, name: str) -> HttpResponse:
     """The consequences again, for another set: a fragment of the page for htmx."""
     request.is_fragment = True  # type: ignore[attr-defined] # the frame is not shown
-    return page(request, name, template="registration/request.html#effects")
+    return page(request, name, template="registration/approvals/request.html#effects")
 
 
 def page(
@@ -62,7 +62,7 @@ def page(
     forms: dict[str, Form] | None = None,
     status: int = 200,
     refusal: str = "",
-    template: str = "registration/request.html",
+    template: str = "registration/approvals/request.html",
 ) -> HttpResponse:
     """``forms`` are those that were refused, with what the person had typed; ``refusal`` says why nothing was done."""
     actor = actor_of(request)

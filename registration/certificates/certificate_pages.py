@@ -91,7 +91,7 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
         "matching": rows.count() if bucket is CertificateBucket.REMOVED else 0,
         "next_after": str(Cursor(shown[-1].not_after, shown[-1].pk)) if len(found) > PAGE else "",
     }
-    return render(request, "registration/certificates.html", context)
+    return render(request, "registration/certificates/list.html", context)
 
 
 class RevokeManyForm(forms.Form):
@@ -149,7 +149,7 @@ def revoke_many(request: HttpRequest) -> HttpResponse:
         "form": form,
         "back_query": f"?bucket={CertificateBucket.REMOVED}",
     }
-    return render(request, "registration/revoke_many.html", context, status=400 if form.is_bound else 200)
+    return render(request, "registration/certificates/revoke_many.html", context, status=400 if form.is_bound else 200)
 
 
 def _bucket(given: QueryDict) -> CertificateBucket:
@@ -211,7 +211,7 @@ def authority(request: HttpRequest) -> HttpResponse:
         "revoked_count": revoked.count(),
         "unknown": certificate_register.incidents()[:REVOKED_SHOWN],
     }
-    return render(request, "registration/ca.html", context)
+    return render(request, "registration/certificates/ca.html", context)
 
 
 @login_required

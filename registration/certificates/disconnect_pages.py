@@ -54,7 +54,7 @@ def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int
         "is_accepted": cluster.row.hub_accepts_client,
         "commands": [accept_command(cluster.name, accepted=False)],
     }
-    return render(request, "registration/disconnect.html", context, status=code)
+    return render(request, "registration/certificates/disconnect.html", context, status=code)
 
 
 @opens_cluster
@@ -80,7 +80,7 @@ def _reconnect_page(request: HttpRequest, cluster: Opened, code: int = 200) -> H
         "is_disconnected": cluster.status.word is Word.DISCONNECTED,
         "commands": [accept_command(cluster.name)],
     }
-    return render(request, "registration/reconnect.html", context, status=code)
+    return render(request, "registration/certificates/reconnect.html", context, status=code)
 
 
 def _tell(request: HttpRequest, cluster: Opened, text: str) -> None:

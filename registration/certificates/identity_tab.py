@@ -36,7 +36,7 @@ def _pending(cluster: Opened) -> int:
     return len(issued_certificates.pending_of(cluster.name))
 
 
-@tab(IDENTITY, "Identity", "registration/identity.html", count=_pending)
+@tab(IDENTITY, "Identity", "registration/certificates/identity.html", count=_pending)
 def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     lives = issued_certificates.certificate_lives(cluster.name, cluster.now)
     wizard = page_frame.link("registration:add") if tokens.may_mint(cluster.actor).allowed else ""
@@ -133,4 +133,4 @@ def _page(
         "back_url": _back(row),
         "commands": [f"manage.py revoke_certificate {row.pk} --reason '…'"],
     }
-    return render(request, "registration/revoke.html", context, status=code)
+    return render(request, "registration/certificates/revoke.html", context, status=code)

@@ -72,7 +72,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
         "missing": MISSING,
         "explain_url": EXPLAINED,
     }
-    return render(request, "registration/tokens.html", context)
+    return render(request, "registration/joining/tokens.html", context)
 
 
 def _require_sight(actor: Actor) -> None:
@@ -137,7 +137,7 @@ def mint(request: HttpRequest) -> HttpResponse:
             messages.error(request, error.message)
             status = error.code
     context = {"form": form, "may_mint": may_mint, "missing": MISSING, "explain_url": EXPLAINED}
-    return render(request, "registration/token_form.html", context, status=status)
+    return render(request, "registration/joining/token_form.html", context, status=status)
 
 
 def _minted(request: HttpRequest, actor: Actor, form: MintForm) -> HttpResponse:
@@ -154,7 +154,7 @@ def _minted(request: HttpRequest, actor: Actor, form: MintForm) -> HttpResponse:
         ),
         "audit_url": audit_url(bootstrap_terms.PLURAL, token.pk),
     }
-    return render(request, "registration/token_minted.html", context)
+    return render(request, "registration/joining/token_minted.html", context)
 
 
 # ---------------------------------------------------------------- revoking
@@ -201,4 +201,4 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
         "explain_url": explain_url("delete", f"{bootstrap_terms.PLURAL}.{bootstrap_terms.GROUP}", name=token.pk),
         "list_url": reverse("registration:tokens"),
     }
-    return render(request, "registration/token_revoke.html", context, status=status)
+    return render(request, "registration/joining/token_revoke.html", context, status=status)

@@ -80,7 +80,7 @@ def _place(request: HttpRequest, actor: Actor, form: PlaceForm, *, status: int =
         **_address(actor, join_guide.addresses()[0]),
         **_minting(actor),
     }
-    return _page(request, "registration/wizard_place.html", 1, context, status=status)
+    return _page(request, "registration/joining/wizard_place.html", 1, context, status=status)
 
 
 def _address(actor: Actor, url: str) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def token(request: HttpRequest) -> HttpResponse:
         ),
         **_minting(actor),
     }
-    return _page(request, "registration/wizard_token.html", 2, context, status=status)
+    return _page(request, "registration/joining/wizard_token.html", 2, context, status=status)
 
 
 def _notes(actor: Actor, name: str) -> list[str]:
@@ -307,7 +307,7 @@ def _run(request: HttpRequest, form: ReachForm, made: BootstrapToken, secret: st
         "watch_url": join_guide.watch_url(made.pk, name, reach.server),
         "audit_url": audit_url(bootstrap_terms.PLURAL, made.pk),
     }
-    return _page(request, "registration/wizard_run.html", 3, context, status=status)
+    return _page(request, "registration/joining/wizard_run.html", 3, context, status=status)
 
 
 # ---------------------------------------------------------------- 4 watch
@@ -337,7 +337,7 @@ def watch(request: HttpRequest, token_id: str) -> HttpResponse:
         "waits": found[join_guide.ACCEPTING].is_next and clusters.may_see(actor, name),
         "probe": join_guide.probe(join_guide.Reach(_server_of(request))),
     }
-    return _page(request, "registration/wizard_watch.html", 4, context)
+    return _page(request, "registration/joining/wizard_watch.html", 4, context)
 
 
 def _server_of(request: HttpRequest) -> str:

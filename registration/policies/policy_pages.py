@@ -40,7 +40,7 @@ def policy_list(request: HttpRequest) -> HttpResponse:
     if not found and not policy_services.may_use_policies(actor, "view"):
         raise Http404("There are no policies that you may see.")
     context = {"rows": _rows(found), **_rights(actor)}
-    return render(request, "registration/policies.html", context)
+    return render(request, "registration/policies/list.html", context)
 
 
 def _rows(found: Iterable[ApprovalPolicy]) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def _detail(request: HttpRequest, name: str, *, status: int = 200) -> HttpRespon
         "may_stop": policy.acts_as == actor.user or policy_services.may_use_policies(actor, "change", name),
         "audit_url": audit_url(policy_services.PLURAL, name),
     }
-    return render(request, "registration/policy.html", context, status=status)
+    return render(request, "registration/policies/detail.html", context, status=status)
 
 
 def _uses(actor: Actor, policy: ApprovalPolicy) -> list[ApprovalPolicyUse]:
@@ -169,7 +169,7 @@ def _edited(request: HttpRequest, actor: Actor, form: PolicyForm, policy: Approv
                 messages.error(request, error.message)
     elif request.method == "POST":
         status = 400
-    return render(request, "registration/policy_form.html", context, status=status)
+    return render(request, "registration/policies/form.html", context, status=status)
 
 
 def _unstored(rule: PolicyInput) -> ApprovalPolicy:
@@ -227,4 +227,4 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
         "delete_missing": policy_services.missing_right("delete").capitalize(),
         "delete_explain_url": explain_url("delete", f"{policy_services.PLURAL}.{policy_services.GROUP}", name=name),
     }
-    return render(request, "registration/policy_delete.html", context, status=status)
+    return render(request, "registration/policies/delete.html", context, status=status)
