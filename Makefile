@@ -19,7 +19,7 @@ PYTEST ?=
 MUTANTS ?=
 export FULL ?=
 WORKERS ?= auto
-FAST := $(wildcard tests/unit tests/api tests/entry_points tests/controllers tests/architecture)
+FAST := $(wildcard tests/unit tests/api tests/pages tests/entry_points tests/controllers tests/architecture)
 
 RUN := $(VENV)/run.stamp
 DEV := $(VENV)/dev.stamp

@@ -78,7 +78,9 @@ def search(request: HttpRequest) -> HttpResponse:
     query = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = found(request, query)
     context = {"query": query, "groups": groups, "total": sum(group.total for group in groups)}
-    return render(request, "console/search.html#found" if "X-Fragment" in request.headers else "console/search.html", context)
+    return render(
+        request, "console/search.html#found" if "X-Fragment" in request.headers else "console/search.html", context
+    )
 
 
 def found(request: HttpRequest, query: str) -> list[HitGroup]:

@@ -38,7 +38,7 @@ from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests import requests
 from tests.actors import grow_old, signed_in
-from tests.api.console.joining import hub
+from tests.pages.joining import hub
 
 pytestmark = pytest.mark.django_db
 

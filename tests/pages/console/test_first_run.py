@@ -28,7 +28,7 @@ from registration.certificates import issued_certificates
 from registration.models import CertificateSigningRequest, HubAddress
 from registration.pki import ca
 from tests import factories as make
-from tests.api.console.joining import WEB, hub, page, person
+from tests.pages.joining import WEB, hub, page, person
 
 pytestmark = pytest.mark.django_db
 

@@ -22,7 +22,7 @@ from ocmconsole.kubeapi.models import Revision
 from ocmconsole.models import DemoFleet
 from registration.models import CertificateSigningRequest
 from tests import factories as make
-from tests.api.console.joining import hub
+from tests.pages.joining import hub
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -32,8 +32,8 @@ from ocmconsole.kubeapi.models import AuditEvent, BulkJob
 from registration.keys import client_certificates
 from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
-from tests.api.console.dom import Node, parsed
-from tests.api.console.rows import Rows
+from tests.pages.fleet.dom import Node, parsed
+from tests.pages.fleet.rows import Rows
 
 PEOPLE = ("admin", "ana", "raj", "li", "mallory")
 # Who sees every cluster.

@@ -27,7 +27,7 @@ from registration.approvals import inbox, services, snooze, stale_decision
 from registration.evidence import evidence_queries, risk_checks
 from tests import factories as make
 from tests.actors import ROOT, signed_in
-from tests.api.console.test_approvals import _hub, asks, asks_again, bearer, names, text
+from tests.pages.registration.test_approvals import _hub, asks, asks_again, bearer, names, text
 
 __all__ = ["_hub"]  # a fixture of every test
 

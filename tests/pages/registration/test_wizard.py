@@ -32,7 +32,7 @@ from registration.models import ApprovalPolicy, HubAddress
 from registration.pki import ca
 from tests import factories as make
 from tests import requests
-from tests.api.console.joining import hub, page, person
+from tests.pages.joining import hub, page, person
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from registration.models import ApprovalPolicy
 from tests import factories as make
 from tests import requests
 from tests.actors import person as actor
-from tests.api.console.joining import hub, page, person
+from tests.pages.joining import hub, page, person
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from tests import factories as make
 from tests import requests
 from tests.actors import grant, person, rule, signed_in
-from tests.api.console import joining
+from tests.pages import joining
 
 pytestmark = pytest.mark.django_db
 

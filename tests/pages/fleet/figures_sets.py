@@ -8,8 +8,8 @@ import json
 import re
 from collections import Counter
 
-from tests.api.console.demofleet import Site
-from tests.api.console.figures import NOTHING, Compared, figure, number, numbers, table
+from tests.pages.fleet.demofleet import Site
+from tests.pages.fleet.figures import NOTHING, Compared, figure, number, numbers, table
 
 # ---------------------------------------------------------------- sets
 

@@ -19,7 +19,7 @@ from clustersets.models import ManagedClusterSet
 from ocmconsole.signin import lifetime
 from tests import factories as make
 from tests.actors import signed_in
-from tests.api.console.test_approvals import _hub, asks, bearer
+from tests.pages.registration.test_approvals import _hub, asks, bearer
 
 __all__ = ["_hub"]  # a fixture of every test
 

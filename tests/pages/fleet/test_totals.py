@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters.kinds import CLUSTERSET_LABEL
 from tests import factories as make
 from tests.actors import signed_in
-from tests.api.console import joining
+from tests.pages import joining
 
 pytestmark = pytest.mark.django_db
 

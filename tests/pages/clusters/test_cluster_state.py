@@ -29,8 +29,8 @@ from registration.approvals import services
 from registration.certificates import issued_certificates
 from registration.models import IssuedCertificate
 from tests import factories as make
-from tests.api.console.test_cluster_pages import _authority, joined, signed_in, text_of  # noqa: F401 - fixtures
 from tests.entry_points import scene
+from tests.pages.clusters.test_cluster_pages import _authority, joined, signed_in, text_of  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from tests import factories as make
 from tests import requests
 from tests.actors import person as actor
-from tests.api.console.joining import hub, page, person
+from tests.pages.joining import hub, page, person
 
 pytestmark = pytest.mark.django_db
 
