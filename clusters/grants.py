@@ -38,7 +38,11 @@ ACCEPTS = frozenset({ACCEPTS_CLIENT_PATH, f"metadata.annotations.{ACCEPT_KEY}"})
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What the permissions on one cluster-scoped kind allow. ``limits`` are the only fields that one may change."""
+    """What the permissions on one cluster-scoped kind allow. ``limits`` are the only fields that one may change.
+
+    Up to ``few`` permissions on single objects are read once a page, and are short lists of keys in its conditions:
+    for a kind that a page asks for again and again.
+    """
 
     kind: Kind
     app: str
@@ -46,6 +50,7 @@ class Grants:
     groups: type[GroupObjectPermissionBase]
     verbs: Mapping[str, frozenset[str]]
     limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    few: int = 0
 
     def decide(self, actor: Actor, asked: Attributes) -> AccessDecision | None:
         """D2, D16: authorizer: Django permissions grant the rights that they spell, and seeing. None is no grant."""
@@ -78,6 +83,8 @@ class Grants:
         everywhere = ModelBackend().get_all_permissions(person)
         if any(self._label(codename) in everywhere for codename in codenames):
             return EVERYTHING
+        if (held := self._few(person)) is not None:
+            return Q(pk__in={key for codename in codenames for key in held[codename].values()})
         own, shared = self._granted(person, permission__codename__in=codenames)
         return Q(pk__in=own.values("content_object")) | Q(pk__in=shared.values("content_object"))
 
@@ -109,8 +116,26 @@ class Grants:
         question = ("held among", person.pk, self.kind.resource, wanted)
         return request_cache.cached(question, lambda: self._held_among(person, wanted))[codename] & wanted
 
+    def _few(self, person: Any) -> dict[str, dict[str, Any]] | None:
+        """By codename the names and keys of all objects on which the person holds it. None if too many, or no page."""
+
+        def read() -> dict[str, dict[str, Any]] | None:
+            columns = ("permission__codename", "content_object__name", "content_object")
+            own, shared = (rows.values_list(*columns) for rows in self._granted(person))
+            rows = list(own.union(shared)[: self.few + 1])
+            found: dict[str, dict[str, Any]] = defaultdict(dict)
+            for codename, name, key in rows:
+                found[codename][name] = key
+            return found if len(rows) <= self.few else None
+
+        if not self.few or not request_cache.is_remembering():
+            return None
+        return request_cache.cached(("few", person.pk, self.kind.resource), read)
+
     def _held_among(self, person: Any, names: frozenset[str]) -> dict[str, set[str]]:
         """By codename the names of objects on which the person holds it; very many names are not sent."""
+        if (held := self._few(person)) is not None:
+            return defaultdict(set, {codename: set(keys) for codename, keys in held.items()})
         narrowed = {"content_object__name__in": names} if len(names) <= MOST_SENT else {}
         columns = ("permission__codename", "content_object__name")
         own, shared = (rows.values_list(*columns) for rows in self._granted(person, **narrowed))
@@ -150,9 +175,15 @@ class Grants:
 
     def _on(self, person: Any, name: str) -> Callable[[], set[str]]:
         """Reads the person's codenames on one object."""
-        own, shared = self._granted(person, content_object__name=name)
-        codename = "permission__codename"
-        return lambda: set(own.values_list(codename, flat=True).union(shared.values_list(codename, flat=True)))
+
+        def read() -> set[str]:
+            if (held := self._few(person)) is not None:
+                return {codename for codename, keys in held.items() if name in keys}
+            own, shared = self._granted(person, content_object__name=name)
+            codename = "permission__codename"
+            return set(own.values_list(codename, flat=True).union(shared.values_list(codename, flat=True)))
+
+        return read
 
     def _granted(self, person: Any, **narrowed: Any) -> tuple[QuerySet[Any], QuerySet[Any]]:
         """Object permissions of guardian: the user's own and those of the user's groups."""
@@ -185,6 +216,7 @@ CLUSTERS = Grants(
     limits={
         ClusterPermission.ACCEPT.codename: ACCEPTS,
     },
+    few=200,
 )
 authorization.authorizer(CLUSTERS.decide)
 known_rights.carries(CLUSTERS.labels_for)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Count, F
 
@@ -82,7 +83,10 @@ def _claims(clusters: QuerySet[Any]) -> QuerySet[Any]:
 def label_names(clusters: QuerySet[Any]) -> list[Name]:
     """As ``claim_names``, for the keys of labels; a JSON object is a table to both databases."""
     each = "jsonb_each_text" if connection.vendor == "postgresql" else "json_each"
-    visible, parameters = clusters.order_by().values("labels").query.sql_with_params()
+    try:
+        visible, parameters = clusters.order_by().values("labels").query.sql_with_params()
+    except EmptyResultSet:  # the person sees no cluster, which needs no database
+        return []
     statement = (
         f"SELECT l.key, COUNT(*), COUNT(DISTINCT l.value) FROM ({visible}) c, {each}(c.labels) l"  # noqa: S608 - SQL of Django's own
         " GROUP BY l.key ORDER BY COUNT(*) DESC, l.key LIMIT %s"
