@@ -90,6 +90,7 @@ OCMCONSOLE_GC_RESOURCES = resources(
 )
 OCMCONSOLE_GUARD_DISCONNECT = flag("OCMCONSOLE_GUARD_DISCONNECT", default=True)
 OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING = flag("OCMCONSOLE_ALLOW_CLUSTER_NAMESPACE_BINDING", default=False)
+OCMCONSOLE_MISCONFIGURED_PLACEMENTS = choice("OCMCONSOLE_MISCONFIGURED_PLACEMENTS", "keep", {"keep", "evict"})
 OCMCONSOLE_ALLOW_REKEY = flag("OCMCONSOLE_ALLOW_REKEY", default=False)
 OCMCONSOLE_LIMIT_STRANGER_BODY = size("OCMCONSOLE_LIMIT_STRANGER_BODY", "64Ki", least=intake.KIB)
 # One caller gets a part of a budget only, and that must hold the largest body.
@@ -133,6 +134,7 @@ INSTALLED_APPS = [
     "ocmconsole.core",
     "clusters",
     "clustersets",
+    "placements",
     "registration",
     "guardian",
     "django_htmx",

@@ -1,10 +1,10 @@
 """Placements: which clusters of a namespace's bound sets are chosen, and why.
 
-``pipeline.schedule`` takes a Placement, a ``Fleet`` and the time, and returns a ``PlacementResult``: the clusters
-left after each step, scores, decision groups, conditions, and when to look again. It is pure: no module here reads a
-database, a setting or a clock. Nothing is served yet: kinds, reconcilers and pages follow, and all of them will call
-it.
+Kind files are on this level. ``pipeline.schedule`` takes a Placement, a ``Fleet`` and the time, and returns a
+``PlacementResult``: the clusters left after each step, scores, decision groups, conditions, and when to look again. It
+and all that it imports is pure: no database, no setting, no clock. ``snapshot`` reads the fleet for it, ``reconcilers``
+writes what it says. Pages follow, and will call the same function.
 
-In: a Placement, the clusters of its sets, the time. Out: the chosen clusters with the reason for each. Called by tests
-alone so far.
+In: Placements, AddOnPlacementScores, clusters, sets and bindings, by ``verbs`` and the change log; the time. Out:
+PlacementDecisions, conditions, the chosen clusters with the reason for each. Called by the work queue and the clock.
 """

@@ -260,7 +260,7 @@ def schedule(
     """``bound``: sets that exist and are bound in the Placement's namespace (P3). ``present``: its decisions.
 
     ``steady``: the decisions that Steady looks at, where they are others: with a negative weight the decision would
-    flip for ever, so that the scheduler keeps those that stood when the weight was last changed (K48).
+    flip for ever, so that the scheduler keeps those that stood when the weight was last changed (P16).
     """
     plan = placement if isinstance(placement, PlacementSpec) else PlacementSpec.of(placement)
     present = frozenset(present)

@@ -239,12 +239,15 @@ def chromium() -> Path:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> None:
-    """A test that is rolled back turns the revision counter back, which the index of RBAC rules cannot notice.
+    """A test that is rolled back turns the revision counter back, which the index of RBAC rules and the
+    snapshot of placements cannot notice.
 
     Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
     """
     from ocmconsole.core.rbac import rule_index
+    from placements import snapshot
     from registration.keys import client_certificates
 
     rule_index.index.forget()
+    snapshot.present.forget()
     client_certificates._roots.cache_clear()

@@ -22,6 +22,7 @@ from ocmconsole.kubeapi.control import bulk_jobs, controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import BulkJob, Revision
 from ocmconsole.kubeapi.store import Write
+from placements.kinds import PLACEMENT
 from registration.models import CertificateSigningRequest
 from tests import factories as make
 from tests.fuzz import world
@@ -74,6 +75,12 @@ def sets() -> None:
     make.namespace("team")
     for name in ("web", "nowhere"):
         make.binding(name, namespace="team")
+    for name, spec in {
+        "all": {},
+        "some": {"numberOfClusters": 2, "sortBy": "Score"},
+        "bad": {"numberOfClusters": -1},
+    }.items():
+        make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace="team")
 
 
 def owners() -> None:

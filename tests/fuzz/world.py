@@ -92,6 +92,23 @@ def _cluster_set(name: str) -> Doc:
     return {"spec": {"clusterSelector": selector, "managedNamespaces": [{"name": "apps"}]}}
 
 
+def _placement(_name: str) -> Doc:
+    matched: Doc = {
+        "matchLabels": {"env": "prod"},
+        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+    }
+    selector = {"labelSelector": matched, "celSelector": {"celExpressions": ["true"]}}
+    return {
+        "spec": {
+            "clusterSets": ["web"],
+            "numberOfClusters": 3,
+            "predicates": [{"requiredClusterSelector": selector}],
+            "tolerations": [{"key": "gpu", "operator": "Exists", "tolerationSeconds": 300}],
+            "prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "Steady"}, "weight": 3}]},
+        }
+    }
+
+
 def _event(name: str) -> Doc:
     about = {"kind": "ConfigMap", "apiVersion": "v1", "namespace": NAMESPACE, "name": name}
     return {
@@ -166,6 +183,9 @@ class Site:
 CLUSTERS = Site(OCM, "v1", "managedclusters", _managed_cluster)
 SETS = Site(OCM, "v1beta2", "managedclustersets", _cluster_set)
 SET_BINDINGS = Site(OCM, "v1beta2", "managedclustersetbindings", lambda name: {"spec": {"clusterSet": name}})
+PLACEMENTS = Site(OCM, "v1beta1", "placements", _placement)
+DECISIONS = Site(OCM, "v1beta1", "placementdecisions", lambda _: {})
+SCORES = Site(OCM, "v1alpha1", "addonplacementscores", lambda _: {})
 CLAIMS = Site(OCM, "v1alpha1", "clusterclaims", lambda _: {"spec": {"value": "aws"}})
 ADDONS = Site(ADDON, "v1alpha1", "managedclusteraddons", lambda _: {"spec": {"installNamespace": "apps"}})
 NEW_ADDONS = Site(ADDON, "v1beta1", "managedclusteraddons", lambda _: {"spec": {"configs": [CONFIG]}})
@@ -215,7 +235,7 @@ REQUESTS = Site(
     },
 )
 SITES = [
-    CLUSTERS, SETS, SET_BINDINGS, CLAIMS, ADDONS, ADDON_TYPES, WORKS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS,
+    CLUSTERS, SETS, SET_BINDINGS, PLACEMENTS, DECISIONS, SCORES, CLAIMS, ADDONS, ADDON_TYPES, WORKS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS,
     EVENTS, NEW_EVENTS, ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, REQUESTS,
 ]  # fmt: skip
 

@@ -201,6 +201,9 @@ REQUEST = Sample(CERTIFICATES, "certificatesigningrequests", "CertificateSigning
 MANAGED_CLUSTER = Sample(CLUSTER, "managedclusters", "ManagedCluster", {"spec": {"hubAcceptsClient": False}}, {"spec": {"leaseDurationSeconds": 90}}, ("Name", "Hub Accepted", "Managed Cluster URLs", "Joined", "Available", "Age"), namespaced=False, custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz", short=("mcl", "mcls"))  # fmt: skip
 CLUSTER_SET = Sample(f"{CLUSTER_GROUP}/v1beta2", "managedclustersets", "ManagedClusterSet", {"spec": {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}}, {"spec": {"managedNamespaces": [{"name": "a"}]}}, ("Name", "Empty", "Age"), namespaced=False, custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz", short=("mclset", "mclsets"))  # fmt: skip
 SET_BINDING = Sample(f"{CLUSTER_GROUP}/v1beta2", "managedclustersetbindings", "ManagedClusterSetBinding", {"spec": {}}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Age"), custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz", short=("mclsetbinding", "mclsetbindings"), prepare=_named_like_its_set)  # fmt: skip
+PLACEMENT = Sample(f"{CLUSTER_GROUP}/v1beta1", "placements", "Placement", {"spec": {"numberOfClusters": 1}}, {"spec": {"numberOfClusters": 2}}, ("Name", "Succeeded", "Reason", "SelectedClusters"), custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz")  # fmt: skip
+DECISION = Sample(f"{CLUSTER_GROUP}/v1beta1", "placementdecisions", "PlacementDecision", {}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Age"), custom=True, unconditional=False, status=True)  # fmt: skip
+SCORE = Sample(f"{CLUSTER_GROUP}/v1alpha1", "addonplacementscores", "AddOnPlacementScore", {}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Age"), custom=True, unconditional=False, status=True)  # fmt: skip
 ADDON = Sample(f"{ADDON_GROUP}/v1beta1", "managedclusteraddons", "ManagedClusterAddOn", {"spec": {}}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Available", "Degraded", "Progressing"), custom=True, unconditional=False, status=True, unknown="spec.zz", short=("mca", "mcas"))  # fmt: skip
 OLD_ADDON = Sample(f"{ADDON_GROUP}/v1alpha1", "managedclusteraddons", "ManagedClusterAddOn", {"spec": {"installNamespace": "a"}}, {"spec": {"installNamespace": "b"}}, ("Name", "Available", "Degraded", "Progressing"), custom=True, unconditional=False, status=True, unknown="spec.zz", short=("mca", "mcas"))  # fmt: skip
 MANAGEMENT_ADDON = Sample(f"{ADDON_GROUP}/v1beta1", "clustermanagementaddons", "ClusterManagementAddOn", {"spec": {"addOnMeta": {"displayName": "a"}}}, {"spec": {"addOnMeta": {"displayName": "b"}}}, ("Name", "DISPLAY NAME"), namespaced=False, custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz", short=("cma", "cmas"))  # fmt: skip
@@ -208,7 +211,8 @@ WORK = Sample(f"{WORK_GROUP}/v1", "manifestworks", "ManifestWork", {"spec": {"wo
 
 SAMPLES = (
     CONFIG_MAP, SECRET, SERVICE_ACCOUNT, NAMESPACE, EVENT, NEW_EVENT, LEASE, ROLE, CLUSTER_ROLE, ROLE_BINDING,
-    CLUSTER_ROLE_BINDING, REQUEST, MANAGED_CLUSTER, CLUSTER_SET, SET_BINDING, ADDON, OLD_ADDON, MANAGEMENT_ADDON, WORK,
+    CLUSTER_ROLE_BINDING, REQUEST, MANAGED_CLUSTER, CLUSTER_SET, SET_BINDING, PLACEMENT, DECISION, SCORE, ADDON,
+    OLD_ADDON, MANAGEMENT_ADDON, WORK,
 )  # fmt: skip
 # One of each way to be stored and written, for what the machinery does alike for all.
 FORMS = (CONFIG_MAP, NAMESPACE, NEW_EVENT, LEASE, ROLE, REQUEST, MANAGED_CLUSTER, OLD_ADDON, WORK)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tests.entry_points.admission import bindings, letting_in, names, schema, sets, taints
+from tests.entry_points.admission import bindings, letting_in, names, placements, schema, sets, taints
 from tests.entry_points.admission.row import Refused, Row
 from tests.entry_points.admission.ways import WAYS, Way
 
-TABLE: list[Row] = [*taints.ROWS, *names.ROWS, *letting_in.ROWS, *sets.ROWS, *bindings.ROWS, *schema.ROWS]
+TABLE: list[Row] = [
+    *taints.ROWS,
+    *names.ROWS,
+    *letting_in.ROWS,
+    *sets.ROWS,
+    *bindings.ROWS,
+    *placements.ROWS,
+    *schema.ROWS,
+]
 
 
 def carries(row: Row, name: str, way: Way) -> bool:

@@ -40,6 +40,7 @@ TABLES = {
     "corekinds": ("namespace", "event", "bootstraptoken", "bootstraptokenuse", "accessrequest", "configmap", "serviceaccount", "clusterrole"),
     "kubeapi": ("auditevent", "auditseal", "workitem", "bulkjob", "heldback", "pulse"),
     "ocmconsole": ("session",),
+    "placements": ("placement", "placementdecision", "addonplacementscore"),
     "registration": (
         "certificatesigningrequest", "issuedcertificate", "keyline", "acceptedkey", "unknowncertificate", "decline",
         "approvalpolicy", "approvalpolicyuse", "hubaddress",
@@ -55,7 +56,7 @@ NOT_LISTED = {
         "ocmconsole.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
     ),
     "parts of rows that are listed": (
-        "kubeapi.owner", "kubeapi.bulkitem", "clusters.reportedclaim", "clusters.clustertaint",
+        "kubeapi.owner", "kubeapi.bulkitem", "placements.steadyreference", "clusters.reportedclaim", "clusters.clustertaint",
         "clusters.managedclusteruserpermission", "clusters.managedclustergrouppermission",
         "clustersets.managedclustersetuserpermission", "clustersets.managedclustersetgrouppermission",
         "guardian.userobjectpermission", "guardian.groupobjectpermission", "auth.permission",

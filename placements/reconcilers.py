@@ -1,0 +1,343 @@
+"""Reconcilers of placements: who is scheduled again because of a write, and what a schedule writes (P1-P5, P13, P24-P30).
+
+A write to a cluster, set or score asks for one small piece of work for each set and moved part, so that a storm folds
+into few; that piece finds the placements which read the part. A placement's own piece runs the pipeline on one
+snapshot and commits what differs in one transaction (K16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils import timezone
+
+from clusters.kinds import MANAGED_CLUSTER, spec_of
+from clusters.models import ManagedCluster
+from clustersets import membership
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSetBinding
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.control.controllers import changed, reconciler
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.schema import conditions, times
+from ocmconsole.kubeapi.schema.conditions import Condition
+from placements import decisions, relevance, snapshot
+from placements.decisions import Decision
+from placements.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DISABLE_ANNOTATION,
+    PLACEMENT,
+    PLACEMENT_DECISION,
+    PLACEMENT_LABEL,
+)
+from placements.models import Placement, PlacementDecision, SteadyReference
+from placements.pipeline import PlacementResult, PlacementSpec, schedule
+from placements.prioritizers import STEADY
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.verbs import Batch
+
+CONTROLLER = Actor.controller("placements")
+KEEP = "keep"  # D14: the value of OCMCONSOLE_MISCONFIGURED_PLACEMENTS that keeps decisions
+# A timer rings no earlier than what it waits for, although clocks and databases round.
+LATER = timedelta(milliseconds=5)
+
+
+def is_disabled(doc: Doc) -> bool:
+    """P2: another scheduler decides."""
+    return (doc["metadata"].get("annotations") or {}).get(DISABLE_ANNOTATION) == "true"
+
+
+def any_placement() -> bool:
+    """Without placements no change of a cluster is work."""
+    return Placement.objects.exists()
+
+
+# ---------------------------------------------------------------- whom a write concerns
+
+
+def _labels(doc: Doc | None) -> Mapping[str, str]:
+    return (doc["metadata"].get("labels") or {}) if doc is not None else {}
+
+
+def _status(doc: Doc) -> object:
+    return doc.get("status")
+
+
+def _sets_of_cluster(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """(part, set) for the sets of the cluster before and after. A part that placements read is named as such."""
+    parts = relevance.changes(old, new)
+    if not parts:
+        return ()
+    sets = snapshot.every_membership()
+    before = set(membership.sets_of(_labels(old), sets)) if old is not None else set()
+    after = set(membership.sets_of(_labels(new), sets)) if new is not None else set()
+    found = {Key(relevance.MEMBERS, name) for name in before ^ after}
+    return found | {Key(part, name) for name in before & after for part in parts}
+
+
+def _set_itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """Its selector decides who is a member; one that comes or goes makes bindings valid or not (P3)."""
+    if old is not None and new is not None and spec_of(old) == spec_of(new):
+        return ()
+    return (Key(relevance.MEMBERS, key.name),)
+
+
+def _sets_of_score(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """(part, set) for the sets of the cluster whose score it is: its namespace is the cluster's."""
+    if old is not None and new is not None and _status(old) == _status(new):
+        return ()
+    labels = ManagedCluster.objects.filter(name=key.namespace).values_list("labels", flat=True).first()
+    if labels is None:
+        return ()
+    parts = (relevance.score(key.name), relevance.ANY_SCORE)
+    sets = membership.sets_of(labels, snapshot.every_membership())
+    return [Key(part, name) for name in sets for part in parts]
+
+
+@reconciler(
+    MANAGED_CLUSTER_SET,
+    keys=_set_itself,
+    also={MANAGED_CLUSTER: _sets_of_cluster, ADD_ON_PLACEMENT_SCORE: _sets_of_score},
+    is_wanted=any_placement,
+)
+def reconcile_bound_placements(key: Key) -> None:
+    """P1: placements of the namespaces in which a set is bound are scheduled again, if they read what has moved.
+
+    The key's namespace is the part of a cluster or of its scores that moved (``relevance``), its name is the set.
+    """
+    part, name = key
+    bound = ManagedClusterSetBinding.objects.filter(cluster_set=name).values_list("namespace", flat=True)
+    rows = Placement.objects.filter(namespace__in=list(bound), deleted_at=None)
+    work = {
+        ("placement", Key(namespace, placement))
+        for namespace, placement, sets, read in rows.values_list("namespace", "name", "cluster_sets", "reads")
+        if (not sets or name in sets) and relevance.concerns(part, read)
+    }
+    workqueue.put(work, timezone.now())
+    workqueue.poke()
+
+
+def _placements_of_binding(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """Those of its namespace that may use the set; what a binding binds is its name (A8)."""
+    if old is not None and new is not None:
+        return ()
+    rows = Placement.objects.filter(namespace=key.namespace, deleted_at=None).values_list("name", "cluster_sets")
+    return [Key(key.namespace, name) for name, sets in rows if not sets or key.name in sets]
+
+
+def _placement_of_decision(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """P26: what people change of a PlacementDecision is mended, also its label."""
+    names = {_labels(doc).get(PLACEMENT_LABEL) for doc in (old, new)}
+    return [Key(key.namespace, name) for name in names if name]
+
+
+# ---------------------------------------------------------------- one placement
+
+
+@reconciler(
+    PLACEMENT,
+    keys=changed(spec_of, is_disabled, _status, lambda doc: doc["metadata"].get("deletionTimestamp")),
+    also={PLACEMENT_DECISION: _placement_of_decision, MANAGED_CLUSTER_SET_BINDING: _placements_of_binding},
+)
+def reconcile_placement(key: Key) -> timedelta | None:
+    """P2, P13, P16, P24 to P30, D14, K16, K18: a Placement's decisions and conditions are what the pipeline says now.
+
+    1. One that is being deleted, or that another scheduler decides, is left alone (P2).
+    2. All that differs is written in one transaction: clusters come before they go (K16), the status last.
+    3. A misconfigured one keeps its PlacementDecisions, without clusters that its namespace may no longer use (D14).
+
+    Returns when to look again: at the end of a toleration or of a score (P13, K18).
+    """
+    row = Placement.objects.at(key).first()
+    if row is None or row.deleted_at is not None or is_disabled(row.doc):
+        return None
+    now = timezone.now()
+    scene = _Scene.read(row, now)
+    result = scene.schedule()
+    with verbs.batch(CONTROLLER) as batch:
+        if not scene.plan.sorts_by_score:  # else the scores that are shown follow what has just been chosen (Steady)
+            batch.settled.add(("placement", key))
+        batch.has_read(PLACEMENT, row)
+        scene.write(batch, result)
+    again = result.look_again
+    return max(again - now, timedelta()) + LATER if again is not None else None
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """What one run sees of its Placement. ``stored``: PlacementDecisions that name it, by name."""
+
+    row: Placement
+    doc: Doc
+    plan: PlacementSpec
+    bound: snapshot.BoundSets
+    stored: Mapping[str, PlacementDecision]
+    now: datetime
+
+    @classmethod
+    def read(cls, row: Placement, now: datetime) -> _Scene:
+        doc = row.doc
+        found = PlacementDecision.objects.filter(namespace=row.namespace, placement=row.name)
+        stored = {each.name: each for each in sorted(found, key=lambda each: _number(each.name))}
+        return cls(row, doc, PlacementSpec.of(doc), snapshot.bound_sets(row.namespace), stored, now)
+
+    @property
+    def contents(self) -> dict[str, decisions.Names]:
+        return {name: decisions.names_in(each.doc) for name, each in self.stored.items()}
+
+    def schedule(self) -> PlacementResult:
+        plan = self.plan
+        fleet = snapshot.present.fleet(
+            self.bound.sets,
+            with_scores=any(each.add_on for each in plan.prioritizers) or relevance.ANY_SCORE in self.row.reads,
+            with_decided=plan.needs_scores or bool(plan.constraints),
+        )
+        chosen = {name for names in self.contents.values() for name in names}
+        return schedule(plan, fleet, bound=self.bound.names, present=chosen, steady=self._steady(chosen), now=self.now)
+
+    # ------------------------------------------------------------------------------------ a negative weight of Steady
+
+    @property
+    def _negative_weight(self) -> int:
+        """0 where Steady weighs nothing or more."""
+        return min(0, *(each.weight for each in self.plan.prioritizers if each.name == STEADY), 0)
+
+    def _steady(self, chosen: set[str]) -> set[str] | None:
+        """P16: what a negative Steady compares with: the decisions that stood when its weight was set."""
+        if self._negative_weight >= 0:
+            return None
+        known = SteadyReference.objects.filter(placement=self.row).first()
+        return set(known.clusters) if known is not None and known.weight == self._negative_weight else chosen
+
+    def _remember_steady(self, batch: Batch) -> None:
+        weight = self._negative_weight
+        known = SteadyReference.objects.filter(placement=self.row).first()
+        if weight == (known.weight if known is not None else 0):
+            return
+        chosen = sorted({name for names in self.contents.values() for name in names})
+        batch.records.append(lambda: SteadyReference(placement=self.row, weight=weight, clusters=chosen))
+
+    # ------------------------------------------------------------------------------------ what is written
+
+    def write(self, batch: Batch, result: PlacementResult) -> None:
+        self._remember_steady(batch)
+        if result.plan.problem and self.stored and settings.OCMCONSOLE_MISCONFIGURED_PLACEMENTS == KEEP:
+            self._write_kept(batch, result)
+            return
+        name = self.row.name
+        scores = result.totals if result.plan.sorts_by_score else None
+        wanted = decisions.decisions_of(name, result.groups)
+        self._bind(batch, wanted, scores)
+        self._report(batch, result, decisions.group_statuses(name, result.groups), len(result.chosen))
+
+    def _write_kept(self, batch: Batch, result: PlacementResult) -> None:
+        """D14: the last good decisions stay, except for clusters that no bound set has any more."""
+        members = result.scoring.fleet.members.values()
+        allowed = frozenset(each.name for clusters in members for each in clusters if not each.is_being_deleted)
+        documents = {name: each.doc for name, each in self.stored.items()}
+        kept = decisions.kept_decisions(self.row.name, documents, allowed)
+        is_whole = {each.name: each.clusters for each in kept} == self.contents
+        self._bind(batch, kept, decisions.scores_in(documents.values()))
+        counts = {each.name: len(each.clusters) for each in kept}
+        groups = [
+            {**group, "clusterCount": sum(counts.get(name, 0) for name in group.get("decisions") or ())}
+            for group in (self.doc.get("status") or {}).get("decisionGroups") or ()
+        ]
+        total = sum(counts.values())
+        self._report(batch, result, groups, total, keeps_satisfied=is_whole or total > 0)
+
+    def _bind(self, batch: Batch, wanted: list[Decision], scores: Mapping[str, int] | None) -> None:
+        """P24-P26, K16: create, fill, mend and delete PlacementDecisions."""
+        rows = self._adopted(wanted)
+        by_name = {each.name: each for each in wanted}
+        for name, row in rows.items():
+            batch.has_read(PLACEMENT_DECISION, row)
+            if name in by_name:
+                self._mend(batch, by_name[name], row)
+        present = {name: decisions.names_in(row.doc) for name, row in rows.items()}
+        contents = {each.name: each.clusters for each in wanted}
+        missing = [each for each in wanted if each.name not in rows]
+        for each in missing:
+            batch.create(PLACEMENT_DECISION, self._new(each), namespace=self.row.namespace)
+        for name, clusters in decisions.safe_order(present, contents):
+            self._fill(batch, name, decisions.entries(clusters, scores))
+        for name, row in rows.items():  # the same clusters, but other scores or reasons
+            entries = decisions.entries(contents.get(name, ()), scores)
+            if name in contents and present[name] == contents[name] and decisions.entries_of(row.doc) != entries:
+                self._fill(batch, name, entries)
+        for name, row in rows.items():
+            if name not in contents and row.deleted_at is None:
+                batch.delete(PLACEMENT_DECISION, row.key)
+
+    def _adopted(self, wanted: list[Decision]) -> Mapping[str, PlacementDecision]:
+        """Those that name the Placement, and those that only have a name which it needs."""
+        missing = [each.name for each in wanted if each.name not in self.stored]
+        others = PlacementDecision.objects.filter(namespace=self.row.namespace, name__in=missing)
+        return {**self.stored, **{each.name: each for each in others}}
+
+    def _new(self, wanted: Decision) -> Doc:
+        return {
+            "apiVersion": PLACEMENT_DECISION.storage.api_version,
+            "kind": PLACEMENT_DECISION.kind,
+            "metadata": {
+                "name": wanted.name,
+                "labels": dict(wanted.labels),
+                "ownerReferences": [decisions.owner_of(self.doc)],
+            },
+        }
+
+    def _mend(self, batch: Batch, wanted: Decision, row: PlacementDecision) -> None:
+        owners = [decisions.owner_of(self.doc)]
+
+        def mend(doc: Doc) -> None:
+            doc["metadata"] |= {"labels": dict(wanted.labels), "ownerReferences": owners}
+
+        metadata = row.doc["metadata"]
+        if metadata.get("labels") != wanted.labels or metadata.get("ownerReferences") != owners:
+            batch.edit(PLACEMENT_DECISION, row.key, mend)
+
+    def _fill(self, batch: Batch, name: str, entries: list[Doc]) -> None:
+        def fill(doc: Doc) -> None:
+            doc["status"] = {"decisions": entries}
+
+        batch.edit(PLACEMENT_DECISION, Key(self.row.namespace, name), fill, subresource="status")
+
+    def _report(
+        self, batch: Batch, result: PlacementResult, groups: list[Doc], number: int, *, keeps_satisfied: bool = False
+    ) -> None:
+        """P27-P30: the number is absent until it is not zero; conditions of other types stay."""
+        moment = times.timestamp(self.now)
+        has_satisfied = any(each.get("type") == "PlacementSatisfied" for each in _conditions(self.doc))
+        told = [
+            Condition(each.type, each.status, each.reason, each.message)
+            for each in result.conditions
+            if not (keeps_satisfied and has_satisfied and each.type == "PlacementSatisfied")
+        ]
+
+        def report(doc: Doc) -> None:
+            found = _conditions(doc)
+            for condition in told:
+                found = conditions.set_condition(found, condition, moment)
+            status = doc.setdefault("status", {})
+            status |= {"conditions": found, "decisionGroups": groups}
+            if number or "numberOfSelectedClusters" in status:
+                status["numberOfSelectedClusters"] = number
+
+        batch.edit(PLACEMENT, self.row.key, report, subresource="status")
+
+
+def _conditions(doc: Doc) -> list[Doc]:
+    return list((doc.get("status") or {}).get("conditions") or ())
+
+
+def _number(name: str) -> tuple[int, str]:
+    tail = name.rpartition("-")[2]
+    return (int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else 0), name

@@ -1,0 +1,218 @@
+"""The fleet as the scheduler sees it at one moment: clusters, scores and decisions, kept in memory from run to run.
+
+Each process follows the change log of three kinds, so that a run costs what has changed since the last one and not
+what there is. What a ``Fleet`` holds is never changed afterwards. Called by the reconcilers.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import orjson
+from django.db import connection
+from django.db.models import Max
+
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
+from clustersets import membership
+from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
+from ocmconsole.kubeapi.models import Change, Compaction
+from ocmconsole.kubeapi.watch import change_log
+from placements import decisions
+from placements.fleet import AddOnScore, Cluster, Fleet
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
+from placements.prioritizers import RESOURCES
+
+if TYPE_CHECKING:
+    from clustersets.membership import Membership
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
+
+T = TypeVar("T")
+Place = tuple[str, str]  # namespace and name
+
+ROWS_AT_ONCE = 2_000
+
+
+class StoredCluster(Cluster):
+    """A cluster of which only the text stays in memory, and what placements commonly read.
+
+    A document as Python objects takes ten times as much, and only expressions read the rest of it.
+    """
+
+    def __init__(self, text: str) -> None:
+        read = Cluster(orjson.loads(text))
+        self._text = text
+        self.name = sys.intern(read.name)
+        self.labels, self.claims, self.taints = read.labels, read.claims, read.taints
+        self.is_being_deleted = read.is_being_deleted
+        self._allocatable = {name: read.allocatable(name) for name in RESOURCES.values()}
+
+    @property
+    def doc(self) -> Doc:  # type: ignore[override] # read again for each expression
+        document: Doc = orjson.loads(self._text)
+        return document
+
+
+class _Mirror(Generic[T]):
+    """Every object of a kind as ``read`` makes it of its text, as current as the last look."""
+
+    def __init__(self, kind: Kind, read: Callable[[str], T], moved: Callable[[T | None, T | None], None]) -> None:
+        self._kind, self._read, self._moved = kind, read, moved
+        self._revision = -1  # of the last change that is in ``items``; -1: nothing has been read
+        self.items: dict[Place, T] = {}
+
+    def forget(self) -> None:
+        for item in self.items.values():
+            self._moved(item, None)
+        self.items, self._revision = {}, -1
+
+    def catch_up(self) -> None:
+        resource = self._kind.resource
+        if self._revision >= 0 and not Compaction.objects.filter(resource=resource, revision__gt=self._revision):
+            missed = Change.objects.filter(resource=resource, revision__gt=self._revision).order_by("revision")
+            for change in missed.iterator(chunk_size=ROWS_AT_ONCE):
+                text = None if change.verb == Change.Verb.DELETED else change.wire
+                self._put((change.namespace, change.name), text)
+                self._revision = change.revision
+            return
+        self.forget()
+        self._revision = self._newest()  # first: what is committed from now on is found by the next look
+        rows: Any = self._kind.model.objects.values_list("namespace", "name", "wire")
+        for namespace, name, text in rows.iterator(chunk_size=ROWS_AT_ONCE):
+            self._put((namespace, name), text)
+
+    def _newest(self) -> int:
+        logs = (Change.objects, Compaction.objects)
+        found = [log.filter(resource=self._kind.resource).aggregate(newest=Max("revision"))["newest"] for log in logs]
+        return max((each for each in found if each is not None), default=0)
+
+    def _put(self, place: Place, text: str | None) -> None:
+        old, new = self.items.pop(place, None), None if text is None else self._read(text)
+        if new is not None:
+            self.items[place] = new
+        self._moved(old, new)
+
+
+class Snapshot:
+    """What this process knows. One lock: two reconcilers may ask at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._clusters = _Mirror(MANAGED_CLUSTER, StoredCluster, self._cluster_moved)
+        self._scores = _Mirror(ADD_ON_PLACEMENT_SCORE, _score, _nothing)
+        self._decided = _Mirror(PLACEMENT_DECISION, _decided_names, self._decision_moved)
+        self._members: dict[Membership, Sequence[Cluster]] = {}
+        self._exclusive: dict[str, list[Cluster]] | None = None
+        self._counts: Counter[str] = Counter()
+        self._heads: dict[int, int] = {}  # revision of the hub that each mirror has seen, by its id
+        self._database = ""
+
+    def forget(self) -> None:
+        """Start from the rows again; for tests that roll the database back."""
+        with self._lock:
+            for mirror in (self._clusters, self._scores, self._decided):
+                mirror.forget()
+            self._heads.clear()
+
+    def fleet(self, sets: Collection[Membership], *, with_scores: bool, with_decided: bool) -> Fleet:
+        """Members of these sets now, and what else the Placement at hand reads."""
+        with self._lock:
+            head = change_log.newest_revision()
+            if self._database != _database() or any(seen > head for seen in self._heads.values()):
+                self.forget()
+                self._database = _database()
+            self._catch_up(self._clusters, head)
+            members = {each.name: self._members_of(each) for each in sets}
+            scores: Mapping[Place, AddOnScore] = {}
+            if with_scores:
+                self._catch_up(self._scores, head)
+                scores = dict(self._scores.items)
+            counts: Mapping[str, int] = {}
+            if with_decided:
+                self._catch_up(self._decided, head)
+                counts = dict(self._counts)
+            return Fleet(members, scores, counts)
+
+    def _catch_up(self, mirror: _Mirror[Any], head: int) -> None:
+        if self._heads.get(id(mirror)) != head:
+            mirror.catch_up()
+            self._heads[id(mirror)] = head
+
+    def _cluster_moved(self, old: StoredCluster | None, new: StoredCluster | None) -> None:  # noqa: ARG002 - the signature of moved
+        self._members.clear()
+        self._exclusive = None
+
+    def _decision_moved(self, old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> None:
+        for name in old or ():
+            self._counts[name] -= 1
+            if not self._counts[name]:
+                del self._counts[name]
+        self._counts.update(new or ())
+
+    def _members_of(self, wanted: Membership) -> Sequence[Cluster]:
+        """In the order of names, without those that are being deleted (P5)."""
+        if wanted not in self._members:
+            if wanted.is_exclusive:
+                found = self._by_label().get(wanted.name, [])
+            else:
+                found = [each for each in self._clusters.items.values() if wanted.includes(each.labels)]
+            self._members[wanted] = sorted(found, key=_name)
+        return self._members[wanted]
+
+    def _by_label(self) -> Mapping[str, list[Cluster]]:
+        """Of all exclusive sets in one go: there may be as many of them as clusters."""
+        if self._exclusive is None:
+            self._exclusive = {}
+            for cluster in self._clusters.items.values():
+                if name := cluster.labels.get(CLUSTERSET_LABEL):
+                    self._exclusive.setdefault(name, []).append(cluster)
+        return self._exclusive
+
+
+def _name(cluster: Cluster) -> str:
+    return cluster.name
+
+
+def _nothing(old: object, new: object) -> None:
+    """Nothing is derived from these."""
+
+
+def _score(text: str) -> AddOnScore:
+    return AddOnScore.of(orjson.loads(text))
+
+
+def _decided_names(text: str) -> tuple[str, ...]:
+    return tuple(map(sys.intern, decisions.names_in(orjson.loads(text))))
+
+
+def _database() -> str:
+    return str(connection.settings_dict["NAME"])
+
+
+class BoundSets(NamedTuple):
+    """``sets``: those that exist and are bound in a namespace (P3), each with its membership (T6)."""
+
+    sets: tuple[Membership, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.sets)
+
+
+def bound_sets(namespace: str) -> BoundSets:
+    """P3: sets that a binding of the namespace names and that exist; condition Bound is not asked."""
+    names = ManagedClusterSetBinding.objects.filter(namespace=namespace).values_list("cluster_set", flat=True)
+    rows = ManagedClusterSet.objects.filter(name__in=list(names)).order_by("name")
+    return BoundSets(tuple(membership.membership_of(row.doc) for row in rows))
+
+
+def every_membership() -> list[Membership]:
+    """Of all sets, also of those that are being deleted, which placements may use until they are gone (P3)."""
+    return [membership.membership_of(row.doc) for row in ManagedClusterSet.objects.order_by("name")]
+
+
+present = Snapshot()
