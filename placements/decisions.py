@@ -19,7 +19,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class WantedDecision:
     """A PlacementDecision as it should be. ``clusters`` in the order in which they stand in it."""
 
     name: str
@@ -27,20 +27,20 @@ class Decision:
     clusters: Names
 
 
-def decisions_of(placement: str, groups: Sequence[DecisionGroup]) -> list[Decision]:
+def decisions_of(placement: str, groups: Sequence[DecisionGroup]) -> list[WantedDecision]:
     """P23, P24: ``<placement>-decision-<n>``, n counting from 1 across all groups."""
-    found: list[Decision] = []
+    found: list[WantedDecision] = []
     for group in groups:
         for clusters in group.decisions or ((),):
             name = f"{placement}-decision-{len(found) + 1}"
-            found.append(Decision(name, _labels(placement, group.name, str(group.index)), clusters))
+            found.append(WantedDecision(name, _labels(placement, group.name, str(group.index)), clusters))
     return found
 
 
-def kept_decisions(placement: str, present: Mapping[str, Doc], allowed: frozenset[str]) -> list[Decision]:
+def kept_decisions(placement: str, present: Mapping[str, Doc], allowed: frozenset[str]) -> list[WantedDecision]:
     """D14: the PlacementDecisions that stand, without clusters that the namespace may no longer choose from."""
     return [
-        Decision(
+        WantedDecision(
             name,
             _labels(placement, label_of(doc, GROUP_NAME_LABEL), label_of(doc, GROUP_INDEX_LABEL) or "0"),
             tuple(cluster for cluster in names_in(doc) if cluster in allowed),

@@ -1,4 +1,4 @@
-"""Reconcilers of placements: who is scheduled again because of a write, and what a schedule writes (P1-P5, P13, P24-P30).
+"""Reconcilers of placements: who is scheduled again because of a write, and what a schedule writes (P1 to P30).
 
 A write to a cluster, set or score asks for one small piece of work for each set and moved part, so that a storm folds
 into few; that piece finds the placements which read the part. A placement's own piece runs the pipeline on one
@@ -28,7 +28,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
 from placements import decisions, relevance, snapshot
-from placements.decisions import Decision
+from placements.decisions import WantedDecision
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DISABLE_ANNOTATION,
@@ -186,7 +186,7 @@ class _Scene:
     def read(cls, row: Placement, now: datetime) -> _Scene:
         doc = row.doc
         found = PlacementDecision.objects.filter(namespace=row.namespace, placement=row.name)
-        stored = {each.name: each for each in sorted(found, key=lambda each: _number(each.name))}
+        stored = {each.name: each for each in sorted(found, key=_place_in_line)}
         return cls(row, doc, PlacementSpec.of(doc), snapshot.bound_sets(row.namespace), stored, now)
 
     @property
@@ -254,7 +254,7 @@ class _Scene:
         total = sum(counts.values())
         self._report(batch, result, groups, total, keeps_satisfied=is_whole or total > 0)
 
-    def _bind(self, batch: Batch, wanted: list[Decision], scores: Mapping[str, int] | None) -> None:
+    def _bind(self, batch: Batch, wanted: list[WantedDecision], scores: Mapping[str, int] | None) -> None:
         """P24-P26, K16: create, fill, mend and delete PlacementDecisions."""
         rows = self._adopted(wanted)
         by_name = {each.name: each for each in wanted}
@@ -277,13 +277,13 @@ class _Scene:
             if name not in contents and row.deleted_at is None:
                 batch.delete(PLACEMENT_DECISION, row.key)
 
-    def _adopted(self, wanted: list[Decision]) -> Mapping[str, PlacementDecision]:
+    def _adopted(self, wanted: list[WantedDecision]) -> Mapping[str, PlacementDecision]:
         """Those that name the Placement, and those that only have a name which it needs."""
         missing = [each.name for each in wanted if each.name not in self.stored]
         others = PlacementDecision.objects.filter(namespace=self.row.namespace, name__in=missing)
         return {**self.stored, **{each.name: each for each in others}}
 
-    def _new(self, wanted: Decision) -> Doc:
+    def _new(self, wanted: WantedDecision) -> Doc:
         return {
             "apiVersion": PLACEMENT_DECISION.storage.api_version,
             "kind": PLACEMENT_DECISION.kind,
@@ -294,7 +294,7 @@ class _Scene:
             },
         }
 
-    def _mend(self, batch: Batch, wanted: Decision, row: PlacementDecision) -> None:
+    def _mend(self, batch: Batch, wanted: WantedDecision, row: PlacementDecision) -> None:
         owners = [decisions.owner_of(self.doc)]
 
         def mend(doc: Doc) -> None:
@@ -338,6 +338,6 @@ def _conditions(doc: Doc) -> list[Doc]:
     return list((doc.get("status") or {}).get("conditions") or ())
 
 
-def _number(name: str) -> tuple[int, str]:
-    tail = name.rpartition("-")[2]
-    return (int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else 0), name
+def _place_in_line(decision: PlacementDecision) -> tuple[int, str]:
+    """By the number at the end of their names, which begin alike."""
+    return len(decision.name), decision.name

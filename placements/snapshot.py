@@ -80,10 +80,11 @@ class _Mirror(Generic[T]):
                 self._revision = change.revision
             return
         self.forget()
-        self._revision = self._newest()  # first: what is committed from now on is found by the next look
+        newest = self._newest()  # first: what is committed from now on is found by the next look
         rows: Any = self._kind.model.objects.values_list("namespace", "name", "wire")
         for namespace, name, text in rows.iterator(chunk_size=ROWS_AT_ONCE):
             self._put((namespace, name), text)
+        self._revision = newest  # last: who was interrupted begins again
 
     def _newest(self) -> int:
         logs = (Change.objects, Compaction.objects)

@@ -239,8 +239,7 @@ def chromium() -> Path:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> None:
-    """A test that is rolled back turns the revision counter back, which the index of RBAC rules and the
-    snapshot of placements cannot notice.
+    """A test that is rolled back turns the revision counter back, which the process's indexes cannot notice.
 
     Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
     """

@@ -31,7 +31,7 @@ ACT = "managedcluster:create"
 
 
 @pytest.fixture(autouse=True)
-def web(db: None) -> None:  # noqa: ARG001 - asks for the database first
+def web(db: None) -> None:
     """A namespace with the set ``web``."""
     make.namespace(TEAM)
     make.clusterset("web")
