@@ -1,6 +1,6 @@
 """Which changes of a cluster or its scores can change what a Placement chooses. Pure.
 
-A *part* names something of a cluster that placements read: one label, one claim, its taints. ``reads`` says which
+A *part* names something of a cluster that placements read: one label, one value of it, its taints. ``reads`` says which
 parts a Placement reads, ``changes`` which parts differ between two documents of a cluster. Parts are short texts of
 one length class, so that work about them folds: a part of a name is its digest, and two names that share one only
 cause a needless look.
@@ -8,7 +8,7 @@ cause a needless look.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -23,18 +23,19 @@ EVERYTHING = "everything"  # more parts than are worth telling apart
 EXPRESSION = "expression"  # a CEL expression may read any field of the cluster
 ANY_SCORE = "scores"  # and any AddOnPlacementScore
 ALWAYS = frozenset({MEMBERS, TAINTS, EVERYTHING})
-MOST_PARTS = 12  # of one change; an agent's first report brings dozens of claims
+MOST_PARTS = 20  # of one change; an agent's first report brings dozens of claims
 
 # What every write moves, and no expression has reason to read.
 _BOOKKEEPING = ("resourceVersion", "managedFields", "generation")
 
 
-def label(key: str) -> str:
-    return f"label/{_digest(key)}"
+def label(key: str, value: str | None = None) -> str:
+    """Whether it is there and what it says; with ``value``: whether it says this."""
+    return f"label/{_digest(key, value)}"
 
 
-def claim(name: str) -> str:
-    return f"claim/{_digest(name)}"
+def claim(name: str, value: str | None = None) -> str:
+    return f"claim/{_digest(name, value)}"
 
 
 def score(resource: str) -> str:
@@ -46,8 +47,9 @@ def resource(name: str) -> str:
     return f"resource/{name}"
 
 
-def _digest(name: str) -> str:
-    return sha256(name.encode()).hexdigest()[:16]
+def _digest(name: str, value: str | None = None) -> str:
+    whole = name if value is None else f"{name}={value}"  # no name has the sign
+    return sha256(whole.encode()).hexdigest()[:16]
 
 
 def reads(spec: Doc) -> set[str]:
@@ -76,10 +78,18 @@ def reads(spec: Doc) -> set[str]:
 
 def _selected(selector: Doc) -> Iterator[str]:
     labels = selector.get("labelSelector") or {}
-    yield from map(label, labels.get("matchLabels") or ())
-    yield from (label(each["key"]) for each in labels.get("matchExpressions") or ())
+    yield from (label(key, value) for key, value in (labels.get("matchLabels") or {}).items())
+    yield from _required(label, labels.get("matchExpressions") or ())
     claims = selector.get("claimSelector") or {}
-    yield from (claim(each["key"]) for each in claims.get("matchExpressions") or ())
+    yield from _required(claim, claims.get("matchExpressions") or ())
+
+
+def _required(part: Callable[..., str], requirements: Iterable[Doc]) -> Iterator[str]:
+    for each in requirements:
+        if each["operator"] == "In":
+            yield from (part(each["key"], value) for value in each.get("values") or ())
+        else:
+            yield part(each["key"])
 
 
 def changes(old: Doc | None, new: Doc | None) -> set[str]:
@@ -89,8 +99,8 @@ def changes(old: Doc | None, new: Doc | None) -> set[str]:
     if _content(old) == _content(new):
         return set()
     found = {EXPRESSION}
-    found.update(map(label, _moved(_labels(old), _labels(new))))
-    found.update(map(claim, _moved(reported(old), reported(new))))
+    found.update(_moved(label, _labels(old), _labels(new)))
+    found.update(_moved(claim, reported(old), reported(new)))
     if taints_of(old) != taints_of(new):
         found.add(TAINTS)
     for name in RESOURCES.values():
@@ -117,8 +127,11 @@ def _content(doc: Doc) -> tuple[Any, ...]:
     return metadata, doc.get("spec"), doc.get("status")
 
 
-def _moved(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    return (name for name in {*old, *new} if old.get(name) != new.get(name))
+def _moved(part: Callable[..., str], old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    for name in {*old, *new}:
+        if old.get(name) != new.get(name):
+            yield part(name)
+            yield from (part(name, values[name]) for values in (old, new) if name in values)
 
 
 def _amounts(doc: Doc, name: str) -> tuple[Any, ...]:

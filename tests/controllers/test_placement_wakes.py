@@ -16,7 +16,8 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from ocmconsole.kubeapi.watch import change_log
-from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT
+from placements.models import PlacementDecision
 from tests import factories as make
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("P1")]
@@ -47,14 +48,13 @@ def place(name: str, namespace: str = TEAM, **spec: Any) -> None:
 def woken() -> list[str]:
     """Names of placements that are to be scheduled because of what was written; then nothing waits."""
     workqueue.drain(only=["bound_placements"])
-    found = WorkItem.objects.filter(reconciler="placement").order_by("namespace", "name")
-    names = list(found.values_list("name", flat=True))
+    names = sorted(WorkItem.objects.filter(reconciler="placement").values_list("name", flat=True))
     make.settle()
     return names
 
 
 def chosen(name: str) -> list[str]:
-    rows = PLACEMENT_DECISION.model.objects.filter(namespace=TEAM, placement=name)
+    rows = PlacementDecision.objects.filter(namespace=TEAM, placement=name)
     return [each["clusterName"] for row in rows for each in (row.doc.get("status") or {}).get("decisions") or ()]
 
 
@@ -75,6 +75,7 @@ def test_a_label_concerns_placements_that_read_it_and_expressions() -> None:
     place("all")
     place("env", **by_label("env"))
     place("tier", **by_label("tier"))
+    place("other-value", predicates=[{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "no"}}}}])
     place("cel", **by_expression("managedCluster.metadata.labels.?env.orValue('') == 'yes'"))
     make.label("c1", env="yes")
     assert woken() == ["cel", "env"]

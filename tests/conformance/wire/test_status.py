@@ -6,10 +6,12 @@ import pytest
 
 from tests.conformance.wire.api import Api, Doc, eventually, refused, version, worked
 from tests.conformance.wire.conftest import Made
-from tests.conformance.wire.documents import CLUSTERS, CUSTOM, MANAGEMENT_ADDON, WORK, Sample
+from tests.conformance.wire.documents import CLUSTERS, CUSTOM, DECISION, MANAGEMENT_ADDON, WORK, Sample
 
 with_status = pytest.mark.parametrize("sample", [each for each in CUSTOM if each.status], ids=str)
-with_conditions = pytest.mark.parametrize("sample", [each for each in CUSTOM if each is not MANAGEMENT_ADDON], ids=str)
+with_conditions = pytest.mark.parametrize(
+    "sample", [each for each in CUSTOM if each not in (MANAGEMENT_ADDON, DECISION)], ids=str
+)
 
 
 def condition(kind: str = "Tested", **more: str) -> Doc:

@@ -69,9 +69,13 @@ def cluster(**parts: Any) -> Doc:
     ("old", "new", "parts"),
     [
         ({}, {"version": "2"}, set()),
-        ({}, {"labels": {"a": "b"}}, {relevance.EXPRESSION, relevance.label("a")}),
-        ({"labels": {"a": "b"}}, {"labels": {"a": "c"}}, {relevance.EXPRESSION, relevance.label("a")}),
-        ({}, {"claims": {"id": "1"}}, {relevance.EXPRESSION, relevance.claim("id")}),
+        ({}, {"labels": {"a": "b"}}, {relevance.EXPRESSION, relevance.label("a"), relevance.label("a", "b")}),
+        (
+            {"labels": {"a": "b"}},
+            {"labels": {"a": "c"}},
+            {relevance.EXPRESSION, relevance.label("a"), relevance.label("a", "b"), relevance.label("a", "c")},
+        ),
+        ({}, {"claims": {"id": "1"}}, {relevance.EXPRESSION, relevance.claim("id"), relevance.claim("id", "1")}),
         ({}, {"taints": [{"key": "a", "effect": "NoSelect"}]}, {relevance.EXPRESSION, relevance.TAINTS}),
         ({}, {"allocatable": {"cpu": "1"}}, {relevance.EXPRESSION, relevance.resource("cpu")}),
         ({}, {"said": [{"type": "x"}]}, {relevance.EXPRESSION}),
@@ -94,7 +98,7 @@ def test_a_cluster_that_comes_goes_or_leaves_concerns_all() -> None:
 @pytest.mark.contract("P1")
 def test_a_placement_reads_what_its_selectors_groups_spread_and_prioritizers_name() -> None:
     labels = {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]}
-    claims = {"matchExpressions": [{"key": "c", "operator": "Exists"}]}
+    claims = {"matchExpressions": [{"key": "c", "operator": "In", "values": ["1", "2"]}]}
     selector = {"labelSelector": labels, "claimSelector": claims}
     configurations = [
         {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "ResourceAllocatableCPU"}},
@@ -112,8 +116,12 @@ def test_a_placement_reads_what_its_selectors_groups_spread_and_prioritizers_nam
         "spreadPolicy": {"spreadConstraints": spread},
     }
     assert relevance.reads(spec) == {
-        *map(relevance.label, ("a", "b", "d", "rack")),
-        *map(relevance.claim, ("c", "zone")),
+        relevance.label("a", "1"),
+        relevance.label("d", "1"),
+        *map(relevance.label, ("b", "rack")),
+        relevance.claim("c", "1"),
+        relevance.claim("c", "2"),
+        relevance.claim("zone"),
         relevance.EXPRESSION,
         relevance.ANY_SCORE,
         relevance.resource("cpu"),
