@@ -75,11 +75,12 @@ def sets() -> None:
     make.namespace("team")
     for name in ("web", "nowhere"):
         make.binding(name, namespace="team")
-    for name, spec in {
+    specs: dict[str, make.Doc] = {
         "all": {},
         "some": {"numberOfClusters": 2, "sortBy": "Score"},
         "bad": {"numberOfClusters": -1},
-    }.items():
+    }
+    for name, spec in specs.items():
         make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace="team")
 
 

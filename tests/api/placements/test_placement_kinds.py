@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access import authz
+from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.schema.schema import Schema
+from ocmconsole.kubeapi.schema.compiled_schema import Schema
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION
 from tests import factories as make
 from tests.actors import grant, person, rule
@@ -276,7 +276,7 @@ def test_nobody_may_anything_with_placements_unless_a_role_says_so() -> None:
     for actor in (li, agent):
         for kind, place in ((PLACEMENT, NAMESPACE), (PLACEMENT_DECISION, NAMESPACE), (ADD_ON_PLACEMENT_SCORE, "c1")):
             asked = verbs.attributes(kind, "list", Key(place, ""))
-            assert not authz.authorize(actor, asked).allowed
+            assert not authorization.authorize(actor, asked).allowed
     grant(li, rule("create", "placements", groups=GROUP), namespace=NAMESPACE)
     made = make.create(PLACEMENT, make.document(PLACEMENT, "p1", spec={}), by=li, namespace=NAMESPACE)
     assert made["metadata"]["name"] == "p1"
