@@ -112,6 +112,9 @@ def reconcile_bound_placements(key: Key) -> None:
     """P1: placements of the namespaces in which a set is bound are scheduled again, if they read what has moved.
 
     The key's namespace is the part of a cluster or of its scores that moved (``relevance``), its name is the set.
+
+    1. The namespaces that bind the set are read.
+    2. Of their placements, those are queued that may use the set and read the part.
     """
     part, name = key
     bound = ManagedClusterSetBinding.objects.filter(cluster_set=name).values_list("namespace", flat=True)
@@ -316,7 +319,7 @@ class _Scene:
         """P27-P30: the number is absent until it is not zero; conditions of other types stay."""
         moment = times.timestamp(self.now)
         has_satisfied = any(each.get("type") == "PlacementSatisfied" for each in _conditions(self.doc))
-        told = [
+        found_now = [
             Condition(each.type, each.status, each.reason, each.message)
             for each in result.conditions
             if not (keeps_satisfied and has_satisfied and each.type == "PlacementSatisfied")
@@ -324,7 +327,7 @@ class _Scene:
 
         def report(doc: Doc) -> None:
             found = _conditions(doc)
-            for condition in told:
+            for condition in found_now:
                 found = conditions.set_condition(found, condition, moment)
             status = doc.setdefault("status", {})
             status |= {"conditions": found, "decisionGroups": groups}
