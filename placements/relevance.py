@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from clusters.claims import reported
-from clusters.taints.taint_rules import taints_of
+from clusters.kinds import taints_of
 from ocmconsole.kubeapi.errors import Doc
 from placements.prioritizers import RESOURCES
 
