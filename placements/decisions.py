@@ -128,8 +128,9 @@ def safe_order(present: Mapping[str, Names], wanted: Mapping[str, Names]) -> Ite
                 yield name, wanted[name]
         is_forward = not is_forward
         if len(remaining) == before:
-            name = next(iter(remaining))
-            both = tuple(sorted({*present.get(name, ()), *wanted[name]}))
+            # Each waits for another. Whoever is to get a cluster that waits gets it now; nobody does so twice.
+            name = next(name for name, has in remaining.items() if stays & (set(wanted[name]) - has.keys()))
+            both = tuple(sorted({*remaining[name], *wanted[name]}))
             standing += Counter(both) - remaining[name]
             remaining[name] = Counter(both)
             yield name, both
