@@ -13,14 +13,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ManagedCluster
 from clustersets import membership
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSetBinding
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.control.controllers import changed, reconciler
@@ -124,7 +123,7 @@ def reconcile_bound_placements(key: Key) -> None:
         for namespace, placement, sets, read in rows.values_list("namespace", "name", "cluster_sets", "reads")
         if (not sets or name in sets) and relevance.concerns(part, read)
     }
-    workqueue.put(work, timezone.now())
+    workqueue.put(work, clock.now())
     workqueue.poke()
 
 
@@ -162,7 +161,7 @@ def reconcile_placement(key: Key) -> timedelta | None:
     row = Placement.objects.at(key).first()
     if row is None or row.deleted_at is not None or is_disabled(row.doc):
         return None
-    now = timezone.now()
+    now = clock.now()
     scene = _Scene.read(row, now)
     result = scene.schedule()
     with verbs.batch(CONTROLLER) as batch:

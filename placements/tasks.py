@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from placements.models import Placement
@@ -13,5 +12,5 @@ def resync_placements() -> None:
     """P1: every 30 minutes all placements are scheduled again, as Balance follows others' decisions only then."""
     found = Placement.objects.filter(deleted_at=None).values_list("namespace", "name")
     if work := {("placement", Key(*place)) for place in found}:
-        workqueue.put(work, timezone.now())
+        workqueue.put(work, clock.now())
         workqueue.poke()
