@@ -11,7 +11,7 @@ import ipaddress
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
@@ -30,6 +30,8 @@ TYPES = ("URL", "Quantity", "IP", "CIDR", "Semver")
 
 INT64 = range(-(2**63), 2**63)
 MOST_MATCHES = 10_000  # strings that one findAll returns
+# Units of cost, about half a microsecond each: a call, and the conversion of a map; a character or item counts 1.
+CALL, MAP = 100, 1_000
 # Semantic Versioning 2.0.0: no leading "v", no leading zeros.
 SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
@@ -45,13 +47,17 @@ STANDARD = frozenset({"indexOf", "lastIndexOf", "string"})
 Type = cel.Type
 ANY, BOOL, DOUBLE, INT, STRING = Type.DYN, Type.BOOL, Type.DOUBLE, Type.INT, Type.STRING
 Function = Callable[..., Any]
+Charge = Callable[[int], None]
 
 
-def environment(*, scores: Function) -> Any:
-    """With the variable ``managedCluster``, a map of string to dyn. ``scores(cluster, name)``: OCM's function."""
+def environment(*, scores: Function, charge: Charge) -> Any:
+    """With the variable ``managedCluster``, a map of string to dyn. ``scores(cluster, name)``: OCM's function.
+
+    ``charge`` gets the cost of each call of a function of ours before it is done, and raises ValueError to refuse it.
+    """
     pool, messages = _messages()
     types = {name: Type(f"{PACKAGE}.{name}") for name in TYPES}
-    library = _Library(types, messages)
+    library = _Library(types, messages, charge)
     cluster = Type.Map(STRING, ANY)
     library.member("scores", cluster, (STRING,), Type.List(Type.Map(STRING, ANY)), scores)
     library.member("parseJSON", STRING, (), ANY, json.loads)
@@ -84,8 +90,8 @@ class _Library:
     the overloads that it cannot tell apart the first one calls the right one.
     """
 
-    def __init__(self, types: dict[str, Any], messages: dict[str, Any]) -> None:
-        self.types, self.messages = types, messages
+    def __init__(self, types: dict[str, Any], messages: dict[str, Any], charge: Charge) -> None:
+        self.types, self.messages, self._charge = types, messages, charge
         self._names = {id(found): name for name, found in types.items()}
         self._overloads: dict[str, list[Any]] = {}
         self._calls: dict[tuple[str, bool, tuple[str, ...]], dict[tuple[str, ...], Function]] = {}
@@ -105,7 +111,8 @@ class _Library:
 
         def call(*given: Any) -> Any:
             known = [each.DESCRIPTOR.name if isinstance(each, Message) else "" for each in given]
-            texts = (each.text if one else each for each, one in zip(given, known, strict=True))
+            texts = [each.text if one else each for each, one in zip(given, known, strict=True)]
+            self._charge(CALL + sum(map(_size, texts)))
             return calls[tuple(known)](*texts)
 
         found = self._overloads.setdefault(name, [])
@@ -120,6 +127,13 @@ class _Library:
         """More overloads of functions that CEL has, or functions of new names."""
         chosen = {name: found for name, found in self._overloads.items() if (name in STANDARD) is of_standard}
         return [cel.FunctionDecl(name, found) for name, found in chosen.items()]
+
+
+def _size(given: object) -> int:
+    """Units that an argument costs."""
+    if isinstance(given, Mapping):
+        return MAP + len(given)
+    return len(given) if isinstance(given, str | bytes | Sequence) else 0
 
 
 # ------------------------------------------------------------------------------------------------ lists, texts

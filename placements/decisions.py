@@ -123,14 +123,14 @@ def safe_order(present: Mapping[str, Names], wanted: Mapping[str, Names]) -> Ite
         for name in list(remaining) if is_forward else list(reversed(remaining)):
             lost = remaining[name] - Counter(wanted[name])
             if all(standing[cluster] > count for cluster, count in lost.items() if cluster in stays):
-                standing -= lost
-                standing += Counter(wanted[name]) - remaining.pop(name)
+                standing.subtract(lost)
+                standing.update(Counter(wanted[name]) - remaining.pop(name))
                 yield name, wanted[name]
         is_forward = not is_forward
         if len(remaining) == before:
-            # Each waits for another. Whoever is to get a cluster that waits gets it now; nobody does so twice.
+            # Each waits for another. The first that is to get a cluster that waits gets it now; none does so twice.
             name = next(name for name, has in remaining.items() if stays & (set(wanted[name]) - has.keys()))
             both = tuple(sorted({*remaining[name], *wanted[name]}))
-            standing += Counter(both) - remaining[name]
+            standing.update(Counter(both) - remaining[name])
             remaining[name] = Counter(both)
             yield name, both

@@ -21,8 +21,21 @@ ScoresOf = Callable[[str], Mapping[str, AddOnScore]]
 
 MOST_CHARACTERS = 10_000  # an expression's source; Kubernetes admits no longer ones in its own policies either
 KEPT_EXPRESSIONS = 2_000  # compiled ones in memory
+# Of calls of functions of ours in one evaluation, in units of ``cellibrary``: below a second of CPU time. The bound of
+# the evaluator itself counts iterations, whatever is called in them.
+MOST_COST = 200_000
 
-_scores: ContextVar[tuple[str, ScoresOf]] = ContextVar("scores of the cluster that is being evaluated")
+
+@dataclass(slots=True)
+class _Evaluation:
+    """Of one expression for one cluster: what its functions read, and the cost that is left."""
+
+    cluster: str
+    scores: ScoresOf
+    left: int = MOST_COST
+
+
+_present: ContextVar[_Evaluation] = ContextVar("the evaluation that is being done")
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,11 @@ class Expression:
             raise ValueError(f"compilation failed: the expression has more than {MOST_CHARACTERS} characters")
         return _compiled(text)
 
+    @property
+    def reads_scores(self) -> bool:
+        """Whether it may; else its value depends on the cluster alone."""
+        return "scores" in self.text
+
     def holds(self, cluster: Cluster, scores: ScoresOf) -> bool:
         """True only when it evaluates to true: an error, another type and too many steps are no match."""
         return self._evaluate(cluster, scores) is True
@@ -48,13 +66,13 @@ class Expression:
 
     def _evaluate(self, cluster: Cluster, scores: ScoresOf) -> object:
         """A bool, or the text of what was wrong."""
-        bound = _scores.set((cluster.name, scores))
+        bound = _present.set(_Evaluation(cluster.name, scores))
         try:
             found = self._program.eval(data={"managedCluster": cluster.view()})
         except Exception as error:  # noqa: BLE001 - bindings of C++: what they raise is not written down
             return str(error)
         finally:
-            _scores.reset(bound)
+            _present.reset(bound)
         value = found.value()
         return value if isinstance(value, bool) else str(value)[:500]
 
@@ -70,13 +88,21 @@ def _compiled(text: str) -> Expression:
 
 @cache
 def _environment() -> Any:
-    return cellibrary.environment(scores=_scores_of)
+    return cellibrary.environment(scores=_scores_of, charge=_charge)
+
+
+def _charge(cost: int) -> None:
+    """P7: raises ValueError, in upstream's words, where an evaluation costs more than it may."""
+    evaluation = _present.get()
+    evaluation.left -= cost
+    if evaluation.left < 0:
+        raise ValueError("operation cancelled: actual cost limit exceeded")
 
 
 def _scores_of(_cluster: object, name: str) -> list[dict[str, Any]]:
     """``managedCluster.scores(name)``: an error when the cluster has no such object."""
-    cluster, scores = _scores.get()
-    found = scores(cluster).get(name)
+    evaluation = _present.get()
+    found = evaluation.scores(evaluation.cluster).get(name)
     if found is None:
         raise ValueError(f'addonplacementscores.cluster.open-cluster-management.io "{name}" not found')
     return [{"name": key, "value": value} for key, value in found.values.items()]

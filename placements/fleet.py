@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,6 +16,8 @@ from ocmconsole.kubeapi.schema.times import time_of
 
 # A taint or score without a readable time counts as old: its toleration has expired, its score has too.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Of one cluster's document, 100 bytes each: of so many Placements with expressions, each evaluated once.
+MOST_ANSWERS = 500
 
 
 class Taint(NamedTuple):
@@ -38,11 +40,15 @@ class Taint(NamedTuple):
 
 
 class Cluster:
-    """A ManagedCluster's document with the parts that the pipeline reads, each computed once."""
+    """A ManagedCluster's document with the parts that the pipeline reads, each computed once.
+
+    ``answers``: what predicates with expressions, by their digest, say of this document, and of which scores.
+    """
 
     def __init__(self, doc: Doc) -> None:
         self.doc = doc
         self.name: str = doc["metadata"]["name"]
+        self.answers: dict[str, tuple[object, bool]] = {}
         self._allocatable: dict[str, float | None] = {}
 
     def __repr__(self) -> str:
@@ -75,9 +81,20 @@ class Cluster:
             self._allocatable[resource] = None if amount is None or capacity is None else float(amount)
         return self._allocatable[resource]
 
+    def answer(self, question: str, scores: object, find: Callable[[], bool]) -> bool:
+        """What ``find`` says; called once for a question as long as ``scores`` are equal."""
+        known = self.answers.get(question)
+        if known is None or known[0] != scores:
+            known = scores, find()
+            while len(self.answers) >= MOST_ANSWERS:
+                self.answers.pop(next(iter(self.answers)), None)
+            self.answers[question] = known
+        return known[1]
+
     def view(self) -> Doc:
         """The object as CEL expressions read it: what upstream's typed object shows (P7, observed)."""
-        seen = {part: self.doc.get(part) or {} for part in ("metadata", "spec", "status")}
+        doc = self.doc
+        seen = {part: doc.get(part) or {} for part in ("metadata", "spec", "status")}
         return seen | {"status": {"version": {}} | seen["status"]}
 
 

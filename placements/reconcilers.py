@@ -7,7 +7,8 @@ snapshot and commits what differs in one transaction (K16).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ from placements.kinds import (
     PLACEMENT_LABEL,
 )
 from placements.models import Placement, PlacementDecision, SteadyReference
-from placements.pipeline import PlacementResult, PlacementSpec, schedule
+from placements.pipeline import PlacementResult, PlacementSpec, Unfinished, schedule
 from placements.prioritizers import STEADY
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ CONTROLLER = Actor.controller("placements")
 KEEP = "keep"  # D14: the value of OCMCONSOLE_MISCONFIGURED_PLACEMENTS that keeps decisions
 # A timer rings no earlier than what it waits for, although clocks and databases round.
 LATER = timedelta(milliseconds=5)
+# No timer is set further ahead: a year is nothing to wait for, and the end of all years cannot be added to.
+LONGEST_WAIT = timedelta(days=1)
+# Of CPU time for expressions in one run, in seconds: others have their turn before it goes on where it was.
+SLICE = 1.0
 
 
 def is_disabled(doc: Doc) -> bool:
@@ -127,12 +132,21 @@ def reconcile_bound_placements(key: Key) -> None:
     workqueue.poke()
 
 
-def _placements_of_binding(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
-    """Those of its namespace that may use the set; what a binding binds is its name (A8)."""
-    if old is not None and new is not None:
-        return ()
+def _came_or_went(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    return (key,) if old is None or new is None else ()
+
+
+@reconciler(MANAGED_CLUSTER_SET_BINDING, keys=_came_or_went, is_wanted=any_placement)
+def reconcile_binding_placements(key: Key) -> None:
+    """P1: placements of the namespace that may use the set of a binding are scheduled again.
+
+    1. The namespace's placements are read now, after the commit: one that is created beside the binding is not missed.
+    2. Those are queued that may use the set, which is the name of the binding (A8).
+    """
     rows = Placement.objects.filter(namespace=key.namespace, deleted_at=None).values_list("name", "cluster_sets")
-    return [Key(key.namespace, name) for name, sets in rows if not sets or key.name in sets]
+    work = {("placement", Key(key.namespace, name)) for name, sets in rows if not sets or key.name in sets}
+    workqueue.put(work, clock.now())
+    workqueue.poke()
 
 
 def _placement_of_decision(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
@@ -147,7 +161,7 @@ def _placement_of_decision(old: Doc | None, new: Doc | None, key: Key) -> Iterab
 @reconciler(
     PLACEMENT,
     keys=changed(spec_of, is_disabled, _status, lambda doc: doc["metadata"].get("deletionTimestamp")),
-    also={PLACEMENT_DECISION: _placement_of_decision, MANAGED_CLUSTER_SET_BINDING: _placements_of_binding},
+    also={PLACEMENT_DECISION: _placement_of_decision},
 )
 def reconcile_placement(key: Key) -> timedelta | None:
     """P2, P13, P16, P24 to P30, D14, K16, K18: a Placement's decisions and conditions are what the pipeline says now.
@@ -156,21 +170,25 @@ def reconcile_placement(key: Key) -> timedelta | None:
     2. All that differs is written in one transaction: clusters come before they go (K16), the status last.
     3. A misconfigured one keeps its PlacementDecisions, without clusters that its namespace may no longer use (D14).
 
-    Returns when to look again: at the end of a toleration or of a score (P13, K18).
+    Returns when to look again: at the end of a toleration or of a score (P13, K18), at once where expressions take
+    longer than a turn.
     """
     row = Placement.objects.at(key).first()
     if row is None or row.deleted_at is not None or is_disabled(row.doc):
         return None
     now = clock.now()
     scene = _Scene.read(row, now)
-    result = scene.schedule()
+    try:
+        result = scene.schedule()
+    except Unfinished:
+        return timedelta()
     with verbs.batch(CONTROLLER) as batch:
         if not scene.plan.sorts_by_score:  # else the scores that are shown follow what has just been chosen (Steady)
             batch.settled.add(("placement", key))
         batch.has_read(PLACEMENT, row)
         scene.write(batch, result)
     again = result.look_again
-    return max(again - now, timedelta()) + LATER if again is not None else None
+    return min(max(again - now, timedelta()) + LATER, LONGEST_WAIT) if again is not None else None
 
 
 @dataclass(frozen=True)
@@ -203,7 +221,15 @@ class _Scene:
             with_decided=plan.needs_scores or bool(plan.constraints),
         )
         chosen = {name for names in self.contents.values() for name in names}
-        return schedule(plan, fleet, bound=self.bound.names, present=chosen, steady=self._steady(chosen), now=self.now)
+        return schedule(
+            plan,
+            fleet,
+            bound=self.bound.names,
+            present=chosen,
+            steady=self._steady(chosen),
+            now=self.now,
+            is_time_up=_timer(),
+        )
 
     # ------------------------------------------------------------------------------------ a negative weight of Steady
 
@@ -246,7 +272,6 @@ class _Scene:
         allowed = frozenset(each.name for clusters in members for each in clusters if not each.is_being_deleted)
         documents = {name: each.doc for name, each in self.stored.items()}
         kept = decisions.kept_decisions(self.row.name, documents, allowed)
-        is_whole = {each.name: each.clusters for each in kept} == self.contents
         self._bind(batch, kept, decisions.scores_in(documents.values()))
         counts = {each.name: len(each.clusters) for each in kept}
         groups = [
@@ -254,7 +279,7 @@ class _Scene:
             for group in (self.doc.get("status") or {}).get("decisionGroups") or ()
         ]
         total = sum(counts.values())
-        self._report(batch, result, groups, total, keeps_satisfied=is_whole or total > 0)
+        self._report(batch, result, groups, total, keeps_satisfied=total > 0)
 
     def _bind(self, batch: Batch, wanted: list[WantedDecision], scores: Mapping[str, int] | None) -> None:
         """P24-P26, K16: create, fill, mend and delete PlacementDecisions."""
@@ -334,6 +359,19 @@ class _Scene:
                 status["numberOfSelectedClusters"] = number
 
         batch.edit(PLACEMENT, self.row.key, report, subresource="status")
+
+
+def _timer() -> Callable[[], bool]:
+    """Whether the turn is over; not when it is asked first, so that each run gets further."""
+    ends: list[float] = []
+
+    def is_over() -> bool:
+        if ends:
+            return time.thread_time() > ends[0]
+        ends.append(time.thread_time() + SLICE)
+        return False
+
+    return is_over
 
 
 def _conditions(doc: Doc) -> list[Doc]:

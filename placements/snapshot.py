@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import orjson
 from django.db import connection
-from django.db.models import Max
 
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clustersets import membership
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
-from ocmconsole.kubeapi.models import Change, Compaction
+from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.watch import change_log
 from placements import decisions
 from placements.fleet import AddOnScore, Cluster, Fleet
@@ -49,6 +48,7 @@ class StoredCluster(Cluster):
         self.name = sys.intern(read.name)
         self.labels, self.claims, self.taints = read.labels, read.claims, read.taints
         self.is_being_deleted = read.is_being_deleted
+        self.answers = {}
         self._allocatable = {name: read.allocatable(name) for name in RESOURCES.values()}
 
     @property
@@ -62,7 +62,7 @@ class _Mirror(Generic[T]):
 
     def __init__(self, kind: Kind, read: Callable[[str], T], moved: Callable[[T | None, T | None], None]) -> None:
         self._kind, self._read, self._moved = kind, read, moved
-        self._revision = -1  # of the last change that is in ``items``; -1: nothing has been read
+        self._revision = -1  # of the hub, that ``items`` are no older than; -1: nothing has been read
         self.items: dict[Place, T] = {}
 
     def forget(self) -> None:
@@ -70,26 +70,29 @@ class _Mirror(Generic[T]):
             self._moved(item, None)
         self.items, self._revision = {}, -1
 
-    def catch_up(self) -> None:
-        resource = self._kind.resource
-        if self._revision >= 0 and not Compaction.objects.filter(resource=resource, revision__gt=self._revision):
-            missed = Change.objects.filter(resource=resource, revision__gt=self._revision).order_by("revision")
-            for change in missed.iterator(chunk_size=ROWS_AT_ONCE):
-                text = None if change.verb == Change.Verb.DELETED else change.wire
-                self._put((change.namespace, change.name), text)
-                self._revision = change.revision
-            return
-        self.forget()
-        newest = self._newest()  # first: what is committed from now on is found by the next look
-        rows: Any = self._kind.model.objects.values_list("namespace", "name", "wire")
-        for namespace, name, text in rows.iterator(chunk_size=ROWS_AT_ONCE):
-            self._put((namespace, name), text)
-        self._revision = newest  # last: who was interrupted begins again
+    def catch_up(self, head: int) -> None:
+        """``head``: a revision of the hub that has been committed; the mirror is no older afterwards."""
+        if self._revision < 0 or not self._replay():
+            self.forget()
+            rows: Any = self._kind.model.objects.values_list("namespace", "name", "wire")
+            for namespace, name, text in rows.iterator(chunk_size=ROWS_AT_ONCE):
+                self._put((namespace, name), text)
+        # Last: an interrupted look begins again. What was committed meanwhile is found by the next one.
+        self._revision = max(self._revision, head)
 
-    def _newest(self) -> int:
-        logs = (Change.objects, Compaction.objects)
-        found = [log.filter(resource=self._kind.resource).aggregate(newest=Max("revision"))["newest"] for log in logs]
-        return max((each for each in found if each is not None), default=0)
+    def _replay(self) -> bool:
+        """Whether nothing of the log was cut unread; cuts are read after the entries, as ``change_log`` says."""
+        resource, since = self._kind.resource, self._revision
+        missed = Change.objects.filter(resource=resource, revision__gt=since).order_by("revision")
+        reached = since
+        for change in missed.iterator(chunk_size=ROWS_AT_ONCE):
+            text = None if change.verb == Change.Verb.DELETED else change.wire
+            self._put((change.namespace, change.name), text)
+            reached = change.revision
+        if change_log.cut_before([resource], since) is not None:
+            return False
+        self._revision = reached
+        return True
 
     def _put(self, place: Place, text: str | None) -> None:
         old, new = self.items.pop(place, None), None if text is None else self._read(text)
@@ -140,7 +143,7 @@ class Snapshot:
 
     def _catch_up(self, mirror: _Mirror[Any], head: int) -> None:
         if self._heads.get(id(mirror)) != head:
-            mirror.catch_up()
+            mirror.catch_up(head)
             self._heads[id(mirror)] = head
 
     def _cluster_moved(self, old: StoredCluster | None, new: StoredCluster | None) -> None:  # noqa: ARG002 - the signature of moved

@@ -5,12 +5,16 @@ Upstream's scheduler ignores the field (K20). A Placement without it never comes
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from ocmconsole.kubeapi.errors import Doc
 from placements.fleet import Cluster
+
+Place = tuple[str, ...] | None
+MOST_STEPS = 1_000_000  # places times clusters to choose: some seconds, during which other reconcilers wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,49 +40,96 @@ def constraints_of(spec: Doc) -> list[Constraint]:
     return [Constraint.of(each) for each in (spec.get("spreadPolicy") or {}).get("spreadConstraints") or ()]
 
 
+class _Topologies:
+    """Of one constraint: how many clusters of each are there, and how many have been chosen."""
+
+    def __init__(self, constraint: Constraint, clusters: Sequence[Cluster]) -> None:
+        self._constraint = constraint
+        self._sizes = Counter(found for each in clusters if (found := constraint.topology(each)) is not None)
+        self._chosen = dict.fromkeys(self._sizes, 0)
+        self._at = Counter({0: len(self._sizes)})  # how many topologies have how many chosen clusters
+        self._least = 0
+
+    def place(self, cluster: Cluster) -> Place:
+        """What decides whether choosing the cluster breaks the constraint. All topologies that cannot are one."""
+        topology = self._constraint.topology(cluster)
+        if topology is None:
+            return None
+        return (topology,) if self._sizes[topology] > self._constraint.most else ()
+
+    def is_broken(self, place: Place) -> bool:
+        """Whether one more cluster would be more than ``most`` above the fewest of any topology."""
+        if not place:
+            return place is None
+        return self._chosen[place[0]] >= self._least + self._constraint.most
+
+    def choose(self, cluster: Cluster) -> None:
+        topology = self._constraint.topology(cluster)
+        if topology is None:
+            return
+        count = self._chosen[topology]
+        self._chosen[topology] = count + 1
+        self._at[count] -= 1
+        self._at[count + 1] += 1
+        if count == self._least and not self._at[count]:
+            self._least += 1
+
+
+def problem(clusters: Sequence[Cluster], constraints: Sequence[Constraint], most: int) -> str:
+    """D12: why nobody can be chosen: more steps than others can wait for. Empty if there are fewer."""
+    if _takes_all(clusters, constraints, most):
+        return ""
+    topologies = [_Topologies(each, clusters) for each in constraints]
+    places = len({tuple(each.place(cluster) for each in topologies) for cluster in clusters})
+    wanted = min(most, len(clusters))
+    if places * wanted <= MOST_STEPS:
+        return ""
+    return f":spreadPolicy has too many topologies: {wanted:,} clusters of {places:,} cannot be chosen"
+
+
+def _takes_all(clusters: Sequence[Cluster], constraints: Sequence[Constraint], most: int) -> bool:
+    return most >= len(clusters) and not any(each.must for each in constraints)
+
+
 def choose_spread(ordered: Sequence[Cluster], constraints: Sequence[Constraint], most: int) -> list[Cluster]:
     """At most that many of the clusters, the best first within what the constraints permit.
 
     One after another: of the clusters whose choice breaks the fewest constraints (an earlier constraint weighs more
     than all later ones) the best. Nobody is chosen whose choice breaks one that must hold.
     """
-    queues: dict[tuple[str | None, ...], deque[tuple[int, Cluster]]] = {}
+    if _takes_all(ordered, constraints, most):
+        return list(ordered)
+    topologies = [_Topologies(each, ordered) for each in constraints]
+    queues: dict[tuple[Place, ...], deque[tuple[int, Cluster]]] = {}
     for rank, cluster in enumerate(ordered):
-        queues.setdefault(tuple(each.topology(cluster) for each in constraints), deque()).append((rank, cluster))
-    counts = [
-        dict.fromkeys((place[index] for place in queues if place[index] is not None), 0)
-        for index in range(len(constraints))
-    ]
+        queues.setdefault(tuple(each.place(cluster) for each in topologies), deque()).append((rank, cluster))
     chosen: list[Cluster] = []
     while queues and len(chosen) < most:
-        broken = {place: _broken(place, constraints, counts) for place in queues}
-        open_ = {place: flaws for place, flaws in broken.items() if flaws is not None}
+        open_ = [
+            (flaws, queue[0][0], place)
+            for place, queue in queues.items()
+            if (flaws := _flaws(place, constraints, topologies)) is not None
+        ]
         if not open_:
             break
-        best = min(open_, key=lambda place: (open_[place], queues[place][0][0]))
-        chosen.append(queues[best].popleft()[1])
+        _, _, best = min(open_, key=itemgetter(0, 1))
+        _, cluster = queues[best].popleft()
+        chosen.append(cluster)
         if not queues[best]:
             del queues[best]
-        for count, topology in zip(counts, best, strict=True):
-            if topology is not None:
-                count[topology] += 1
+        for each in topologies:
+            each.choose(cluster)
     return chosen
 
 
-def _broken(
-    place: tuple[str | None, ...], constraints: Sequence[Constraint], counts: Sequence[dict[str | None, int]]
+def _flaws(
+    place: tuple[Place, ...], constraints: Sequence[Constraint], topologies: Sequence[_Topologies]
 ) -> tuple[bool, ...] | None:
     """For each constraint whether one more cluster of this place breaks it; None when it must not."""
     flaws = []
-    for constraint, count, topology in zip(constraints, counts, place, strict=True):
-        is_broken = topology is None or count[topology] + 1 - _least(count, topology) > constraint.most
+    for constraint, found, one in zip(constraints, topologies, place, strict=True):
+        is_broken = found.is_broken(one)
         if is_broken and constraint.must:
             return None
         flaws.append(is_broken)
     return tuple(flaws)
-
-
-def _least(count: dict[str | None, int], topology: str) -> int:
-    """The fewest of a topology once one more of this one is chosen."""
-    others = min((number for name, number in count.items() if name != topology), default=count[topology] + 1)
-    return min(others, count[topology] + 1)

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
 from ocmconsole.kubeapi.store import Write
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION
-from placements.tasks import resync_placements
+from placements.tasks import TURNS, resync, resync_placements
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +84,11 @@ def respec(change: Any, name: str = "p1") -> None:
 
 def matching(**labels: str) -> list[Doc]:
     return [{"requiredClusterSelector": {"labelSelector": {"matchLabels": labels}}}]
+
+
+def half_an_hour_passes() -> None:
+    for turn in range(TURNS):
+        resync(turn)
 
 
 # ---------------------------------------------------------------- decisions
@@ -279,9 +284,24 @@ def test_every_half_hour_all_placements_are_scheduled_again() -> None:
     make.label("c1", pick="me")
     make.settle()
     assert (chosen("one"), chosen("two")) == (["c1"], ["c1"])
-    resync_placements()
+    half_an_hour_passes()
     make.settle()
     assert chosen("one") == ["c2"]
+
+
+@pytest.mark.contract("P1")
+def test_placements_have_their_turns_in_different_minutes() -> None:
+    for number in range(5):
+        place(f"p{number}")
+    make.settle()
+    turns = []
+    for minute in range(TURNS):
+        with time_machine.travel(timezone.now() + timedelta(minutes=minute), tick=False):
+            resync_placements()
+        turns.append(WorkItem.objects.filter(reconciler="placement").count())
+        WorkItem.objects.all().delete()
+    assert sum(turns) == 5
+    assert max(turns) < 5
 
 
 @pytest.mark.contract("P16")
@@ -293,7 +313,7 @@ def test_a_negative_steady_comes_to_rest() -> None:
     weights = [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": -1}]
     respec({"prioritizerPolicy": {"mode": "Exact", "configurations": weights}})
     assert chosen() == ["c2"]
-    resync_placements()
+    half_an_hour_passes()
     assert make.writes_of(make.settle) == []
     weights[0]["weight"] = -2
     respec({"prioritizerPolicy": {"mode": "Exact", "configurations": weights}})
@@ -530,7 +550,7 @@ def test_looking_again_writes_nothing() -> None:
     place("p2", numberOfClusters=1, sortBy="Score")
     place("p3", tolerations=[{"operator": "Equal"}])
     make.settle()
-    resync_placements()
+    half_an_hour_passes()
     assert make.writes_of(make.settle) == []
 
 

@@ -1,0 +1,123 @@
+"""What placements may not do to each other and to the hub: miss a change, hold up others, stop the queue (D12, P1)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from clusters.kinds import CLUSTERSET_LABEL
+from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.control import controllers
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import WorkItem
+from ocmconsole.kubeapi.store import Write
+from placements import reconcilers
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT
+from placements.models import PlacementDecision, SteadyReference
+from tests import factories as make
+
+pytestmark = pytest.mark.django_db
+
+Doc = dict[str, Any]
+TEAM = "shop"
+
+
+@pytest.fixture(autouse=True)
+def web(db: None) -> None:
+    make.namespace(TEAM)
+    make.clusterset("web")
+    make.binding("web", namespace=TEAM)
+
+
+def cluster(name: str) -> None:
+    make.cluster(name, labels={CLUSTERSET_LABEL: "web"})
+    make.said(name, "ManagedClusterConditionAvailable", "True")
+    make.settle()
+
+
+def place(name: str = "p1", **spec: Any) -> None:
+    make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace=TEAM)
+    make.settle()
+
+
+def chosen(name: str = "p1") -> list[str]:
+    rows = PlacementDecision.objects.filter(namespace=TEAM, placement=name)
+    return [each["clusterName"] for row in rows for each in (row.doc.get("status") or {}).get("decisions") or ()]
+
+
+def satisfied() -> str:
+    doc = verbs.find(PLACEMENT, Key(TEAM, "p1"))
+    assert doc is not None
+    return make.condition(doc, "PlacementSatisfied")[1]
+
+
+@pytest.mark.contract("P1", "P3")
+def test_what_a_binding_wakes_does_not_depend_on_the_placements_that_are_there_before_its_commit() -> None:
+    doc = make.document(MANAGED_CLUSTER_SET_BINDING, "web", spec={"clusterSet": "web"})
+    made = Write(MANAGED_CLUSTER_SET_BINDING, Key(TEAM, "web"), None, None, doc, make.ADMIN, "create", "")
+    work = {key for name, key in controllers.caused_by([made]) if name == "binding_placements"}
+    assert work == {Key(TEAM, "web")}
+    cluster("c1")
+    place()
+    place("other", clusterSets=["db"])
+    reconcilers.reconcile_binding_placements(Key(TEAM, "web"))
+    assert list(WorkItem.objects.filter(reconciler="placement").values_list("name", flat=True)) == ["p1"]
+
+
+@pytest.mark.contract("D12", "P7")
+def test_expressions_take_turns_with_other_work_and_come_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcilers, "SLICE", 0.0)
+    for number in range(3):
+        cluster(f"c{number}")
+    expression = {"celSelector": {"celExpressions": ["managedCluster.metadata.name != 'c1'"]}}
+    make.create(
+        PLACEMENT,
+        make.document(PLACEMENT, "p1", spec={"predicates": [{"requiredClusterSelector": expression}]}),
+        namespace=TEAM,
+    )
+    assert reconcilers.reconcile_placement(Key(TEAM, "p1")) == timedelta()
+    assert chosen() == []
+    make.settle()
+    assert chosen() == ["c0", "c2"]
+
+
+@pytest.mark.contract("D12", "K18")
+def test_a_score_that_ends_with_the_last_year_stops_nobody() -> None:
+    cluster("c1")
+    make.namespace("c1")
+    make.create(ADD_ON_PLACEMENT_SCORE, make.document(ADD_ON_PLACEMENT_SCORE, "load"), namespace="c1")
+    status = {"scores": [{"name": "free", "value": 1}], "validUntil": "9999-12-31T23:59:59.999999Z"}
+    change = lambda doc: doc.update(status=status)  # noqa: E731 - one use
+    make.edit(ADD_ON_PLACEMENT_SCORE, "load", change, namespace="c1", subresource="status")
+    coordinate = {"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": "free"}}
+    place(numberOfClusters=1, prioritizerPolicy={"configurations": [{"scoreCoordinate": coordinate}]})
+    assert chosen() == ["c1"]
+    [waiting] = WorkItem.objects.filter(reconciler="placement")
+    assert waiting.due <= timezone.now() + timedelta(days=1)
+
+
+@pytest.mark.contract("D14", "P28")
+def test_a_misconfigured_placement_that_has_nothing_says_why_as_of_now() -> None:
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER_SET_BINDING, Key(TEAM, "web"))
+    place(tolerations=[{"operator": "Equal"}])
+    assert satisfied() == "NoManagedClusterSetBindings"
+    make.binding("web", namespace=TEAM)
+    make.settle()
+    assert satisfied() == "AllManagedClusterSetsEmpty"
+    cluster("c1")
+    assert (satisfied(), chosen()) == ("NoManagedClusterMatched", [])
+
+
+@pytest.mark.contract("P16", "P26")
+def test_a_placement_with_a_negative_steady_can_be_deleted() -> None:
+    cluster("c1")
+    weights = [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": -1}]
+    place(numberOfClusters=1, prioritizerPolicy={"mode": "Exact", "configurations": weights})
+    assert SteadyReference.objects.count() == 1
+    verbs.delete(make.ADMIN, PLACEMENT, Key(TEAM, "p1"))
+    make.settle()
+    assert (chosen(), SteadyReference.objects.count()) == ([], 0)

@@ -1,0 +1,101 @@
+"""What one Placement may cost: expressions are evaluated once for each document, in turns, and spreading has a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from placements.expressions import Expression
+from placements.fleet import AddOnScore, Cluster, Fleet
+from placements.pipeline import PlacementResult, Unfinished, schedule
+
+Doc = dict[str, Any]
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def cluster(name: str, **labels: str) -> Cluster:
+    return Cluster({"metadata": {"name": name, "labels": labels}, "spec": {}, "status": {}})
+
+
+class Turn:
+    """How often the time was asked for, which is before each evaluation; up after so many."""
+
+    def __init__(self, most: int = 1_000) -> None:
+        self.asked, self.most = 0, most
+
+    def is_up(self) -> bool:
+        self.asked += 1
+        return self.asked > self.most
+
+
+def decide(
+    spec: Doc, clusters: list[Cluster], turn: Turn, scores: Mapping[tuple[str, str], AddOnScore] | None = None
+) -> PlacementResult:
+    fleet = Fleet({"all": clusters}, scores or {})
+    return schedule({"metadata": {"name": "p1"}, "spec": spec}, fleet, bound=["all"], now=NOW, is_time_up=turn.is_up)
+
+
+def expressing(text: str) -> Doc:
+    return {"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [text]}}}]}
+
+
+def names(outcome: PlacementResult) -> list[str]:
+    return [each.name for each in outcome.chosen]
+
+
+@pytest.mark.contract("P7", "D12")
+def test_expressions_are_evaluated_once_for_each_document() -> None:
+    fleet = [cluster("c1", env="prod"), cluster("c2", env="test")]
+    spec = expressing("managedCluster.metadata.labels.env == 'prod'")
+    for fresh in (2, 0):
+        turn = Turn()
+        assert names(decide(spec, fleet, turn)) == ["c1"]
+        assert turn.asked == fresh
+    turn = Turn()
+    assert names(decide(spec, [fleet[0], cluster("c2", env="prod")], turn)) == ["c1", "c2"]
+    assert turn.asked == 1
+
+
+@pytest.mark.contract("P7", "P18")
+def test_expressions_that_read_scores_are_evaluated_again_when_these_change() -> None:
+    fleet = [cluster("c1"), cluster("c2")]
+    spec = expressing("managedCluster.scores('load').exists(s, s.value > 5)")
+    low, high = ({(name, "load"): AddOnScore({"free": value}) for name in ("c1", "c2")} for value in (1, 9))
+    for scores, chosen, fresh in ((low, [], 2), (dict(low), [], 0), (high, ["c1", "c2"], 2), (low, [], 2)):
+        turn = Turn()
+        assert names(decide(spec, fleet, turn, scores)) == chosen
+        assert turn.asked == fresh
+
+
+@pytest.mark.contract("D12")
+def test_a_run_that_ends_with_its_turn_goes_on_where_it_was() -> None:
+    fleet = [cluster(f"c{number}") for number in range(5)]
+    for _ in range(2):
+        with pytest.raises(Unfinished):
+            decide(expressing("true"), fleet, Turn(2))
+    assert len(names(decide(expressing("true"), fleet, Turn(1)))) == 5
+
+
+@pytest.mark.contract("P7", "D12")
+def test_calls_of_functions_have_a_bound_of_their_own() -> None:
+    """10,000 iterations, which the evaluator lets pass, would be hours where a long text is searched in each."""
+    numbers = list(range(60))
+    few, many = (Expression.compiled(f"{numbers[:most]}.all(a, {numbers}.all(b, isIP('::1')))") for most in (20, 60))
+    assert few.holds(cluster("c1"), lambda _: {})
+    assert not many.holds(cluster("c1"), lambda _: {})
+    long = Expression.compiled(f"{numbers}.all(a, '{'x' * 5_000}'.find('y') == '')")
+    assert "cost limit exceeded" in (long.error(cluster("c1"), lambda _: {}) or "")
+
+
+@pytest.mark.contract("K20", "D12")
+@pytest.mark.parametrize(("each", "is_too_much"), [(1, False), (2, True), (30, False)])
+def test_clusters_are_not_spread_over_more_topologies_than_others_can_wait_for(each: int, is_too_much: bool) -> None:
+    fleet = [cluster(f"c{number:04}", site=f"s{number // each}") for number in range(1_500)]
+    constraint = {"topologyKey": "site", "topologyKeyType": "Label", "whenUnsatisfiable": "DoNotSchedule"}
+    outcome = decide({"spreadPolicy": {"spreadConstraints": [constraint]}}, fleet, Turn())
+    problem = ":spreadPolicy has too many topologies: 1,500 clusters of 750 cannot be chosen"
+    assert outcome.plan.problem == (problem if is_too_much else "")
+    assert len(outcome.chosen) == (0 if is_too_much else 1_500)
