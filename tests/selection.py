@@ -60,6 +60,8 @@ PLACES: dict[str, Runs] = {
     "controllers/test_foundation.py": Runs.BOTH,
     "controllers/test_heartbeats.py": Runs.BOTH,
     "controllers/test_idempotence.py": Runs.BOTH,
+    "controllers/test_placement_bounds.py": Runs.BOTH,
+    "controllers/test_placement_wakes.py": Runs.BOTH,
     "controllers/test_probes.py": Runs.BOTH,
     "controllers/test_races.py": Runs.BOTH,
     "controllers/test_requests.py": Runs.BOTH,
