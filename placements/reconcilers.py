@@ -122,7 +122,7 @@ def reconcile_bound_placements(key: Key) -> None:
     """
     part, name = key
     bound = ManagedClusterSetBinding.objects.filter(cluster_set=name).values_list("namespace", flat=True)
-    rows = Placement.objects.filter(namespace__in=list(bound), deleted_at=None)
+    rows = Placement.objects.filter(namespace__in=bound, deleted_at=None)
     work = {
         ("placement", Key(namespace, placement))
         for namespace, placement, sets, read in rows.values_list("namespace", "name", "cluster_sets", "reads")
