@@ -184,7 +184,7 @@ def _bootstrap_joins(draw: Draw) -> Case:
 
 
 def _spoilt(draw: Draw) -> Case:
-    site = _site(draw, [site for site in world.SITES if site is not world.NAMESPACES])
+    site = _site(draw, [site for site in world.FILLED if site is not world.NAMESPACES])
     doc = _document(draw, site)
     mutate = draw(st.sampled_from(mutations.MUTATIONS))
     query = draw(
@@ -288,7 +288,7 @@ def _in_the_way(draw: Draw) -> Case:
     ]
     if kind.custom:
         makes.append(("PUT", f"{site.path}/{STANDING}", site.document(STANDING), INVALID))
-        makes.append(("POST", site.path, {key: doc[key] for key in ("metadata", "spec")}, BAD))
+        makes.append(("POST", site.path, {key: doc[key] for key in ("metadata", "spec") if key in doc}, BAD))
     if not kind.create_on_update:
         makes.append(("PUT", f"{site.path}/{name}", doc, MISSING))
     if kind.namespaced:

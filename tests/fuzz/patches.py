@@ -129,7 +129,9 @@ def _try(draw: Draw) -> Case:
 
 def _spoilt(draw: Draw) -> Case:
     """The wrong value in a place of the object that the patch sets."""
-    site, path = _target(draw, [site for site in SITES if site not in (world.NAMESPACES, world.REQUESTS)])
+    site, path = _target(
+        draw, [site for site in SITES if site in world.FILLED and site not in (world.NAMESPACES, world.REQUESTS)]
+    )
     content = site.content(STANDING)
     mutate = draw(st.sampled_from(mutations.MUTATIONS))
     media = draw(st.sampled_from([MERGE, MERGE, APPLY] if site in CUSTOM else [MERGE, APPLY]))

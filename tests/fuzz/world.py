@@ -238,6 +238,8 @@ SITES = [
     CLUSTERS, SETS, SET_BINDINGS, PLACEMENTS, DECISIONS, SCORES, CLAIMS, ADDONS, ADDON_TYPES, WORKS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS,
     EVENTS, NEW_EVENTS, ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, REQUESTS,
 ]  # fmt: skip
+# Those whose documents have something besides metadata that can be spoilt.
+FILLED = [site for site in SITES if site.content("x")]
 
 
 # ---------------------------------------------------------------- what stands there
