@@ -115,13 +115,10 @@ def accept(actor: Actor, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("permissions", "own", "most"),
-    [((), (), 21), (("accept_managedcluster",), (), 26), (("view_managedcluster",), ("accept_managedcluster",), 27)],
+    [((), (), 20), (("accept_managedcluster",), (), 25), (("view_managedcluster",), ("accept_managedcluster",), 26)],
 )
 def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], own: tuple[str, ...], most: int) -> None:
-    """By a superuser, by somebody who may accept every cluster, and by somebody who may accept this one.
-
-    One of the queries is for the sets of the cluster, whose placements follow it.
-    """
+    """By a superuser, by somebody who may accept every cluster, and by somebody who may accept this one."""
     ana = person(*permissions)
     arrive("c1")
     for each in own:
