@@ -313,7 +313,7 @@ def test_notices_take_as_many_queries_however_many_they_are(
         for number in range(300)
         for plural in (CLUSTERS, SETS, "certificatesigningrequests")
     ]
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert of_raj.of_interest(many) == set()
 
 
