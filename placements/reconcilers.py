@@ -1,13 +1,15 @@
 """Reconcilers of placements: who is scheduled again because of a write, and what a schedule writes (P1 to P30).
 
-A write to a cluster, set or score asks for one small piece of work for each set and moved part, so that a storm folds
-into few; that piece finds the placements which read the part. A placement's own piece runs the pipeline on one
-snapshot and commits what differs in one transaction (K16).
+A write to a cluster, set or score asks for one small piece of work for its exclusive set, and one for all sets that
+select by labels, for each moved part, so that a storm folds into few. Nothing is read for it in the request; that piece
+of work finds the placements which read the part. A placement's own piece runs the pipeline on one snapshot and commits
+what differs in one transaction (K16).
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,11 +17,10 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from clusters.kinds import MANAGED_CLUSTER, spec_of
-from clusters.models import ManagedCluster
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clustersets import membership
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
-from clustersets.models import ManagedClusterSetBinding
+from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control import workqueue
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 CONTROLLER = Actor.controller("placements")
 KEEP = "keep"  # D14: the value of OCMCONSOLE_MISCONFIGURED_PLACEMENTS that keeps decisions
+# In the key of work that a write to a cluster or score causes, instead of the name of a set, which never is such.
+BY_LABELS, ANY_SET = "", "*"
 # A timer rings no earlier than what it waits for, although clocks and databases round.
 LATER = timedelta(milliseconds=5)
 # No timer is set further ahead: a year is nothing to wait for, and the end of all years cannot be added to.
@@ -76,15 +79,12 @@ def _status(doc: Doc) -> object:
 
 
 def _sets_of_cluster(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
-    """(part, set) for the sets of the cluster before and after. A part that placements read is named as such."""
+    """(part, set) for the exclusive set that the cluster's label names, and (part, BY_LABELS) for all other sets."""
     parts = relevance.changes(old, new)
-    if not parts:
-        return ()
-    sets = snapshot.every_membership()
-    before = set(membership.sets_of(_labels(old), sets)) if old is not None else set()
-    after = set(membership.sets_of(_labels(new), sets)) if new is not None else set()
-    found = {Key(relevance.MEMBERS, name) for name in before ^ after}
-    return found | {Key(part, name) for name in before & after for part in parts}
+    before, after = (_labels(doc).get(CLUSTERSET_LABEL, "") for doc in (old, new))
+    found = {Key(relevance.MEMBERS, name) for name in {before, after} if name and before != after}
+    names = {BY_LABELS, after} if before == after and after else {BY_LABELS}
+    return found | {Key(part, name) for name in names for part in parts}
 
 
 def _set_itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
@@ -94,42 +94,57 @@ def _set_itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     return (Key(relevance.MEMBERS, key.name),)
 
 
-def _sets_of_score(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
-    """(part, set) for the sets of the cluster whose score it is: its namespace is the cluster's."""
+def _score(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """(part, ANY_SET): placements that read the score, whatever sets its cluster is in."""
     if old is not None and new is not None and _status(old) == _status(new):
         return ()
-    labels = ManagedCluster.objects.filter(name=key.namespace).values_list("labels", flat=True).first()
-    if labels is None:
-        return ()
-    parts = (relevance.score(key.name), relevance.ANY_SCORE)
-    sets = membership.sets_of(labels, snapshot.every_membership())
-    return [Key(part, name) for name in sets for part in parts]
+    return [Key(part, ANY_SET) for part in (relevance.score(key.name), relevance.ANY_SCORE)]
 
 
 @reconciler(
     MANAGED_CLUSTER_SET,
     keys=_set_itself,
-    also={MANAGED_CLUSTER: _sets_of_cluster, ADD_ON_PLACEMENT_SCORE: _sets_of_score},
+    also={MANAGED_CLUSTER: _sets_of_cluster, ADD_ON_PLACEMENT_SCORE: _score},
     is_wanted=any_placement,
 )
 def reconcile_bound_placements(key: Key) -> None:
     """P1: placements of the namespaces in which a set is bound are scheduled again, if they read what has moved.
 
-    The key's namespace is the part of a cluster or of its scores that moved (``relevance``), its name is the set.
+    The key's namespace is the part of a cluster or of its scores that moved (``relevance``), its name is the set, or
+    stands for several. Sets, bindings and placements are read now, after the commit, so that none is missed.
 
-    1. The namespaces that bind the set are read.
-    2. Of their placements, those are queued that may use the set and read the part.
+    1. Of sets that select by labels, those whose selectors read the part may have other members.
+    2. The namespaces that bind the sets are read.
+    3. Of their placements, those are queued that may use such a set, and read the part or a set with other members.
     """
     part, name = key
-    bound = ManagedClusterSetBinding.objects.filter(cluster_set=name).values_list("namespace", flat=True)
-    rows = Placement.objects.filter(namespace__in=bound, deleted_at=None)
+    moved = _memberships_moved(part) if name == BY_LABELS else {name: part == relevance.MEMBERS}
+    bindings = ManagedClusterSetBinding.objects.all()
+    if name != ANY_SET:
+        bindings = bindings.filter(cluster_set__in=list(moved))
+    bound: defaultdict[str, list[str]] = defaultdict(list)
+    for namespace, cluster_set in bindings.values_list("namespace", "cluster_set"):
+        bound[namespace].append(cluster_set)
+    rows = Placement.objects.filter(namespace__in=bindings.values("namespace"), deleted_at=None)
     work = {
         ("placement", Key(namespace, placement))
         for namespace, placement, sets, read in rows.values_list("namespace", "name", "cluster_sets", "reads")
-        if (not sets or name in sets) and relevance.concerns(part, read)
+        if any(
+            (not sets or each in sets) and (moved.get(each) or relevance.concerns(part, read))
+            for each in bound[namespace]
+        )
     }
     workqueue.put(work, clock.now())
     workqueue.poke()
+
+
+def _memberships_moved(part: str) -> dict[str, bool]:
+    """Sets that select by labels, and whether their members may be others because the part has moved."""
+    return {
+        row.name: relevance.concerns_members(part, spec_of(row.doc).get("clusterSelector") or {})
+        for row in ManagedClusterSet.objects.all()
+        if not membership.membership_of(row.doc).is_exclusive
+    }
 
 
 def _came_or_went(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:

@@ -114,6 +114,11 @@ def concerns(part: str, read: list[str]) -> bool:
     return part in ALWAYS or part in read
 
 
+def concerns_members(part: str, selector: Doc) -> bool:
+    """Whether a set that selects by labels may have other members when the part has changed."""
+    return part in {MEMBERS, EVERYTHING} or part in set(_selected(selector))
+
+
 def _labels(doc: Doc) -> Mapping[str, str]:
     return doc["metadata"].get("labels") or {}
 

@@ -214,9 +214,4 @@ def bound_sets(namespace: str) -> BoundSets:
     return BoundSets(tuple(membership.membership_of(row.doc) for row in rows))
 
 
-def every_membership() -> list[Membership]:
-    """Of all sets, also of those that are being deleted, which placements may use until they are gone (P3)."""
-    return [membership.membership_of(row.doc) for row in ManagedClusterSet.objects.order_by("name")]
-
-
 present = Snapshot()

@@ -67,8 +67,8 @@ class TestManagedCluster(KindContract):
     @pytest.mark.parametrize(
         ("verb", "expected"),
         # One of each is the count of changes of rights (Actor.as_of), another the register of issued certificates (D26).
-        # A write of a cluster that waits asks whether a policy wants to hear of it. One that moves something reads the
-        # sets, whose placements may choose otherwise.
+        # A write of a cluster that waits asks whether a policy wants to hear of it. One that moves something asks
+        # whether there are placements, which may choose otherwise.
         [("get", 4), ("list", 4), ("create", 12), ("update", 12), ("patch", 12), ("delete", 10)],
     )
     def test_a_request_takes_as_many_queries_as_written_here(self, verb: str, expected: int) -> None:

@@ -156,7 +156,29 @@ def test_a_set_that_selects_by_labels_is_followed_when_its_selector_changes() ->
     assert woken() == ["edge-only"]
 
 
-def test_a_storm_folds_into_one_piece_of_work_for_each_set() -> None:
+@pytest.mark.contract("T6", "D12")
+def test_a_set_that_selects_by_labels_wakes_its_placements_when_others_may_be_members() -> None:
+    """Also one that cannot be read, which has no members, stops nobody (K24)."""
+    expressions = [{"key": "site", "operator": "NotIn", "values": ["core"]}, {"key": "tier", "operator": "Exists"}]
+    make.clusterset(
+        "edge", selector={"selectorType": "LabelSelector", "labelSelector": {"matchExpressions": expressions}}
+    )
+    bad = {"matchExpressions": [{"key": "site", "operator": "Bogus"}]}
+    make.clusterset("bad", selector={"selectorType": "LabelSelector", "labelSelector": bad})
+    for name in ("edge", "bad"):
+        make.binding(name, namespace=TEAM)
+        place(name, clusterSets=[name])
+    make.label("c1", other="yes")
+    assert woken() == []
+    make.label("c1", tier="a")
+    assert woken() == ["edge"]
+    assert chosen("edge") == ["c1"]
+    make.label("c1", site="core")
+    assert "edge" in woken()
+    assert chosen("edge") == []
+
+
+def test_a_storm_folds_into_one_piece_of_work_for_each_set_and_one_for_those_that_select() -> None:
     for number in range(2, 6):
         cluster(f"c{number}")
     place("all")
@@ -166,7 +188,7 @@ def test_a_storm_folds_into_one_piece_of_work_for_each_set() -> None:
     for number in range(1, 6):
         make.edit(MANAGED_CLUSTER, f"c{number}", lambda doc: doc["spec"].update(taints=[taint]))
     waiting = WorkItem.objects.filter(reconciler="bound_placements").values_list("namespace", "name")
-    assert sorted(waiting) == [("expression", "web"), ("taints", "web")]
+    assert sorted(waiting) == [("expression", ""), ("expression", "web"), ("taints", ""), ("taints", "web")]
     assert woken() == ["all", "also"]
     assert chosen("all") == []
 
