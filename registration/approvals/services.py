@@ -6,6 +6,7 @@ An act is one transaction. It is done as the signed-in person, by the verbs that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from registration.models import CertificateSigningRequest
 
 SeenVersions = stale_decision.SeenVersions  # what an entry point passes along with a decision
+TRIES = 5  # of a decision: as many writes within its milliseconds are no coincidence
 NOBODY = key_history.Asker("", "", "")
 SIGNING = authorization.Attributes("sign", CSR.group, "signers", name=agent_names.SIGNER)
 MISSING = f"you need the permission {ClusterPermission.ACCEPT} (in RBAC: update managedclusters/accept) for {{name}}"
@@ -61,8 +63,12 @@ def accept_cluster(
 
     Raises Forbidden (no right, also to join ``clusterset``, A6; a key that is unknown, D9, or declined, D10), NotFound,
     Conflict (the page is stale, or it is open who is right: K7), Invalid (a guarded name, D18). An override chooses a
-    key, and ends what is open.
+    key, and ends what is open. What another writes between reading and commit, as the hub itself does while it lets a
+    cluster go, is read and the decision made again.
     """
+    for _ in range(TRIES - 1):
+        with suppress(verbs.Stale), request_cache.remembering():
+            return _accept_cluster(actor, name, seen, override, clusterset)
     with request_cache.remembering():
         return _accept_cluster(actor, name, seen, override, clusterset)
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
+from registration.approvals import services
 from registration.models import CertificateSigningRequest
 from tests import factories as make
 from tests.entry_points import rights, scene
@@ -55,6 +57,27 @@ def test_a_stale_page_does_nothing_and_says_so(
     with pytest.raises(Refused, match=STALE):
         browser.send(form, reason="Not ours.")
     assert scene.records() == before
+
+
+def test_what_the_hub_itself_writes_while_a_cluster_is_let_in_again_refuses_nobody(
+    ana: Any, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make.accept(waiting.name)
+    make.accept(waiting.name, accepts=False)
+    note, written = services._note_evidence, []  # noqa: SLF001 - between what is read and what is committed
+
+    def while_the_hub_writes(*given: Any) -> None:
+        note(*given)
+        if len(written) < 2:  # noqa: PLR2004 - once and then again
+            written.append(waiting.name)
+            with request_cache.forgetting():  # as another process does
+                make.said(waiting.name, "ManagedClusterConditionAvailable", ("Unknown", "False")[len(written) - 1])
+
+    monkeypatch.setattr(services, "_note_evidence", while_the_hub_writes)
+    browser = Browser(ana)
+    browser.send(browser.open(f"/clusters/{waiting.name}/reconnect/").form(""))
+    assert written == [waiting.name] * 2
+    assert make.stored(waiting.name).hub_accepts_client
 
 
 def test_the_page_that_follows_decides_about_what_is_there_now(ana: Any, waiting: Waiting) -> None:
