@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # So often a write is decided optimistically, then once more while nobody else may write. More tries than one keep
 # the counter free where two writers meet by chance; fewer than five waste less where many meet all the time.
 OPTIMISTIC_TRIES = 2
-Stale = store.Stale  # what a batch raises when an object moved after it was read: whoever decides anew may succeed
+Stale = store.Stale  # what a batch raises when an object moved after it was read; a new decision may succeed
 NAME_TRIES = 5  # for generated names, as upstream
 UNNUMBERED = "unnumbered"  # stands for the resourceVersion that an object gets when its batch is committed
 ONLY_DELETING = "only objects that are being deleted are permitted"

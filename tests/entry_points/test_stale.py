@@ -64,11 +64,11 @@ def test_what_the_hub_itself_writes_while_a_cluster_is_let_in_again_refuses_nobo
 ) -> None:
     make.accept(waiting.name)
     make.accept(waiting.name, accepts=False)
-    note, written = services._note_evidence, []  # noqa: SLF001 - between what is read and what is committed
+    note, written = services._note_evidence, []
 
     def while_the_hub_writes(*given: Any) -> None:
         note(*given)
-        if len(written) < 2:  # noqa: PLR2004 - once and then again
+        if len(written) < 2:
             written.append(waiting.name)
             with request_cache.forgetting():  # as another process does
                 make.said(waiting.name, "ManagedClusterConditionAvailable", ("Unknown", "False")[len(written) - 1])
