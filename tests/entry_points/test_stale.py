@@ -64,7 +64,8 @@ def test_what_the_hub_itself_writes_while_a_cluster_is_let_in_again_refuses_nobo
 ) -> None:
     make.accept(waiting.name)
     make.accept(waiting.name, accepts=False)
-    note, written = services._note_evidence, []
+    note = services._note_evidence
+    written: list[str] = []
 
     def while_the_hub_writes(*given: Any) -> None:
         note(*given)
