@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters.acceptance import departure, resource_cleanup
+from clusters.acceptance import removal_progress, resource_cleanup
 from clusters.kinds import GROUP, MANAGED_CLUSTER, TaintEffect, taints_of
 from clusters.taints import edit_history, maintenance, taint_rules
 from ocmconsole.kubeapi import errors, verbs
@@ -61,7 +61,7 @@ def remove_cluster(actor: Actor, name: str, *, revoke: bool = False) -> bool:
     """
     if not revoke:
         return verbs.delete(actor, MANAGED_CLUSTER, Key("", name)).doc is None
-    certificates, gone = departure.certificates(), [False]
+    certificates, gone = removal_progress.certificates(), [False]
 
     def remove(batch: verbs.Batch) -> None:
         gone[0] = batch.delete(MANAGED_CLUSTER, Key("", name), also=certificates.without_word)

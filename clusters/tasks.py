@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce, Greatest
 
-from clusters.health import heartbeats, uptime
+from clusters.health import heartbeat_sampling, uptime
 from clusters.health.status import GRACE_LEASES
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
@@ -43,8 +43,8 @@ def sweep_leases() -> None:
 def note_heartbeats() -> None:
     """D17: each minute in which the hub served, record how recently each cluster renewed its lease."""
     now = clock.now()
-    heartbeats.note_heartbeats(now, uptime.serving_since(now))
-    heartbeats.delete_old_heartbeats(now)
+    heartbeat_sampling.note_heartbeats(now, uptime.serving_since(now))
+    heartbeat_sampling.delete_old_heartbeats(now)
 
 
 def fallen_silent(now: datetime, gaps: list[uptime.Gap]) -> list[str]:

@@ -13,7 +13,7 @@ REGISTERING = (
     "registration.reconcilers",
     "registration.keys.client_certificates",
     "registration.admission.decisions",
-    "registration.approvals.departures",
+    "registration.approvals.sending_away",
     "registration.kinds",
     "registration.admission.token_limits",
     "registration.policies.policy_reconcilers",

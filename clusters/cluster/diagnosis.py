@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clusters import queries
-from clusters.acceptance import departure
+from clusters.acceptance import removal_progress
 from clusters.health.status import AGENT_LOG, NextStep, NextStepPage, Status, Word
 from clusters.kinds import ConditionType, conditions_of
 from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi.schema import conditions
 
 if TYPE_CHECKING:
-    from clusters.acceptance.departure import Blocker
+    from clusters.acceptance.removal_progress import Blocker
     from clusters.models import ManagedCluster
     from ocmconsole.kubeapi.access.actor import Actor
 
@@ -84,7 +84,7 @@ def _silent(actor: Actor, cluster: ManagedCluster, status: Status) -> Status:
 
 
 def _removing(cluster: ManagedCluster, status: Status, last_heard: datetime | None, now: datetime) -> Status:
-    found = departure.departure_of(cluster, now)
+    found = removal_progress.departure_of(cluster, now)
     since = f"Removing for {span(found.for_)}."
     error = conditions.find_condition(conditions_of(cluster.doc), ConditionType.DELETING) or {}
     if error.get("reason") == "DeletingError":

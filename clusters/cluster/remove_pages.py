@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from clusters import cluster_rights, services
-from clusters.acceptance import departure
+from clusters.acceptance import removal_progress
 from clusters.cluster.page_frame import Opened, frame, opens_cluster
 from clusters.cluster.taints_tab import put_beside
 from clusters.forms import AbandonForm, RemoveForm
@@ -66,12 +66,12 @@ def _page(
     abandon_form: AbandonForm | None = None,
     code: int = 200,
 ) -> HttpResponse:
-    found = departure.departure_of(cluster.row, cluster.now)
+    found = removal_progress.departure_of(cluster.row, cluster.now)
     context: dict[str, Any] = {
         **frame(cluster),
         "page_name": "Remove",
         "departure": found,
-        "may_revoke": departure.certificates().may_revoke(cluster.actor, cluster.name),
+        "may_revoke": removal_progress.certificates().may_revoke(cluster.actor, cluster.name),
         "may_delete": cluster_rights.to_delete(cluster.actor, cluster.name),
         "form": form or RemoveForm(cluster.name),
         "abandon_form": abandon_form or AbandonForm(cluster.name),

@@ -174,7 +174,7 @@ class AccountChange:
         place = place_of(self.about)
         text = f"{self.word} {quoted(place.name)} is not for this user to {self.verb}: {why}"
         attributes = Attributes(self.verb, resource=place.plural, name=place.name)
-        audit.denied(self.actor, attributes, text, act=self.act)
+        audit.record_denial(self.actor, attributes, text, act=self.act)
         raise errors.Forbidden(text, details={"kind": place.plural, "name": place.name})
 
 

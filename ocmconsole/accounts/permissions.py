@@ -145,7 +145,9 @@ def _refused(actor: Actor, wanted: PermissionChange, why: str) -> errors.Forbidd
     place = _place(wanted)
     what = f"permission {wanted.label} of {wanted.whom} on {quoted(place.name) if wanted.obj else 'all objects'}"
     text = f"{what} is not for this user to {wanted.act}: {why}"
-    audit.denied(actor, Attributes(wanted.act, place.group, place.plural, name=place.name), text, act=_act(wanted))
+    audit.record_denial(
+        actor, Attributes(wanted.act, place.group, place.plural, name=place.name), text, act=_act(wanted)
+    )
     return errors.Forbidden(text, details={"kind": place.plural, "group": place.group, "name": place.name})
 
 
@@ -213,7 +215,7 @@ def audit_entry(
     actor: Actor, act: str, place: AuditTarget, *, diff: list[dict[str, Any]], reason: str = ""
 ) -> AuditEvent:
     """An audit entry of something that is no resource and has no revision."""
-    return audit.allowed(
+    return audit.entry_of(
         actor,
         act,
         verb=act.rpartition(":")[2],

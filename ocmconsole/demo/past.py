@@ -11,7 +11,7 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-from clusters.health import heartbeat_history, heartbeats, uptime
+from clusters.health import heartbeat_history, heartbeat_sampling, uptime
 from clusters.health.heartbeat_history import CELL, CELLS, HOURS, KEPT, NO_SKEWS, Level
 from clusters.kinds import microseconds
 from clusters.models import FleetMinute, HeartbeatDay
@@ -27,9 +27,9 @@ def write_history(agents: Sequence[Agent], now: datetime, random: Random) -> Non
     """Days of every cluster and minutes of the whole fleet."""
     begin = now - KEPT
     members = [agent for agent in agents if agent.joined is not None]
-    heartbeats.store_readings([row for agent in members for row in _days(agent, begin, now, random)])
+    heartbeat_sampling.store_readings([row for agent in members for row in _days(agent, begin, now, random)])
     rows = [row for row in _minutes(members, begin, now) if not _is_away(row.minute, now)]
-    FleetMinute.objects.bulk_create(rows, batch_size=heartbeats.MOST_AT_ONCE, ignore_conflicts=True)
+    FleetMinute.objects.bulk_create(rows, batch_size=heartbeat_sampling.MOST_AT_ONCE, ignore_conflicts=True)
 
 
 def served(now: datetime) -> dict[str, Any]:

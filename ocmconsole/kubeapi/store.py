@@ -313,7 +313,7 @@ def _recording_refusals() -> Iterator[None]:
     try:
         yield
     except _Ended as ended:
-        audit.denied(ended.need.actor, ended.need.asked, ended.error.message)
+        audit.record_denial(ended.need.actor, ended.need.asked, ended.error.message)
         raise ended.error from None
 
 
@@ -326,7 +326,7 @@ def _prepare(write: Write, now: datetime) -> None:
     if write.row is not None and _selection_moved(write):
         write.before = write.row.wire
     if write.kind.audited:
-        write.audit = audit.allowed(
+        write.audit = audit.entry_of(
             write.actor,
             write.act,
             time=now,

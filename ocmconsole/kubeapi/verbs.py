@@ -356,7 +356,7 @@ class Batch:
     def note(self, kind: Kind, key: Key, act: str, reason: str, diff: Sequence[Doc] = ()) -> None:
         """An audit entry for an act that changes no resource."""
         place = {"resource": kind.resource, "namespace": key.namespace, "name": key.name}
-        entry = audit.allowed(self.actor, act, verb="update", reason=reason, diff=list(diff), **place)
+        entry = audit.entry_of(self.actor, act, verb="update", reason=reason, diff=list(diff), **place)
         self.records.append(lambda: entry)
 
     def commit(self, commit: store.Commit = store.commit) -> None:
@@ -413,7 +413,7 @@ def _denial_is_recorded(actor: Actor) -> Iterator[None]:
     try:
         yield
     except _Denial as denial:
-        audit.denied(actor, denial.asked, denial.error.message)
+        audit.record_denial(actor, denial.asked, denial.error.message)
         raise denial.error from None
     except (request_limits.OverSizeError, request_limits.HeldBackError) as error:
         limit_records.record(actor, error.limit)

@@ -56,7 +56,7 @@ def record_refusal(request: HttpRequest, reason: str, *, name: str = "") -> None
     """A sign-in was refused; ``name`` is the name that was given."""
     is_known = name.isprintable() and User.objects.filter(username=name).exists()
     attributes = Attributes("create", resource="users", name=name if is_known else "")
-    audit.denied(unauthenticated_actor(request), attributes, reason, act=SIGN_IN, is_known=True)
+    audit.record_denial(unauthenticated_actor(request), attributes, reason, act=SIGN_IN, is_known=True)
 
 
 def record_factor_change(request: HttpRequest, user: User, side: str, authenticator: Authenticator) -> None:

@@ -13,7 +13,7 @@ from clusters.models import ClusterPermission
 from ocmconsole.components.links import explain_url
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.control import bulk_jobs
-from registration.approvals import departures, inbox, services, snooze, stale_decision
+from registration.approvals import inbox, sending_away, services, snooze, stale_decision
 from registration.approvals.forms import DisconnectForm, PresetReasonForm, UntilForm
 from registration.approvals.stale_decision import SeenVersions
 from registration.evidence.evidence_items import Verdict
@@ -205,7 +205,7 @@ def revoke_certificates(actor: Actor, fingerprints: Iterable[str], *, reason: st
 
 
 def _disconnect(actor: Actor, name: str, arguments: Arguments) -> str:
-    revoked = departures.send_away(actor, name, revoke=arguments["revoke"])
+    revoked = sending_away.send_away(actor, name, revoke=arguments["revoke"])
     return f"{len(revoked)} certificate{'s' * (len(revoked) != 1)} revoked" if arguments["revoke"] else ""
 
 

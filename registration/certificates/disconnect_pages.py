@@ -8,13 +8,13 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
 
-from clusters.acceptance import departure
+from clusters.acceptance import removal_progress
 from clusters.cluster import page_frame
 from clusters.cluster.page_frame import Opened, frame, opens_cluster, tab_url
 from clusters.health.status import Word
 from clusters.kinds import accept_command
 from ocmconsole.kubeapi import errors
-from registration.approvals import departures, services
+from registration.approvals import sending_away, services
 from registration.approvals.forms import DisconnectForm
 from registration.certificates import issued_certificates
 from registration.keys import key_lines
@@ -32,7 +32,7 @@ def disconnect(request: HttpRequest, cluster: Opened) -> HttpResponse:
     if not form.is_valid():
         return _page(request, cluster, form, 400)
     try:
-        revoked = departures.send_away(cluster.actor, cluster.name, revoke=form.cleaned_data["revoke"])
+        revoked = sending_away.send_away(cluster.actor, cluster.name, revoke=form.cleaned_data["revoke"])
     except errors.ApiError as error:
         messages.error(request, page_frame.refusal_text(error))
         return _page(request, cluster, form, error.code)
@@ -50,7 +50,7 @@ def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int
         "valid": valid,
         "ends": max((row.not_after for row in valid), default=None),
         "grace": page_frame.grace_of(cluster.row),
-        "departure": departure.departure_of(cluster.row, cluster.now),
+        "departure": removal_progress.departure_of(cluster.row, cluster.now),
         "is_accepted": cluster.row.hub_accepts_client,
         "commands": [accept_command(cluster.name, accepted=False)],
     }

@@ -20,7 +20,7 @@ from clusters.models import ManagedCluster
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
-from registration.approvals import departures, services
+from registration.approvals import sending_away, services
 from registration.certificates import issued_certificates
 from registration.models import IssuedCertificate
 
@@ -102,7 +102,7 @@ def _visible(actor: Actor, fingerprint: str) -> IssuedCertificate | None:
     row = IssuedCertificate.objects.filter(pk=fingerprint.replace(":", "").lower()[:64]).first()
     if row is None:
         return None
-    may = queries.may_see(actor, row.cluster) if row.cluster else departures.may_revoke(actor, row).allowed
+    may = queries.may_see(actor, row.cluster) if row.cluster else sending_away.may_revoke(actor, row).allowed
     return row if may else None
 
 
@@ -120,7 +120,7 @@ def _page(
         [each for each in issued_certificates.valid_of(row.cluster, now) if each.pk != row.pk] if row.cluster else []
     )
     cluster = ManagedCluster.objects.filter(name=row.cluster).first() if row.cluster else None
-    may = departures.may_revoke(actor, row)
+    may = sending_away.may_revoke(actor, row)
     context = {
         "row": row,
         "form": form,

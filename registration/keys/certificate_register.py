@@ -97,7 +97,7 @@ def _record(certificate: Certificate) -> bool:
             return
         kind, name = (MANAGED_CLUSTER, clusters[0]) if clusters else (CSR, "")
         place = {"resource": kind.resource, "namespace": "", "name": name}
-        yield audit.allowed(
+        yield audit.entry_of(
             batch.actor, "certificate:record", verb="update", reason=_shown(certificate), diff=[], **place
         )
         agent = agent_names.agent_name(certificate.common_name)
@@ -147,7 +147,7 @@ def ended_for_account(actor: Actor, row: IssuedCertificate, why: str = NAMED) ->
     yield row
     text = f"{row.common_name} {row.pk}: {why}"
     place = {"resource": CSR.resource, "namespace": "", "name": row.request}
-    yield audit.allowed(actor, "certificate:revoke", verb="update", reason=text, diff=[], **place)
+    yield audit.entry_of(actor, "certificate:revoke", verb="update", reason=text, diff=[], **place)
 
 
 # ---------------------------------------------------------------- incidents
@@ -203,7 +203,7 @@ def _keep(certificate: Certificate, address: str) -> None:
     who = Actor(user=certificate.common_name, credential=f"cert:{certificate.fingerprint}"[:120], address=address)
     asked = authorization.Attributes("authenticate", resource="certificates", name=certificate.fingerprint)
     text = f"signed with the hub's CA, and not issued by the hub: {_shown(certificate)}"
-    audit.denied(who, asked, text, act="certificate:unknown")
+    audit.record_denial(who, asked, text, act="certificate:unknown")
 
 
 def _shown(certificate: Certificate) -> str:

@@ -163,7 +163,7 @@ def revoked_rows(actor: Actor, certificate: IssuedCertificate, cluster: str, rea
     certificate.revoked_at, certificate.revoked_by = clock.now(), actor.user[:320]
     certificate.revocation_reason = reason
     yield certificate
-    yield audit.allowed(
+    yield audit.entry_of(
         actor,
         "certificate:revoke",
         verb="update",

@@ -204,7 +204,7 @@ def policy_use_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> lis
     policy = ApprovalPolicy.objects.filter(name=actor.credential.removeprefix(POLICY)).first()
     if policy is None or policy.state(now) not in {State.WORKING, State.FAILING}:
         raise errors.Conflict(f"the policy {actor.credential.removeprefix(POLICY)} has ended; {cluster} waits")
-    note = audit.allowed(
+    note = audit.entry_of(
         actor, "approvalpolicy:use", time=now, verb="update", resource=policy_services.PLURAL, name=policy.name,
         diff=[{"path": "accepted", "new": cluster}],
     )  # fmt: skip

@@ -240,7 +240,7 @@ def _write(
 
 def _entry(actor: Actor, act: str, name: str, diff: list[dict[str, Any]]) -> None:
     verb = act if act in VERBS.values() else "update"
-    audit.allowed(actor, f"approvalpolicy:{act}", verb=verb, resource=PLURAL, name=name, diff=diff).save()
+    audit.entry_of(actor, f"approvalpolicy:{act}", verb=verb, resource=PLURAL, name=name, diff=diff).save()
 
 
 def _recorded_terms(rule: PolicyInput) -> list[dict[str, Any]]:

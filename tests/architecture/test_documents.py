@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import takewhile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from django.core.management import get_commands
@@ -61,6 +61,20 @@ def test_the_tree_names_nothing_that_does_not_exist() -> None:
 
 def test_the_page_about_the_architecture_stays_short() -> None:
     assert len(text("docs/architecture.md").splitlines()) <= LONGEST_ARCHITECTURE
+
+
+@pytest.mark.parametrize(
+    "row", re.findall(r"^\| (?:Where|Who|How|Why|What) .*", text("docs/architecture.md"), re.MULTILINE)
+)
+def test_where_is_names_functions_that_are_there(row: str) -> None:
+    """Each function that a row names is defined in the file before it, in the same folder if only the file is named."""
+    folder, code = PurePosixPath(), ""
+    for named in re.findall(r"`([^`]+)`", row):
+        if named.endswith(".py"):
+            folder = PurePosixPath(named).parent if "/" in named else folder
+            code = (ROOT / folder / PurePosixPath(named).name).read_text()
+        else:
+            assert re.search(rf"^ *def {named}\(", code, re.MULTILINE), named
 
 
 def test_the_commands_are_documented_and_no_others() -> None:

@@ -32,7 +32,7 @@ def test_no_entry_becomes_visible_before_one_with_a_lower_number(what: str) -> N
     def deny_slowly() -> None:
         try:
             with transaction.atomic():
-                audit.denied(SLOW, LIST, "no right")
+                audit.record_denial(SLOW, LIST, "no right")
                 begun.set()
                 released.wait(60)
         finally:
@@ -41,7 +41,7 @@ def test_no_entry_becomes_visible_before_one_with_a_lower_number(what: str) -> N
     def come_second() -> None:
         try:
             if what == "denial":
-                audit.denied(QUICK, LIST, "no right")
+                audit.record_denial(QUICK, LIST, "no right")
             elif what == "act":
                 audit_entry(QUICK, "session:create", quick, diff=[]).save()
             else:

@@ -26,7 +26,7 @@ TABLE = AuditEvent._meta.db_table
 
 def note(count: int, *, ago: timedelta = timedelta(minutes=5)) -> list[AuditEvent]:
     entries = [
-        audit.allowed(
+        audit.entry_of(
             ANA,
             "managedcluster:update",
             resource="tests",
@@ -102,7 +102,7 @@ def segment_removed(entries: list[AuditEvent]) -> None:
 
 def put_in(entries: list[AuditEvent]) -> None:
     """An entry with a number before all that is sealed."""
-    entry = audit.allowed(ANA, "managedcluster:update", resource="tests")
+    entry = audit.entry_of(ANA, "managedcluster:update", resource="tests")
     entry.pk = entries[0].pk - 1
     entry.save(force_insert=True)
 

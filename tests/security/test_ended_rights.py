@@ -39,7 +39,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, follower, stream_response
 from ocmconsole.server import listeners
 from ocmconsole.signin import sessions
-from registration.approvals import departures, services
+from registration.approvals import sending_away, services
 from registration.models import Decline, IssuedCertificate
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
@@ -260,7 +260,7 @@ ACTS: dict[str, tuple[str, Callable[[Any], object]]] = {
         lambda actor: services.revoke_certificate(actor, "c" * 64, reason="it was lost"),
     ),
     "revoke all": ("clusters_managedcluster", lambda actor: services.revoke_all(actor, "c1", reason="it was lost")),
-    "disconnect": ("clusters_managedcluster", lambda actor: departures.send_away(actor, "c1", revoke=True)),
+    "disconnect": ("clusters_managedcluster", lambda actor: sending_away.send_away(actor, "c1", revoke=True)),
     "remove": ("clusters_managedcluster", lambda actor: cluster_services.remove_cluster(actor, "c1", revoke=True)),
 }
 

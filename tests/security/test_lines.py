@@ -21,7 +21,7 @@ from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from registration.approvals import departures, services
+from registration.approvals import sending_away, services
 from registration.evidence import assessment
 from registration.keys import key_history, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -400,7 +400,7 @@ def test_detach_revoke_revokes_them_at_the_command_line(is_gone: bool, capsys: p
 
 def test_disconnect_and_revoke_ends_the_line() -> None:
     agent = join()
-    assert len(departures.send_away(ROOT, "edge", revoke=True)) == 1
+    assert len(sending_away.send_away(ROOT, "edge", revoke=True)) == 1
     assert is_shut_out(agent)
     assert key_lines.open_line("edge") is None
     ask("again")

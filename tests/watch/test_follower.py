@@ -121,7 +121,7 @@ def test_a_watch_and_two_pages_get_what_is_written_and_pages_what_is_only_in_the
             batch = await watch.queue.get()
             assert batch is not None
             assert [(each.verb, each.name) for each in batch] == [("ADDED", "web-1")]
-            await apart(partial(audit.denied, ANA, LIST, "no right"))
+            await apart(partial(audit.record_denial, ANA, LIST, "no right"))
             await apart(audit_entry(ANA, "session:create", ana, diff=[]).save)
             for page in (first, second):
                 assert await named(page, "managedclusters", 2) == ["web-1", ""]

@@ -184,7 +184,7 @@ def _require_address(actor: Actor, row: BootstrapToken) -> None:
     if not actor.address:  # somebody asks whose token it is
         raise errors.Unauthorized
     text = f"the bootstrap token {row.pk} works from {', '.join(row.addresses)} only, not from {quoted(actor.address)}"
-    audit.denied(actor, Attributes("use", bootstrap_terms.GROUP, bootstrap_terms.PLURAL, name=row.pk), text)
+    audit.record_denial(actor, Attributes("use", bootstrap_terms.GROUP, bootstrap_terms.PLURAL, name=row.pk), text)
     raise errors.Forbidden(text)
 
 
@@ -298,7 +298,7 @@ def _record(
     actor: Actor, verb: str, resource: str, name: str, *, namespace: str = "", uid: str = "", diff: list[Doc]
 ) -> AuditEvent:
     singular = resource.partition("/")[0].removesuffix("s")
-    return audit.allowed(
+    return audit.entry_of(
         actor,
         f"{singular}:{verb}",
         verb="create" if verb == "token" else verb,

@@ -123,7 +123,7 @@ def require(actor: Actor, attributes: Attributes, *, fields: frozenset[str] = fr
 def refuse(actor: Actor, attributes: Attributes, why: str = "") -> NoReturn:
     """Record a denial and raise it; ``why`` is added to Kubernetes' text."""
     refusal = forbidden_error(actor, attributes, why)
-    audit.denied(actor, attributes, refusal.message)
+    audit.record_denial(actor, attributes, refusal.message)
     raise refusal
 
 

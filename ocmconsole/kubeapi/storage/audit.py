@@ -47,7 +47,7 @@ def actor_columns(actor: Actor) -> dict[str, Any]:
     }
 
 
-def allowed(actor: Actor, act: str, **columns: Any) -> AuditEvent:
+def entry_of(actor: Actor, act: str, **columns: Any) -> AuditEvent:
     """The entry of what somebody has done, for the caller to save with it. It happened now unless ``time`` is given.
 
     Raises LookupError for an act without a sentence (``audit_acts.declare``).
@@ -136,7 +136,7 @@ def _digest(value: Any) -> str:
     return f"hmac-sha256:{keyed.hexdigest()[:16]}"
 
 
-def denied(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", is_known: bool = False) -> None:
+def record_denial(actor: Actor, attributes: Attributes, reason: str, *, act: str = "", is_known: bool = False) -> None:
     """Record a refusal. Equal ones within a minute are counted on one row; ``act`` names it if given.
 
     What nobody in particular asked for is one row a verb: names are free, and anyone who has no credential must not be

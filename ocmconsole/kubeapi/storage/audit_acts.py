@@ -1,6 +1,6 @@
 """Audited acts: the name that the audit stores (``<kind>:<act>``) and the sentence that pages show for it.
 
-Invariant: ``audit.allowed`` stores no act that has no sentence, so an entry is never shown as something it is not.
+Invariant: ``audit.entry_of`` refuses an act that has no sentence, so an entry is never shown as something it is not.
 Writes of a registered kind need no declaration; every other act is declared once, with the kinds of its app. Called by
 ``audit`` and by the pages that list its entries.
 """

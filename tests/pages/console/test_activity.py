@@ -40,7 +40,7 @@ def note(
 ) -> None:
     """An entry of the audit as a write of this act leaves it."""
     resource = f"{act.partition(':')[0]}s"
-    audit.allowed(
+    audit.entry_of(
         Actor(user=user, entry_point=entry_point),
         act,
         time=at or timezone.now(),
@@ -52,7 +52,7 @@ def note(
 
 def test_an_act_without_a_sentence_is_not_stored() -> None:
     with pytest.raises(LookupError, match="cluster:teleport"):
-        audit.allowed(Actor("ana"), "cluster:teleport")
+        audit.entry_of(Actor("ana"), "cluster:teleport")
 
 
 def test_generic_verbs_name_only_what_is_a_kind() -> None:

@@ -35,8 +35,8 @@ def raising(make: Callable[[], Exception]) -> Callable[[HttpRequest], HttpRespon
 
 
 def recorded(request: HttpRequest) -> HttpResponse:
-    audit.allowed(actor_of(request), "configmap:create", verb="create", resource="tests").save()
-    audit.allowed(actor_of(request), "configmap:delete", verb="delete", resource="tests").save()
+    audit.entry_of(actor_of(request), "configmap:create", verb="create", resource="tests").save()
+    audit.entry_of(actor_of(request), "configmap:delete", verb="delete", resource="tests").save()
     return HttpResponse()
 
 

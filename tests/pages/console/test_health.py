@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from guardian.shortcuts import assign_perm
 
-from clusters.health import heartbeat_history, heartbeats
+from clusters.health import heartbeat_history, heartbeat_sampling
 from clusters.health.heartbeat_history import CELLS, NO_SKEWS, Level
 from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, FleetMinute, HeartbeatDay, ManagedCluster, Transition
@@ -49,7 +49,7 @@ def past(name: str = "shop", day: datetime = NOW, **hours: Level) -> None:
         _, hour, minute = place.split("_")
         levels[int(hour) * 12 + int(minute) // 5] = level
     skews = heartbeat_history.sampled(NO_SKEWS, 17, 87_000_000)
-    heartbeats.store_readings(
+    heartbeat_sampling.store_readings(
         [HeartbeatDay(cluster=name, day=day.date(), cells=heartbeat_history.packed(levels), skews=skews)]
     )
 

@@ -51,7 +51,7 @@ def test_decisions_of_one_instant_are_all_shown(browser: Client) -> None:
 def test_requests_that_gave_way_in_one_instant_are_all_shown(browser: Client) -> None:
     now = timezone.now()
     for name in NAMES:
-        audit.allowed(ROOT, queries.SUPERSEDED, time=now, resource=MANAGED_CLUSTER.resource, name=name).save()
+        audit.entry_of(ROOT, queries.SUPERSEDED, time=now, resource=MANAGED_CLUSTER.resource, name=name).save()
     assert walk(browser, "superseded") == NAMES[::-1]
 
 

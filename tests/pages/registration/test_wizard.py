@@ -259,7 +259,7 @@ def test_a_step_that_takes_long_says_what_is_likely_in_its_way() -> None:
     text = page(ana.get(f"/clusters/add/watch/{token.pk}/"))
     assert "No request with this token has reached the hub" in text
     assert "curl --cacert hub-ca.pem https://hub.example:6443/healthz" in text
-    audit.denied(bearer(token), Attributes("create", resource="managedclusters", name="eu-2"), "for eu-1 only")
+    audit.record_denial(bearer(token), Attributes("create", resource="managedclusters", name="eu-2"), "for eu-1 only")
     assert "refused: for eu-1 only" in page(ana.get(f"/clusters/add/watch/{token.pk}/"))
 
 

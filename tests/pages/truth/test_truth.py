@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.fleet import demofleet, figures, walk
-from tests.pages.fleet.demofleet import PEOPLE
+from tests.pages.truth import demofleet, figures, walk
+from tests.pages.truth.demofleet import PEOPLE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ FEWEST = 60
 
 def test_what_pages_say_is_what_the_rows_say(subtests: pytest.Subtests, tmp_path: Path) -> None:
     for module in ("overview", "fleet", "sets", "trust"):  # importing them registers their figures
-        import_module(f"tests.pages.fleet.figures_{module}")
+        import_module(f"tests.pages.truth.figures_{module}")
     assert len(figures.ALL) >= FEWEST
     with demofleet.standing(tmp_path) as site:
         for each in figures.ALL:

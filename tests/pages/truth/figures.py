@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.pages.fleet.demofleet import Site
+from tests.pages.truth.demofleet import Site
 
 # What a page shows where there is nothing.
 NOTHING = "\N{EN DASH}"

@@ -7,9 +7,9 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.pages.fleet.demofleet import Site
-from tests.pages.fleet.figures import NOTHING, Compared, figure, number, numbers, words
-from tests.pages.fleet.rows import MISSED, Doc, Rows, day, instant, rough, span
+from tests.pages.truth.demofleet import Site
+from tests.pages.truth.figures import NOTHING, Compared, figure, number, numbers, words
+from tests.pages.truth.rows import MISSED, Doc, Rows, day, instant, rough, span
 
 BUCKETS = {
     "Revoked": "revoked", "Expired": "ended", "Under 7 days": "week", "7 to 30 days": "month",

@@ -32,8 +32,8 @@ from ocmconsole.kubeapi.models import AuditEvent, BulkJob
 from registration.keys import client_certificates
 from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
-from tests.pages.fleet.dom import Node, parsed
-from tests.pages.fleet.rows import Rows
+from tests.pages.truth.dom import Node, parsed
+from tests.pages.truth.rows import Rows
 
 PEOPLE = ("admin", "ana", "raj", "li", "mallory")
 # Who sees every cluster.

@@ -13,9 +13,9 @@ from django.utils import timezone
 from ocmconsole.core.models import AccessRequest, BootstrapTokenUse
 from ocmconsole.kubeapi.models import AuditEvent, Change, Revision, WorkItem
 from registration.models import ApprovalPolicy, ApprovalPolicyUse
-from tests.pages.fleet.demofleet import Site
-from tests.pages.fleet.figures import NOTHING, Compared, figure, number, numbers, words
-from tests.pages.fleet.rows import day
+from tests.pages.truth.demofleet import Site
+from tests.pages.truth.figures import NOTHING, Compared, figure, number, numbers, words
+from tests.pages.truth.rows import day
 
 BUCKETS = (
     "In use",

@@ -8,9 +8,9 @@ from itertools import pairwise
 from math import floor
 from typing import Any
 
-from tests.pages.fleet.demofleet import Site
-from tests.pages.fleet.figures import Compared, figure, number, numbers, table, words
-from tests.pages.fleet.rows import IN_SERVICE, QUIET, day, instant, span
+from tests.pages.truth.demofleet import Site
+from tests.pages.truth.figures import Compared, figure, number, numbers, table, words
+from tests.pages.truth.rows import IN_SERVICE, QUIET, day, instant, span
 
 DAY = timedelta(days=1)
 TURNS = {"joined": "joined", "left": "left", "went silent": "silent", "recovered": "recovered"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.pages.fleet.demofleet import WHOLE, Answer, Site, addresses
-from tests.pages.fleet.rows import Rows
+from tests.pages.truth.demofleet import WHOLE, Answer, Site, addresses
+from tests.pages.truth.rows import Rows
 
 # A page, a redirect, a refusal in the right form: never a failure.
 STATUSES = {200, 302, 403, 404, 405}

@@ -8,8 +8,8 @@ import json
 import re
 from collections import Counter
 
-from tests.pages.fleet.demofleet import Site
-from tests.pages.fleet.figures import NOTHING, Compared, figure, number, numbers, table
+from tests.pages.truth.demofleet import Site
+from tests.pages.truth.figures import NOTHING, Compared, figure, number, numbers, table
 
 # ---------------------------------------------------------------- sets
 

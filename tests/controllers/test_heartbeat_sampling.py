@@ -11,7 +11,7 @@ import time_machine
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from clusters.health import heartbeat_history, heartbeats
+from clusters.health import heartbeat_history, heartbeat_sampling
 from clusters.health.heartbeat_history import Level
 from clusters.kinds import LEASE_NAME, MAINTENANCE_TAINT, MANAGED_CLUSTER
 from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
@@ -85,7 +85,7 @@ def test_time_in_which_the_hub_did_not_serve_is_unknown(clock: time_machine.Trav
     assert cells("c1") == [Level.FULL, Level.UNKNOWN, Level.UNKNOWN]
     assert FleetMinute.objects.count() == 1
     clock.shift(3 * MINUTE)
-    heartbeats.note_heartbeats(timezone.now(), timezone.now() - 3 * MINUTE)
+    heartbeat_sampling.note_heartbeats(timezone.now(), timezone.now() - 3 * MINUTE)
     assert [(row.heard, row.expected) for row in FleetMinute.objects.order_by("minute")] == [(1, 1), (0, 1)]
 
 
@@ -97,7 +97,7 @@ def test_a_second_look_writes_nothing(
     note_heartbeats()
     before = list(HeartbeatDay.objects.order_by("pk").values()), list(FleetMinute.objects.values())
     with django_assert_num_queries(6):  # leases, clusters, days, the minute; and the transaction around the last
-        heartbeats.note_heartbeats(timezone.now(), timezone.now() - timedelta(days=1))
+        heartbeat_sampling.note_heartbeats(timezone.now(), timezone.now() - timedelta(days=1))
     assert before == (list(HeartbeatDay.objects.order_by("pk").values()), list(FleetMinute.objects.values()))
 
 
@@ -106,7 +106,7 @@ def test_a_look_takes_as_many_statements_for_many_clusters(
 ) -> None:
     joined(*(f"c{number}" for number in range(6)))
     with django_assert_max_num_queries(9):
-        heartbeats.note_heartbeats(timezone.now(), timezone.now() - timedelta(days=1))
+        heartbeat_sampling.note_heartbeats(timezone.now(), timezone.now() - timedelta(days=1))
     assert HeartbeatDay.objects.count() == 6
 
 
@@ -148,10 +148,10 @@ def test_what_is_older_than_a_month_is_forgotten(clock: time_machine.Traveller) 
     Transition.objects.create(cluster="c1", at=timezone.now(), turn="silent")
     kept = HeartbeatDay.objects.all(), FleetMinute.objects.all(), Transition.objects.all()
     clock.shift(timedelta(days=29))
-    heartbeats.delete_old_heartbeats(timezone.now())
+    heartbeat_sampling.delete_old_heartbeats(timezone.now())
     assert all(rows.all().exists() for rows in kept)
     clock.shift(timedelta(days=2))
-    heartbeats.delete_old_heartbeats(timezone.now())
+    heartbeat_sampling.delete_old_heartbeats(timezone.now())
     assert not any(rows.all().exists() for rows in kept)
 
 

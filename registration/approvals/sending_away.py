@@ -1,6 +1,6 @@
 """Sending a cluster away with all that its agents hold, and whether somebody may end a certificate.
 
-Called by pages, and by the services of clusters through ``clusters.acceptance.departure``.
+Called by pages, and by the services of clusters through ``clusters.acceptance.removal_progress``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Max
 
-from clusters.acceptance import departure
+from clusters.acceptance import removal_progress
 from ocmconsole.kubeapi.access.authorization import AccessDecision
 from registration.admission.request_admission import may_use_signer
 from registration.approvals import services
@@ -46,7 +46,7 @@ def may_revoke(actor: Actor, row: IssuedCertificate) -> AccessDecision:
 
 
 class SignedCertificates:
-    """As ``clusters.acceptance.departure.ClusterCertificates`` says."""
+    """As ``clusters.acceptance.removal_progress.ClusterCertificates`` says."""
 
     def valid(self, cluster: str, now: datetime) -> tuple[int, datetime | None]:
         found = key_lines.certificates_of(cluster, now)
@@ -62,4 +62,4 @@ class SignedCertificates:
         services.without_word(doc)
 
 
-departure.keeps_certificates(SignedCertificates())
+removal_progress.keeps_certificates(SignedCertificates())

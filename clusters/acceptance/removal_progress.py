@@ -1,7 +1,7 @@
 """How a cluster leaves: what its removal deletes, what holds it up and for how long. Reads only, from what is there.
 
 The pages of removal say with it what will happen, how far it is, and what Force would give up; ``resource_cleanup`` and
-``controllers`` do it.
+``reconcilers`` do it.
 """
 
 from __future__ import annotations
