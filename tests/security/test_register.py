@@ -270,6 +270,7 @@ def test_what_the_hub_issues_is_known_at_once() -> None:
 @pytest.mark.contract("D26")
 def test_an_admins_kubeconfig_that_the_register_does_not_know_is_made_anew_at_the_next_start(settings: Any) -> None:
     path = settings.OCMCONSOLE_HOME / "admin.kubeconfig"
+    hub_setup.ensure_hub()
     before = path.read_text()
     hub_setup.ensure_hub()
     assert path.read_text() == before
