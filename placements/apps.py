@@ -6,10 +6,18 @@ from importlib import import_module
 
 from django.apps import AppConfig
 
+from ocmconsole.kubeapi import virtual_resources
+from ocmconsole.kubeapi.virtual_resources import RegisteredView
+
 REGISTERING = (
     "placements.kinds",
     "placements.admission",
     "placements.reconcilers",
+)
+# P36: upstream's paths. GET of the first without the rest has its own error.
+DEBUGGER = tuple(
+    RegisteredView(route, "placements.debugger.DebugView")
+    for route in ("debug/placements", "debug/placements/<namespace>", "debug/placements/<namespace>/<name>")
 )
 
 
@@ -21,3 +29,4 @@ class PlacementsConfig(AppConfig):
         """Fill the registries: kinds, rules, reconcilers."""
         for module in REGISTERING:
             import_module(module)
+        virtual_resources.register_views(*DEBUGGER)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -31,6 +32,9 @@ from placements.tolerations import Toleration, TolerationResult
 
 BY_SCORE = "Score"
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a value
+# Around a step: its type (``filter``, ``prioritizer``, ``cel``) and name; for those who take the time.
+Observe = Callable[[str, str], AbstractContextManager[None]]
+UNOBSERVED: Observe = lambda _type, _name: nullcontext()  # noqa: E731 - a value
 NEGATIVE = "numberOfClusters must not be negative"  # K17: counts as 0 and is Misconfigured
 
 SATISFIED, NO_BINDINGS, NO_INTERSECTION = "AllDecisionsScheduled", "NoManagedClusterSetBindings", "NoIntersection"
@@ -141,13 +145,19 @@ class PlacementResult:
     available: Sequence[Cluster] = ()
     matching: Sequence[Cluster] = ()
     feasible: Sequence[Cluster] = ()
+    observe: Observe = field(default=UNOBSERVED, repr=False, compare=False)
 
     # -------------------------------------------------------------------------------------------- scores
 
     @cached_property
     def scores(self) -> list[tuple[Prioritizer, Mapping[str, int]]]:
         """What each prioritizer gives the feasible clusters, by name."""
-        return [(each, prioritizers.scores_of(each, self.feasible, self.scoring)) for each in self.plan.prioritizers]
+        return [(each, self._scored(each)) for each in self.plan.prioritizers]
+
+    def _scored(self, prioritizer: Prioritizer) -> Mapping[str, int]:
+        name = prioritizer.name if prioritizer.add_on is None else "AddOn"  # not by names that users choose
+        with self.observe("prioritizer", name):
+            return prioritizers.scores_of(prioritizer, self.feasible, self.scoring)
 
     @cached_property
     def totals(self) -> Mapping[str, int]:
@@ -242,28 +252,41 @@ class PlacementResult:
         return tuple(frozenset(map(attrgetter("name"), each)) for each in steps)
 
     @cached_property
+    def _scores_of(self) -> ScoresOf:
+        return _scores_in(self.scoring.fleet, self.plan.predicates)
+
+    @cached_property
     def _ranks(self) -> dict[str, int]:
         return {each.name: rank for rank, each in enumerate(sorted(self.feasible, key=self._order), start=1)}
 
-    def reason(self, cluster: Cluster) -> Reason | None:
-        """Why the cluster is not chosen; None when it is."""
+    def step(self, cluster: Cluster) -> str | None:
+        """The step that the cluster did not pass, as in ``Reason``; None when it is chosen."""
         available, matching, feasible, chosen = self._names
         if cluster.name in chosen:
             return None
         if cluster.name not in available:
-            return Reason("being deleted" if cluster.is_being_deleted else "sets")
+            return "being deleted" if cluster.is_being_deleted else "sets"
         if cluster.name not in matching:
-            scores = _scores_in(self.scoring.fleet, self.plan.predicates)
-            return Reason("predicates", tuple(tuple(each.unmet(cluster, scores)) for each in self.plan.predicates))
+            return "predicates"
         if cluster.name not in feasible:
+            return "taints"
+        if self.plan.problem:
+            return "configuration"
+        return "spread" if self.plan.constraints else "unwanted" if cluster.name in self._unwanted else "score"
+
+    def reason(self, cluster: Cluster) -> Reason | None:
+        """Why the cluster is not chosen; None when it is."""
+        step = self.step(cluster)
+        if step == "predicates":
+            return Reason(step, tuple(tuple(each.unmet(cluster, self._scores_of)) for each in self.plan.predicates))
+        if step == "taints":
             is_decided = cluster.name in self.scoring.present
             found = tolerations.keeps_away(cluster, self.plan.tolerations, is_decided=is_decided, now=self.scoring.now)
-            return Reason("taints", taints=tuple(found))
-        if self.plan.problem:
-            return Reason("configuration")
-        needed = self.totals[self.chosen[-1].name] if self.chosen else 0
-        step = "spread" if self.plan.constraints else "unwanted" if cluster.name in self._unwanted else "score"
-        return Reason(step, rank=self._ranks[cluster.name], score=self.totals[cluster.name], needed=needed)
+            return Reason(step, taints=tuple(found))
+        if step in {"spread", "unwanted", "score"}:
+            needed = self.totals[self.chosen[-1].name] if self.chosen else 0
+            return Reason(step, rank=self._ranks[cluster.name], score=self.totals[cluster.name], needed=needed)
+        return Reason(step) if step is not None else None
 
 
 def schedule(
@@ -275,6 +298,7 @@ def schedule(
     steady: Collection[str] | None = None,
     now: datetime,
     is_time_up: Callable[[], bool] = NEVER,
+    observe: Observe = UNOBSERVED,
 ) -> PlacementResult:
     """``bound``: sets that exist and are bound in the Placement's namespace (P3). ``present``: its decisions.
 
@@ -289,17 +313,19 @@ def schedule(
     names = tuple(sorted(bound))
     eligible = tuple(name for name in names if not plan.sets or name in plan.sets)
     available = _available(fleet, eligible)
-    matching = _matching(plan, fleet, available, is_time_up)
-    feasible = [
-        cluster
-        for cluster in matching
-        if not cluster.taints
-        or not tolerations.keeps_away(cluster, plan.tolerations, is_decided=cluster.name in present, now=now)
-    ]
+    with observe("filter", "Predicate"):
+        matching = _matching(plan, fleet, available, is_time_up, observe)
+    with observe("filter", "TaintToleration"):
+        feasible = [
+            cluster
+            for cluster in matching
+            if not cluster.taints
+            or not tolerations.keeps_away(cluster, plan.tolerations, is_decided=cluster.name in present, now=now)
+        ]
     if plan.constraints and not plan.problem:
         wanted = len(feasible) if plan.number is None else plan.number
         plan = replace(plan, problem=spread.problem(feasible, plan.constraints, wanted))
-    return PlacementResult(plan, scoring, names, eligible, available, matching, feasible)
+    return PlacementResult(plan, scoring, names, eligible, available, matching, feasible, observe)
 
 
 def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
@@ -313,14 +339,19 @@ def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
 
 
 def _matching(
-    plan: PlacementSpec, fleet: Fleet, clusters: Sequence[Cluster], is_time_up: Callable[[], bool]
+    plan: PlacementSpec,
+    fleet: Fleet,
+    clusters: Sequence[Cluster],
+    is_time_up: Callable[[], bool],
+    observe: Observe,
 ) -> Sequence[Cluster]:
     """P6: clusters that match any predicate; all when there is none."""
     if not plan.predicates:
         return clusters
     scores = _scores_in(fleet, plan.predicates)
     if plan.question:
-        return _matching_expressions(plan, clusters, scores, is_time_up)
+        with observe("cel", "Predicate"):
+            return _matching_expressions(plan, clusters, scores, is_time_up)
     if len(plan.predicates) == 1:
         only = plan.predicates[0]
         return [cluster for cluster in clusters if only.matches(cluster, scores)]
@@ -345,7 +376,7 @@ def _matching_expressions(
     ]
 
 
-def _scores_in(fleet: Fleet, predicates: Sequence[Predicate]) -> Any:
+def _scores_in(fleet: Fleet, predicates: Sequence[Predicate]) -> ScoresOf:
     """By cluster name its AddOnPlacementScores; only expressions read them."""
     by_cluster: dict[str, dict[str, AddOnScore]] = {}
     if any(each.expressions for each in predicates):

@@ -8,9 +8,8 @@ what differs in one transaction (K16).
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
-from placements import decisions, relevance, snapshot
+from placements import decisions, metrics, relevance, scheduling, snapshot
 from placements.decisions import WantedDecision
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -38,8 +37,7 @@ from placements.kinds import (
     PLACEMENT_LABEL,
 )
 from placements.models import Placement, PlacementDecision, SteadyReference
-from placements.pipeline import PlacementResult, PlacementSpec, Unfinished, schedule
-from placements.prioritizers import STEADY
+from placements.pipeline import PlacementResult, PlacementSpec, Unfinished
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -192,12 +190,13 @@ def reconcile_placement(key: Key) -> timedelta | None:
     if row is None or row.deleted_at is not None or is_disabled(row.doc):
         return None
     now = clock.now()
+    metrics.begin(key)
     scene = _Scene.read(row, now)
     try:
         result = scene.schedule()
     except Unfinished:
         return timedelta()
-    with verbs.batch(CONTROLLER) as batch:
+    with metrics.binding(key), verbs.batch(CONTROLLER) as batch:
         if not scene.plan.sorts_by_score:  # else the scores that are shown follow what has just been chosen (Steady)
             batch.settled.add(("placement", key))
         batch.has_read(PLACEMENT, row)
@@ -229,39 +228,20 @@ class _Scene:
         return {name: decisions.names_in(each.doc) for name, each in self.stored.items()}
 
     def schedule(self) -> PlacementResult:
-        plan = self.plan
-        fleet = snapshot.present.fleet(
-            self.bound.sets,
-            with_scores=any(each.add_on for each in plan.prioritizers) or relevance.ANY_SCORE in self.row.reads,
-            with_decided=plan.needs_scores or bool(plan.constraints),
-        )
         chosen = {name for names in self.contents.values() for name in names}
-        return schedule(
-            plan,
-            fleet,
-            bound=self.bound.names,
-            present=chosen,
-            steady=self._steady(chosen),
+        return scheduling.schedule_now(
+            self.plan,
+            self.row.key,
+            self.bound,
+            chosen,
             now=self.now,
-            is_time_up=_timer(),
+            is_time_up=scheduling.timer(SLICE),
+            observe=metrics.plugin,
         )
-
-    # ------------------------------------------------------------------------------------ a negative weight of Steady
-
-    @property
-    def _negative_weight(self) -> int:
-        """0 where Steady weighs nothing or more."""
-        return min(0, *(each.weight for each in self.plan.prioritizers if each.name == STEADY), 0)
-
-    def _steady(self, chosen: set[str]) -> set[str] | None:
-        """P16: what a negative Steady compares with: the decisions that stood when its weight was set."""
-        if self._negative_weight >= 0:
-            return None
-        known = SteadyReference.objects.filter(placement=self.row).first()
-        return set(known.clusters) if known is not None and known.weight == self._negative_weight else chosen
 
     def _remember_steady(self, batch: Batch) -> None:
-        weight = self._negative_weight
+        """P16: a negative weight is kept with the decisions that stood when it was set."""
+        weight = scheduling.negative_steady(self.plan)
         known = SteadyReference.objects.filter(placement=self.row).first()
         if weight == (known.weight if known is not None else 0):
             return
@@ -374,19 +354,6 @@ class _Scene:
                 status["numberOfSelectedClusters"] = number
 
         batch.edit(PLACEMENT, self.row.key, report, subresource="status")
-
-
-def _timer() -> Callable[[], bool]:
-    """Whether the turn is over; not when it is asked first, so that each run gets further."""
-    ends: list[float] = []
-
-    def is_over() -> bool:
-        if ends:
-            return time.thread_time() > ends[0]
-        ends.append(time.thread_time() + SLICE)
-        return False
-
-    return is_over
 
 
 def _conditions(doc: Doc) -> list[Doc]:

@@ -33,6 +33,7 @@ UPSTREAM_GATES = {
     "ResourceCleanup": True,
     "ManagedClusterAutoApproval": False,
     "V1beta1CSRAPICompatibility": False,
+    "PlacementDebugServer": False,
 }
 NOT_BUILT = {
     "ClusterProfile": "ClusterProfile objects are not served",

@@ -7,7 +7,9 @@ served for a resource is looked up by the view, as CustomResourceDefinitions and
 from __future__ import annotations
 
 from django.urls import include, path, re_path
+from django.utils.module_loading import import_string
 
+from ocmconsole.kubeapi import virtual_resources
 from ocmconsole.kubeapi.http.views import DocumentView, ResourceView
 from ocmconsole.kubeapi.publish import endpoints
 
@@ -42,5 +44,6 @@ urlpatterns = [
     path("version", document(read=endpoints.version)),
     path("metrics", document(read=endpoints.prometheus)),
     re_path(r"^(?:healthz|livez|readyz)(?:/|$)", document(read=endpoints.health)),
+    *(path(each.route, import_string(each.name).as_view()) for each in virtual_resources.views()),
     re_path("", document(read=endpoints.registered)),
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -60,9 +60,20 @@ class StaticDocument:
     read: Callable[[], Doc]
 
 
+class RegisteredView(NamedTuple):
+    """A path outside resources with a view of its own: ``route`` as in Django's ``path``, ``name`` dotted.
+
+    The module of the view is imported with the routes of the API.
+    """
+
+    route: str
+    name: str
+
+
 _endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
 _collections: dict[tuple[str, str, str], Collection] = {}
 _documents: dict[str, StaticDocument] = {}
+_views: list[RegisteredView] = []
 _delete_options: list[Message] = []
 
 
@@ -108,6 +119,14 @@ def find_document(path: str) -> StaticDocument | None:
 def document_paths() -> list[str]:
     """Their paths."""
     return list(_documents)
+
+
+def register_views(*views: RegisteredView) -> None:
+    _views.extend(views)
+
+
+def views() -> tuple[RegisteredView, ...]:
+    return tuple(_views)
 
 
 def register_delete_options(message: Message) -> None:

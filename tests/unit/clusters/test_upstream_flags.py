@@ -40,12 +40,14 @@ def test_gates_have_upstreams_names_and_defaults(monkeypatch: pytest.MonkeyPatch
         "ResourceCleanup": True,
         "ManagedClusterAutoApproval": False,
         "V1beta1CSRAPICompatibility": False,
+        "PlacementDebugServer": False,
     }
     assert read(monkeypatch, "ResourceCleanup=False,ManagedClusterAutoApproval=true") == {
         "DefaultClusterSet": True,
         "ResourceCleanup": False,
         "ManagedClusterAutoApproval": True,
         "V1beta1CSRAPICompatibility": False,
+        "PlacementDebugServer": False,
     }
 
 
