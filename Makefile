@@ -18,7 +18,8 @@ TESTS ?= tests
 PYTEST ?=
 MUTANTS ?=
 export FULL ?=
-WORKERS ?= auto
+# Three for two cores: many a test waits for another process.
+WORKERS ?= $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
 FAST := $(wildcard tests/unit tests/api tests/pages tests/entry_points tests/controllers tests/architecture)
 
 RUN := $(VENV)/run.stamp

@@ -237,6 +237,24 @@ def chromium() -> Path:
 # -------------------------------------------------------------------------------------------------- between two tests
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _static_files() -> Iterator[None]:
+    """Looked for once: each test client builds the middleware anew, and WhiteNoise reads 240 files when it is built."""
+    from whitenoise.middleware import WhiteNoiseMiddleware
+
+    look, found = WhiteNoiseMiddleware.add_files_from_finders, {}
+
+    def look_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            look(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _forgotten() -> None:
     """A test that is rolled back turns the revision counter back, which the process's indexes cannot notice.

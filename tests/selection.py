@@ -130,7 +130,7 @@ def kubectls(path: Path, config: pytest.Config, known: list[str]) -> list[str]:
 
 
 # Few tests, each of up to a minute: a worker that began them last would let the other one wait.
-FIRST = ("crash", "watch")
+FIRST = ("crash", "watch", "proxy")
 
 
 def turn(item: pytest.Item) -> bool:

@@ -16,10 +16,11 @@ from clusters.models import ManagedCluster
 from ocmconsole.components import downloads
 from tests.actors import signed_in
 from tests.bench import crowd
+from tests.selection import FULL
 
 pytestmark = [pytest.mark.django_db]
 
-MANY = 20_000
+MANY = 20_000 if connection.vendor == "sqlite" or FULL else 5_000
 
 
 @pytest.fixture
