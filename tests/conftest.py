@@ -240,9 +240,10 @@ def chromium() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def _static_files() -> Iterator[None]:
     """Looked for once: each test client builds the middleware anew, and WhiteNoise reads 240 files when it is built."""
-    from whitenoise.middleware import WhiteNoiseMiddleware
+    from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped] # has no stubs
 
-    look, found = WhiteNoiseMiddleware.add_files_from_finders, {}
+    look = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, Any] = {}
 
     def look_once(middleware: WhiteNoiseMiddleware) -> None:
         if not found:
