@@ -51,6 +51,7 @@ urlpatterns = [
     path("demo/remove/", demo_pages.remove, name="demo-remove"),
     path("help/", shell.help_page, name="help"),
     path("", include("registration.urls")),
+    path("", include("placements.urls")),
     path("", include("clustersets.urls")),
     path("", include("clusters.urls")),
     path("access/", include("ocmconsole.access.urls")),

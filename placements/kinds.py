@@ -27,6 +27,11 @@ GROUP_INDEX_LABEL = f"{GROUP}/decision-group-index"
 DISABLE_ANNOTATION = f"{GROUP}/experimental-scheduling-disable"
 
 
+def is_disabled(doc: Doc) -> bool:
+    """P2: another scheduler decides."""
+    return (doc["metadata"].get("annotations") or {}).get(DISABLE_ANNOTATION) == "true"
+
+
 def _project_placement(row: Placement, doc: Doc) -> None:
     row.cluster_sets = list(spec_of(doc).get("clusterSets") or ())
     row.reads = sorted(relevance.reads(spec_of(doc)))

@@ -256,7 +256,8 @@ class PlacementResult:
         return _scores_in(self.scoring.fleet, self.plan.predicates)
 
     @cached_property
-    def _ranks(self) -> dict[str, int]:
+    def ranks(self) -> Mapping[str, int]:
+        """Of the feasible clusters by name, from 1 for the best."""
         return {each.name: rank for rank, each in enumerate(sorted(self.feasible, key=self._order), start=1)}
 
     def step(self, cluster: Cluster) -> str | None:
@@ -285,7 +286,7 @@ class PlacementResult:
             return Reason(step, taints=tuple(found))
         if step in {"spread", "unwanted", "score"}:
             needed = self.totals[self.chosen[-1].name] if self.chosen else 0
-            return Reason(step, rank=self._ranks[cluster.name], score=self.totals[cluster.name], needed=needed)
+            return Reason(step, rank=self.ranks[cluster.name], score=self.totals[cluster.name], needed=needed)
         return Reason(step) if step is not None else None
 
 

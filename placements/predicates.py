@@ -7,7 +7,7 @@ Predicates are alternatives; within one all must hold. A selector or expression 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.storage.selectors import EVERYTHING, LabelSelector, Requirement
@@ -17,11 +17,15 @@ from placements.fleet import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A condition that a cluster does not fulfil. ``value``: what it has, None for nothing (or an expression)."""
+    """A condition that a cluster does not fulfil. ``value``: what it has, None for nothing (or an expression).
+
+    ``requirement``: of a label or claim, what the condition says; None for an expression.
+    """
 
     part: str
     condition: str
     value: str | None = None
+    requirement: Requirement | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Predicate:
     def unmet(self, cluster: Cluster, scores: ScoresOf) -> list[Unmet]:
         """Every condition that the cluster does not fulfil."""
         found = [
-            Unmet(part, str(each), values.get(each.key))
+            Unmet(part, str(each), values.get(each.key), each)
             for part, selector, values in (
                 ("label", self.labels, cluster.labels),
                 ("claim", self.claims, cluster.claims),

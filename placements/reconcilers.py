@@ -31,10 +31,10 @@ from placements import decisions, metrics, relevance, scheduling, snapshot
 from placements.decisions import WantedDecision
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
-    DISABLE_ANNOTATION,
     PLACEMENT,
     PLACEMENT_DECISION,
     PLACEMENT_LABEL,
+    is_disabled,
 )
 from placements.models import Placement, PlacementDecision, SteadyReference
 from placements.pipeline import PlacementResult, PlacementSpec, Unfinished
@@ -53,11 +53,6 @@ LATER = timedelta(milliseconds=5)
 LONGEST_WAIT = timedelta(days=1)
 # Of CPU time for expressions in one run, in seconds: others have their turn before it goes on where it was.
 SLICE = 1.0
-
-
-def is_disabled(doc: Doc) -> bool:
-    """P2: another scheduler decides."""
-    return (doc["metadata"].get("annotations") or {}).get(DISABLE_ANNOTATION) == "true"
 
 
 def any_placement() -> bool:

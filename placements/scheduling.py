@@ -21,7 +21,9 @@ from placements.pipeline import UNOBSERVED, Observe, PlacementResult, PlacementS
 from placements.prioritizers import STEADY
 
 if TYPE_CHECKING:
+    from clustersets.membership import Membership
     from ocmconsole.kubeapi.errors import Doc
+    from placements.fleet import Fleet
     from placements.snapshot import BoundSets
 
 # Of CPU time for expressions in one request, in seconds: the clusters that were evaluated keep their answers, so that
@@ -96,22 +98,25 @@ def schedule_now(
 
     Raises Unfinished.
     """
-    expressions = (expression for each in plan.predicates for expression in each.expressions)
-    fleet = snapshot.present.fleet(
-        bound.sets,
-        with_scores=any(each.add_on for each in plan.prioritizers) or any(each.reads_scores for each in expressions),
-        with_decided=plan.needs_scores or bool(plan.constraints),
-    )
-    steady = _steady(plan, key, decided)
     return schedule(
         plan,
-        fleet,
+        fleet_for(plan, bound.sets),
         bound=bound.names,
         present=decided,
-        steady=steady,
+        steady=steady_reference(plan, key, decided),
         now=now,
         is_time_up=is_time_up,
         observe=observe,
+    )
+
+
+def fleet_for(plan: PlacementSpec, sets: Collection[Membership]) -> Fleet:
+    """Members of the sets now, and what else the plan chooses by."""
+    expressions = (expression for each in plan.predicates for expression in each.expressions)
+    return snapshot.present.fleet(
+        sets,
+        with_scores=any(each.add_on for each in plan.prioritizers) or any(each.reads_scores for each in expressions),
+        with_decided=plan.needs_scores or bool(plan.constraints),
     )
 
 
@@ -120,7 +125,7 @@ def negative_steady(plan: PlacementSpec) -> int:
     return min(0, *(each.weight for each in plan.prioritizers if each.name == STEADY), 0)
 
 
-def _steady(plan: PlacementSpec, key: Key, decided: Collection[str]) -> Collection[str] | None:
+def steady_reference(plan: PlacementSpec, key: Key, decided: Collection[str]) -> Collection[str] | None:
     """P16: what a negative Steady compares with: the decisions that stood when its weight was set."""
     weight = negative_steady(plan)
     if weight >= 0:

@@ -26,7 +26,7 @@ const PATTERNFLY = [
     "Nav/nav", "SkipToContent/skip-to-content", "Tabs/tabs", "ToggleGroup/toggle-group"].map((path) => `components/${path}.css`),
 ];
 // Order matters: later files refine earlier ones.
-const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "health", "overview", "evidence", "inbox", "sets", "access", "tables", "list", "cluster", "joining", "account", "media"];
+const OWN = ["tokens", "patternfly", "shell", "words", "parts", "charts", "health", "overview", "evidence", "inbox", "sets", "placements", "access", "tables", "list", "cluster", "joining", "account", "media"];
 const FONTS = ["inter", "jetbrains-mono"];
 const NOTICE = "/*! Contains PatternFly 6 (MIT), Inter and JetBrains Mono (SIL OFL 1.1). */\n";
 

@@ -25,6 +25,7 @@ from tests import hub as hubs
 from tests import tools
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.people import Console
+from tests.browser.tour import PLACEMENTS
 from tests.hub import ROOT, Hub
 
 Theme = Literal["light", "dark"]
@@ -178,6 +179,9 @@ PAGES: Mapping[str, Shot] = {
     "unbind": Shot("/namespaces/shop/", act=_follow("Unbind")),
     "bind": Shot("/namespaces/_bind/"),
     "claims": Shot("/claims/"),
+    "placements": Shot("/placements/"),
+    "placement": Shot("/placements/shop/checkout/"),
+    "placement-why": Shot("/placements/shop/checkout/why/"),
     "access": Shot("/access/"),
     "access-person": Shot("/access/users/ana/"),
     "access-group": Shot("/access/groups/operators/"),
@@ -204,7 +208,7 @@ PAGES: Mapping[str, Shot] = {
 # What they do shows elsewhere, so they come last.
 CHANGING: Mapping[str, Shot] = {"bulk": Shot("/clusters/", act=_label_many), "bulk-acts": Shot("/bulk/")}
 LOGIN = Shot("/login/")
-ON_PHONES = ("overview", "approvals", "request", "clusters", "cluster", "sets", "wizard")
+ON_PHONES = ("overview", "approvals", "request", "clusters", "cluster", "sets", "placements", "placement", "wizard")
 
 
 @contextmanager
@@ -215,6 +219,7 @@ def hub_with_fleet() -> Iterator[Hub]:
         assert _manage(hub, "demo", f"--clusters={CLUSTERS}", f"--seed={SEED}").wait() == 0, (
             "the hub could not be filled"
         )
+        assert _manage(hub, "shell", "-v", "0", "-c", PLACEMENTS).wait() == 0, "the placements could not be made"
         with hubs.running(hub):
             yield hub
 

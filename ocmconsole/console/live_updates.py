@@ -29,6 +29,7 @@ from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
+from clustersets.rights.set_rights import may_access
 from ocmconsole.kubeapi import clock, errors, request_cache
 from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
@@ -36,6 +37,7 @@ from ocmconsole.kubeapi.watch import follower
 from ocmconsole.kubeapi.watch.follower import Notice, NoticeSubscriber
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.signin import lifetime
+from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest
 
@@ -51,6 +53,9 @@ MOST_SCOPES = 20  # parts of a page that follow changes
 MOST_STREAMS = 20  # of one person in one process
 # What lies in the namespace of a cluster and is shown with it.
 INSIDE = frozenset({MANAGED_CLUSTER_ADDON.plural, MANIFEST_WORK.plural})
+
+# Shown to who may list the placements of their namespace.
+OF_PLACEMENTS = frozenset({PLACEMENT.plural, PLACEMENT_DECISION.plural})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +101,20 @@ class NoticeVisibility:
             return {notice.plural for notice in notices}
         with request_cache.remembering():
             seen = self._clusters(notices) | self._sets(notices) | self._requests(notices)
-        return {each.plural for each in notices if each.user == self.actor.user or self._is_seen(each, seen)}
+            places = self._namespaces(notices)
+        return {each.plural for each in notices if each.user == self.actor.user or self._is_seen(each, seen, places)}
 
-    def _is_seen(self, notice: Notice, seen: set[tuple[str, str]]) -> bool:
+    def _is_seen(self, notice: Notice, seen: set[tuple[str, str]], places: set[str]) -> bool:
         if notice.plural in INSIDE:
             return self.sees_all or notice.namespace in self.names
+        if notice.plural in OF_PLACEMENTS:
+            return notice.namespace in places
         return (notice.plural, notice.name) in seen
+
+    def _namespaces(self, notices: list[Notice]) -> set[str]:
+        """Those of placements in the notices in which the actor may list placements."""
+        found = {notice.namespace for notice in notices if notice.plural in OF_PLACEMENTS}
+        return {each for each in found if may_access(self.actor, "list", PLACEMENT, namespace=each)}
 
     def _clusters(self, notices: list[Notice]) -> set[tuple[str, str]]:
         named = _named(notices, MANAGED_CLUSTER)

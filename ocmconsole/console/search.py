@@ -20,6 +20,7 @@ from ocmconsole.components.links import EXPLAIN
 from ocmconsole.console import navigation
 from ocmconsole.core.tokens import bootstrap_terms, tokens
 from ocmconsole.kubeapi.access.session import actor_of
+from placements import queries as placements
 from registration.models import IssuedCertificate
 from registration.queries import waiting_names
 
@@ -32,7 +33,13 @@ if TYPE_CHECKING:
 MOST = 6
 LONGEST = 200
 SHORTEST_PRINT = 6  # of a serial number or fingerprint
-NOUNS = {"Clusters": "cluster", "Sets": "set", "Tokens": "bootstrap token", "People": "person"}
+NOUNS = {
+    "Clusters": "cluster",
+    "Sets": "set",
+    "Placements": "placement",
+    "Tokens": "bootstrap token",
+    "People": "person",
+}
 HELP = (
     ("What the states of a cluster mean", "/help/#states"),
     ("What Safe, Check and Blocked mean", "/help/#verdicts"),
@@ -96,6 +103,7 @@ def found(request: HttpRequest, query: str) -> list[HitGroup]:
         HitGroup("Actions", *_actions(actor, query)),
         HitGroup("Clusters", *_clusters(actor, query)),
         HitGroup("Sets", *_sets(actor, query)),
+        HitGroup("Placements", *_placements(actor, query)),
         HitGroup("Tokens", *_tokens(actor, query)),
         HitGroup("Certificates", *_certificates(actor, query)),
         HitGroup("People", *_people(actor, query)),
@@ -160,6 +168,23 @@ def _clusters(actor: Actor, query: str) -> Found:
 def _sets(actor: Actor, query: str) -> Found:
     names, total = _best(clustersets.sets_for(actor), query)
     return [Hit(name, reverse("clustersets:set", args=[name]), "boxes", name=name) for name in names], total
+
+
+def _placements(actor: Actor, query: str) -> Found:
+    """By a part of the name, or by namespace and name as ``shop/checkout``."""
+    namespace, mark, name = query.lower().rpartition("/")
+    rows = placements.placements_for(actor).filter(name__contains=name)
+    rows = rows.filter(namespace=namespace) if mark else rows
+    hits = [
+        Hit(
+            f"{row.namespace}/{row.name}",
+            reverse("placements:placement", args=[row.namespace, row.name]),
+            "crosshair",
+            name=f"{row.namespace}/{row.name}" if mark else row.name,
+        )
+        for row in rows[:MOST]
+    ]
+    return hits, _count(rows, hits)
 
 
 def _tokens(actor: Actor, query: str) -> Found:

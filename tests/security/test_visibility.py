@@ -26,6 +26,7 @@ from clustersets.models import ManagedClusterSet
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
 from ocmconsole.kubeapi.watch import change_log
+from placements.kinds import PLACEMENT
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, ApprovalPolicy
 from registration.pki import ca
@@ -46,6 +47,7 @@ VAULT = (
     "secretevent",
     "77:77:77",
     "deadbeef",
+    "hiddenplacement",
 )
 HUB = ("hiddentoken", "hiddenpolicy", "hiddenperson")
 WEB = ("web-zq1", "web-zq2", "webset")
@@ -80,6 +82,7 @@ def hub() -> None:
     )
     make.namespace("hidden-ns")
     make.binding("vaultset", namespace="hidden-ns")
+    make.create(PLACEMENT, make.document(PLACEMENT, "hiddenplacement", spec={}), namespace="hidden-ns")
     make.settle()
     _records()
 
@@ -172,7 +175,7 @@ def _signed_in(name: str, *rights: str) -> Client:
 
 
 PEOPLE: dict[str, tuple[Callable[[], Client], tuple[str, ...]]] = {
-    "ana": (ana, (*HUB, "hidden-ns", "secretevent")),
+    "ana": (ana, (*HUB, "hidden-ns", "hiddenplacement", "secretevent")),
     "raj": (raj, (*VAULT, *HUB)),
     "li": (li, (*VAULT, *HUB, "web-zq2")),
     "mallory": (mallory, (*VAULT, *HUB, *WEB)),
@@ -211,6 +214,7 @@ NAMES = {
     "policies": ("hiddenpolicy", "other"),
     "approvals": ("vault-kx2", "web-zq1"),
     "access": ("hiddenperson", "raj"),
+    "placements": ("hiddenplacement", "placed"),
 }
 TABS = {
     "clusters": ("summary", "health", "identity", "taints", "claims", "sets", "events", "yaml"),
@@ -303,6 +307,7 @@ def test_the_walk_meets_every_app() -> None:
         "help",
         "hub",
         "namespaces",
+        "placements",
         "policies",
         "search",
         "sets",

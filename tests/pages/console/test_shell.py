@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from guardian.shortcuts import assign_perm, remove_perm
 
-from clusters.kinds import CLUSTERSET_LABEL
+from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import FleetMinute, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
 from ocmconsole.console import live_updates
@@ -23,7 +23,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, follower
 from registration.pki import ca
 from tests import factories as make
-from tests.actors import signed_in
+from tests.actors import grant, namespace, person, rule, signed_in
 from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D16")]
@@ -193,6 +193,7 @@ def notice(resource: str, name: str, *, user: str = "somebody", namespace: str =
 
 CLUSTERS = "managedclusters.cluster.open-cluster-management.io"
 SETS = "managedclustersets.cluster.open-cluster-management.io"
+PLACEMENTS = "placements.cluster.open-cluster-management.io"
 
 
 def sight(name: str) -> live_updates.NoticeVisibility:
@@ -212,10 +213,17 @@ def sight(name: str) -> live_updates.NoticeVisibility:
         ([notice("bootstraptokens", "abcdef", user="raj")], {"bootstraptokens"}),
         ([notice("manifestworks.work.open-cluster-management.io", "w", namespace="web-1")], {"manifestworks"}),
         ([notice("manifestworks.work.open-cluster-management.io", "w", namespace="vault-1")], set()),
+        ([notice(PLACEMENTS, "p", namespace="vault-1")], set()),
     ],
 )
 def test_notices_are_only_of_what_one_may_see(notices: list[follower.Notice], heard: set[str], raj: Client) -> None:
     assert sight("raj").of_interest(notices) == heard
+
+
+def test_notices_of_placements_are_for_who_may_list_them_in_the_namespace(raj: Client) -> None:
+    grant(person("raj"), rule("list", "placements", groups=GROUP), namespace=namespace("shop"))
+    assert sight("raj").of_interest([notice(PLACEMENTS, "p", namespace="shop")]) == {"placements"}
+    assert sight("raj").of_interest([notice(PLACEMENTS, "p", namespace="vault-1")]) == set()
 
 
 def test_who_sees_everything_hears_of_everything(admin: Client) -> None:

@@ -1,0 +1,299 @@
+"""Why a cluster is or is not chosen, in words, and the smallest change that would help; the steps as a funnel. Pure.
+
+Reads a ``PlacementResult`` of ``pipeline.schedule`` and nothing else, so that it cannot say something else than what
+is done. Called by pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Self
+
+from clusters.health.status import clock_time
+from clusters.kinds import (
+    CLUSTERSET_LABEL,
+    MAINTENANCE_TAINT,
+    UNAVAILABLE_TAINT,
+    UNREACHABLE_TAINT,
+)
+from ocmconsole.kubeapi.storage.selectors import Operator
+from placements import tolerations
+from placements.fleet import Cluster, Taint
+from placements.pipeline import PlacementResult, Reason
+from placements.predicates import Unmet
+from placements.tolerations import TolerationResult
+
+LONGEST_EXPRESSION = 80  # characters of a CEL expression that a sentence repeats
+
+
+class Step(StrEnum):
+    """In the order of the scheduler; a cluster is counted at the first that it does not pass."""
+
+    label: str
+
+    def __new__(cls, value: str, label: str) -> Self:
+        step = str.__new__(cls, value)
+        step._value_ = value
+        step.label = label
+        return step
+
+    ALL = "all", "All clusters"
+    BOUND = "bound", "Visible through bindings"
+    SETS = "sets", "In the chosen sets"
+    STAYING = "staying", "Not being removed"
+    PREDICATES = "predicates", "Predicates"
+    TAINTS = "taints", "Taints and tolerations"
+    SCORED = "scored", "Scored"
+    CHOSEN = "chosen", "Chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """``fallen``: clusters that entered this step and did not pass it, in the order of names."""
+
+    step: Step
+    entered: int
+    left: int
+    fallen: Sequence[Cluster]
+
+    @property
+    def number(self) -> int:
+        return list(Step).index(self.step) + 1
+
+    @property
+    def out(self) -> int:
+        return self.entered - self.left
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """``text``: what the step found, literally. ``change``: the smallest that would pass it; empty if none is known.
+
+    ``changes``: how many are needed. ``is_here``: whether a person can make it on this hub.
+    """
+
+    text: str
+    change: str = ""
+    changes: int = 1
+    is_here: bool = True
+
+
+class PlacementExplanation:
+    """``everyone``: all clusters of the hub, in the order of names. ``namespace``: that of the Placement."""
+
+    def __init__(self, result: PlacementResult, everyone: Sequence[Cluster], namespace: str) -> None:
+        self.result = result
+        self.everyone = everyone
+        self.namespace = namespace
+
+    # ------------------------------------------------------------------------------------------ the funnel
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        found, left = [], self.everyone
+        for step in Step:
+            passed = self._passing[step]
+            through = [each for each in left if each.name in passed]
+            fallen = [each for each in left if each.name not in passed]
+            found.append(Stage(step, len(left), len(through), fallen))
+            left = through
+        return found
+
+    @cached_property
+    def _passing(self) -> Mapping[Step, frozenset[str]]:
+        result = self.result
+        feasible = _names(result.feasible)
+        return {
+            Step.ALL: _names(self.everyone),
+            Step.BOUND: self._members(result.bound),
+            Step.SETS: self._members(result.eligible),
+            Step.STAYING: _names(result.available),
+            Step.PREDICATES: _names(result.matching),
+            Step.TAINTS: feasible,
+            Step.SCORED: feasible,
+            Step.CHOSEN: _names(result.chosen),
+        }
+
+    def _members(self, sets: Sequence[str]) -> frozenset[str]:
+        members = self.result.scoring.fleet.members
+        return frozenset(each.name for name in sets for each in members.get(name, ()))
+
+    @cached_property
+    def _bound_sets(self) -> Mapping[str, list[str]]:
+        """By cluster the bound sets that it is in."""
+        found: dict[str, list[str]] = {}
+        for name in self.result.bound:
+            for each in self.result.scoring.fleet.members.get(name, ()):
+                found.setdefault(each.name, []).append(name)
+        return found
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, Step]:
+        """By cluster, the step that it does not pass; ``CHOSEN`` for those that are chosen or fall out last."""
+        found = dict.fromkeys((each.name for each in self.result.chosen), Step.CHOSEN)
+        found.update({each.name: stage.step for stage in self.stages for each in stage.fallen})
+        return found
+
+    def is_chosen(self, name: str) -> bool:
+        return name in self._passing[Step.CHOSEN]
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """Of the feasible clusters, from 1 for the best."""
+        return self.result.ranks
+
+    def scored(self, name: str) -> str:
+        """``300 = Balance 100 + 2 * Steady 100``, with a sign of multiplication; empty where nothing is scored."""
+        if not self.result.plan.needs_scores or name not in self.result.totals:
+            return ""
+        parts = [f"{weighted(each.weight, each.name)} {scores.get(name, 0)}" for each, scores in self.result.scores]
+        return f"{self.result.totals[name]}{' = ' if parts else ''}{' + '.join(parts)}"
+
+    # ------------------------------------------------------------------------------------------ why not
+
+    def why(self, cluster: Cluster) -> Why | None:
+        """None for a cluster that is chosen."""
+        step = self.outcomes[cluster.name]
+        if step in {Step.BOUND, Step.SETS}:
+            return self._not_bound(cluster) if step is Step.BOUND else self._not_in_sets(cluster)
+        reason = self.result.reason(cluster)
+        return self._explained(step, reason) if reason is not None else None
+
+    def _explained(self, step: Step, reason: Reason) -> Why:
+        match step:
+            case Step.STAYING:
+                return Why("it is being removed", is_here=False)
+            case Step.PREDICATES:
+                return _of_predicates(reason)
+            case Step.TAINTS:
+                return _of_taints(reason.taints)
+            case _:
+                return _of_rank(reason)
+
+    def _not_bound(self, cluster: Cluster) -> Why:
+        name = cluster.labels.get(CLUSTERSET_LABEL, "")
+        if not name:
+            return Why(f"in no set that is bound into {self.namespace}", "put it into a set that is bound")
+        return Why(f"set {name} is not bound into {self.namespace}", f"bind {name} into {self.namespace}")
+
+    def _not_in_sets(self, cluster: Cluster) -> Why:
+        within = self._bound_sets[cluster.name]
+        return Why(
+            f"in {', '.join(within)}, which is not among the sets of the Placement", f"add {within[0]} to its sets"
+        )
+
+    # ------------------------------------------------------------------------------------------ what lies ahead
+
+    def ahead(self, cluster: Cluster) -> tuple[datetime, Taint] | None:
+        """P13: when the first toleration of a chosen cluster ends, and of which taint; None: none does."""
+        scoring = self.result.scoring
+        found = [
+            (verdict.until, taint)
+            for taint in cluster.taints
+            if (
+                verdict := tolerations.judge(
+                    taint,
+                    self.result.plan.tolerations,
+                    is_decided=cluster.name in scoring.present,
+                    now=scoring.now,
+                )
+            ).until
+        ]
+        return min(found, default=None)
+
+
+def weighted(weight: int, name: str) -> str:
+    """A prioritizer with its weight; without it where it is 1."""
+    return name if weight == 1 else f"{weight} \N{MULTIPLICATION SIGN} {name}"
+
+
+def _names(clusters: Sequence[Cluster]) -> frozenset[str]:
+    return frozenset(each.name for each in clusters)
+
+
+def _of_rank(reason: Reason) -> Why:
+    match reason.step:
+        case "configuration":
+            return Why("the Placement is misconfigured", "mend the Placement")
+        case "spread":
+            return Why("its choice would break the spread", "relax the spread, or raise the number")
+        case "unwanted":
+            return Why(
+                f"rank {reason.rank}: it has a taint PreferNoSelect, so it comes last",
+                f"raise the number to {reason.rank}",
+            )
+        case _:
+            return Why(
+                f"rank {reason.rank} with {reason.score}; the last that is chosen has {reason.needed}",
+                f"raise the number to {reason.rank}",
+            )
+
+
+# ---------------------------------------------------------------- predicates
+
+
+def _of_predicates(reason: Reason) -> Why:
+    """Of the predicate that lacks least, as any one is enough."""
+    unmet = min(reason.unmet, key=len)
+    if len(unmet) == 1:
+        return _of_condition(unmet[0])
+    listed = ", ".join(dict.fromkeys(_subject(each) for each in unmet))
+    here = sum(each.part == "label" for each in unmet)
+    others = "" if here == len(unmet) else f", {len(unmet) - here} of them not on this hub"
+    return Why(f"{len(unmet)} conditions fail: {listed}", f"{len(unmet)} changes{others}", len(unmet), not others)
+
+
+def _subject(unmet: Unmet) -> str:
+    return f"{unmet.part} {unmet.requirement.key}" if unmet.requirement else "a CEL expression"
+
+
+def _of_condition(unmet: Unmet) -> Why:
+    requirement = unmet.requirement
+    if requirement is None:
+        shown = unmet.condition
+        shown = shown if len(shown) <= LONGEST_EXPRESSION else f"{shown[:LONGEST_EXPRESSION]}…"
+        return Why(
+            f"CEL {shown} {'is false' if unmet.value is None else f'has no value: {unmet.value}'}", is_here=False
+        )
+    present = "is missing" if unmet.value is None else f"is {unmet.value or 'empty'}"
+    text = f"{unmet.part} {requirement.key} {present}, needs {unmet.condition}"
+    if unmet.part == "claim":
+        return Why(text, "only the agent can change a claim", is_here=False)
+    if requirement.operator in {Operator.NOT_IN, Operator.NOT_EXISTS}:
+        return Why(text, f"remove label {requirement.key}")
+    values = requirement.values
+    return Why(text, f"set {requirement.key}={values[0]}" if values else f"set label {requirement.key}")
+
+
+# ---------------------------------------------------------------- taints
+
+
+def _of_taints(found: Sequence[TolerationResult]) -> Why:
+    if len(found) == 1:
+        return _of_taint(found[0])
+    listed = ", ".join(str(each.taint) for each in found)
+    return Why(f"{len(found)} taints are not tolerated: {listed}", f"{len(found)} changes", len(found))
+
+
+def _of_taint(found: TolerationResult) -> Why:
+    taint = found.taint
+    how = "is tolerated no longer" if found.has_expired else "is not tolerated"
+    text = f"taint {taint} {how}"
+    match taint.key:
+        case key if key == UNREACHABLE_TAINT["key"]:
+            return Why(text, "one heartbeat of its agent", is_here=False)
+        case key if key == UNAVAILABLE_TAINT["key"]:
+            return Why(text, "its API server must be well again", is_here=False)
+        case key if key == MAINTENANCE_TAINT:
+            return Why(text, "end its maintenance")
+        case _:
+            return Why(text, f"remove taint {taint.key}, or tolerate it")
+
+
+def leaves(end: datetime, taint: Taint, now: datetime) -> str:
+    """What lies ahead of a chosen cluster."""
+    return f"leaves at {clock_time(end, now)} UTC: taint {taint} is tolerated until then"

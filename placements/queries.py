@@ -1,0 +1,67 @@
+"""Reads for pages: the placements a person may see, by RBAC in the namespace or on the whole hub."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Max, Q
+
+from clustersets.rights.set_rights import may_access
+from ocmconsole.core.rbac import rule_index
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
+from placements.kinds import PLACEMENT, PLACEMENT_DECISION
+from placements.models import Placement, PlacementDecision
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+
+def placements_for(actor: Actor) -> QuerySet[Any]:
+    """Placements that the actor may list where they are, by namespace and name."""
+    return Placement.objects.filter(_listable(actor)).order_by("namespace", "name")
+
+
+def _listable(actor: Actor) -> Q:
+    if may_access(actor, "list", PLACEMENT):
+        return EVERYTHING
+    mine = rule_index.index.namespaces_of(actor)
+    return Q(namespace__in={each for each in mine if may_access(actor, "list", PLACEMENT, namespace=each)})
+
+
+def may_create_somewhere(actor: Actor) -> bool:
+    places = ("", *rule_index.index.namespaces_of(actor))
+    return any(may_access(actor, "create", PLACEMENT, namespace=each) for each in places)
+
+
+def decisions_of(namespace: str, placement: str) -> list[PlacementDecision]:
+    """Its PlacementDecisions in the order of their numbers."""
+    found = PlacementDecision.objects.filter(namespace=namespace, placement=placement)
+    return sorted(found, key=lambda each: (len(each.name), each.name))
+
+
+def last_changes(rows: Iterable[tuple[str, str, Iterable[str]]]) -> dict[tuple[str, str], datetime]:
+    """By namespace and name of a Placement, when one of its PlacementDecisions was written last. One query.
+
+    ``rows``: namespace, name and the names of its decisions.
+    """
+    owners = {(namespace, decision): (namespace, name) for namespace, name, names in rows for decision in names}
+    by_namespace: defaultdict[str, list[str]] = defaultdict(list)
+    for namespace, decision in owners:
+        by_namespace[namespace].append(decision)
+    wanted = Q(pk__in=())
+    for namespace, names in by_namespace.items():
+        wanted |= Q(namespace=namespace, name__in=names)
+    entries = AuditEvent.objects.filter(
+        wanted, resource=PLACEMENT_DECISION.resource, outcome=AuditEvent.Outcome.ALLOWED
+    ).order_by()
+    found: dict[tuple[str, str], datetime] = {}
+    for namespace, decision, at in entries.values_list("namespace", "name").annotate(last=Max("time")):
+        owner = owners[namespace, decision]
+        found[owner] = max(at, found.get(owner, at))
+    return found

@@ -1,0 +1,152 @@
+"""The words for the state of a Placement: which one, since when, why, and what to do next. Pure.
+
+Computed from the document alone: what the scheduler has written into its status, and how many clusters it is to choose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+from clusters.kinds import conditions_of, spec_of
+from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.schema import conditions
+from ocmconsole.kubeapi.schema.times import time_of
+from placements.pipeline import ALL_EMPTY, NO_BINDINGS, NO_INTERSECTION, NONE_MATCHED, UNSCHEDULED
+
+
+class PlacementWord(StrEnum):
+    """The first that applies is the state. The value is stable; label and tone are shown."""
+
+    label: str
+    tone: str
+    icon: str
+
+    def __new__(cls, value: str, label: str, tone: str, icon: str) -> Self:
+        word = str.__new__(cls, value)
+        word._value_ = value
+        word.label, word.tone, word.icon = label, tone, icon
+        return word
+
+    REMOVING = "removing", "Removing", "warn", "trash-2"
+    PAUSED = "paused", "Paused", "quiet", "pause"
+    PENDING = "pending", "Not scheduled yet", "quiet", "circle-dashed"
+    MISCONFIGURED = "misconfigured", "Misconfigured", "danger", "octagon-x"
+    NOTHING_BOUND = "nothing-bound", "Nothing bound", "danger", "unplug"
+    NO_MATCH = "no-match", "No match", "danger", "circle-x"
+    SHORT = "short", "Short", "caution", "clock-alert"
+    SATISFIED = "satisfied", "Satisfied", "ok", "circle-check"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementStatus:
+    """``wanted``: ``numberOfClusters``, None for all that fit. ``since``: of the condition that the word follows."""
+
+    word: PlacementWord
+    chosen: int
+    wanted: int | None
+    since: datetime | None
+    why: str
+    next: str
+
+    @property
+    def label(self) -> str:
+        """``3 short``; else the label of the word."""
+        return f"{self.missing} short" if self.word is PlacementWord.SHORT else self.word.label
+
+    @property
+    def tone(self) -> str:
+        return self.word.tone
+
+    @property
+    def icon(self) -> str:
+        return self.word.icon
+
+    @property
+    def value(self) -> str:
+        return self.word.value
+
+    @property
+    def missing(self) -> int:
+        return max((self.wanted or 0) - self.chosen, 0)
+
+    @property
+    def sentence(self) -> str:
+        """How many are chosen."""
+        if self.wanted is not None:
+            return f"{self.chosen:,} of {self.wanted:,} clusters chosen"
+        return f"{self.chosen:,} {'cluster' if self.chosen == 1 else 'clusters'} chosen"
+
+
+def status_of(doc: Doc, *, is_disabled: bool) -> PlacementStatus:
+    """``is_disabled``: another scheduler decides (P2)."""
+    number = spec_of(doc).get("numberOfClusters")
+    chosen = (doc.get("status") or {}).get("numberOfSelectedClusters") or 0
+    word, since, why, after = _state(doc, chosen, number, is_disabled=is_disabled)
+    return PlacementStatus(word, chosen, number, since, why, after)
+
+
+State = tuple[PlacementWord, datetime | None, str, str]
+
+
+def _state(doc: Doc, chosen: int, number: int | None, *, is_disabled: bool) -> State:
+    found = conditions_of(doc)
+    metadata = doc["metadata"]
+    if since := time_of(metadata.get("deletionTimestamp")):
+        return PlacementWord.REMOVING, since, "It is being deleted.", "Nothing to do: its decisions go with it."
+    if is_disabled:
+        why = "An annotation says that another scheduler decides, so this hub leaves its decisions alone."
+        return PlacementWord.PAUSED, None, why, "Take the annotation off, and this hub decides again."
+    satisfied = conditions.find_condition(found, "PlacementSatisfied")
+    misconfigured = conditions.find_condition(found, "PlacementMisconfigured") or {}
+    if satisfied is None:
+        return (
+            PlacementWord.PENDING,
+            time_of(metadata.get("creationTimestamp")),
+            "The scheduler has not looked at it yet.",
+            "Wait.",
+        )
+    if misconfigured.get("status") == "True":
+        return _misconfigured(misconfigured, chosen)
+    return _scheduled(satisfied, chosen, number)
+
+
+def _misconfigured(condition: Doc, chosen: int) -> State:
+    kept = f" The last good decisions are kept: {chosen:,}." if chosen else ""
+    why = f"{str(condition.get('message') or '').strip(':.')}.{kept}"
+    return PlacementWord.MISCONFIGURED, _since(condition), why, "Mend its specification."
+
+
+def _scheduled(condition: Doc, chosen: int, number: int | None) -> State:
+    reason, message = str(condition.get("reason")), str(condition.get("message") or "")
+    no_match = (
+        "No cluster of its sets passes its predicates and tolerations.",
+        "See why not, and the smallest change.",
+    )
+    if number == 0:
+        no_match = ("It asks for 0 clusters.", "Raise the number of clusters.")
+    satisfied = "Every cluster that passes is chosen." if number is None else "As many are chosen as it asks for."
+    short = f"It asks for {number or 0:,}, and no more than {chosen:,} may be chosen."
+    known = {
+        NO_BINDINGS: (
+            PlacementWord.NOTHING_BOUND,
+            "No set is bound into its namespace, so there is nothing to choose from.",
+            "Bind a set into the namespace, or ask the owner of one to.",
+        ),
+        NO_INTERSECTION: (
+            PlacementWord.NOTHING_BOUND,
+            f"{message}.",
+            "Bind one of these sets, or name one that is bound.",
+        ),
+        ALL_EMPTY: (PlacementWord.NO_MATCH, f"{message}.", "Put clusters into the sets, or name other sets."),
+        NONE_MATCHED: (PlacementWord.NO_MATCH, *no_match),
+        UNSCHEDULED: (PlacementWord.SHORT, short, "See what keeps others out, or ask for fewer."),
+    }
+    word, why, after = known.get(reason, (PlacementWord.SATISFIED, satisfied, "Nothing to do."))
+    return word, _since(condition), why, after
+
+
+def _since(condition: Doc) -> datetime | None:
+    return time_of(condition.get("lastTransitionTime"))

@@ -1,0 +1,16 @@
+"""Routes of the pages of placements."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from placements.pages.list_pages import placement_list
+from placements.pages.placement_pages import placement_page, why_page
+
+app_name = "placements"
+
+urlpatterns = [
+    path("placements/", placement_list, name="list"),
+    path("placements/<str:namespace>/<str:name>/", placement_page, name="placement"),
+    path("placements/<str:namespace>/<str:name>/why/", why_page, name="why"),
+]
