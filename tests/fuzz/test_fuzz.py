@@ -1,6 +1,7 @@
 """Thousands of requests that are data: what is valid succeeds, what is not is refused in words and leaves no trace.
 
-``FUZZ_CASES`` sets the number of cases; without it they are 3,000, or 10,000 with ``FULL=1``. They are the same in each run. A failure prints the case as Python.
+``FUZZ_CASES`` sets the number of cases; without it they are 3,000 on SQLite and 1,000 on PostgreSQL, or 10,000 with
+``FULL=1``. They are the same in each run. A failure prints the case as Python.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
@@ -29,7 +31,8 @@ THEMES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "paths": (paths.cases(), 1),
 }
 PARTS = [(theme, part) for theme, (_, parts) in THEMES.items() for part in range(parts)]
-CASES = int(os.environ.get("FUZZ_CASES", "10000" if FULL else "3000")) // len(PARTS)
+ORDINARY = "3000" if connection.vendor == "sqlite" else "1000"
+CASES = int(os.environ.get("FUZZ_CASES", "10000" if FULL else ORDINARY)) // len(PARTS)
 
 
 @pytest.fixture
