@@ -20,8 +20,9 @@ def _some(fleet: Fleet) -> None:
         fleet.register(name, labels={"team": name[5]})
 
 
-def shown(console: Console) -> list[str]:
-    return [link.inner_text() for link in console.page.locator("#clusters .oc-name").all()]
+def shows(console: Console, *names: str) -> None:
+    """The list comes to hold these, in this order."""
+    expect(console.page.locator("#clusters .oc-name")).to_have_text(names)
 
 
 def test_the_list_is_narrowed_ordered_and_kept_by_keyboard_alone(console: Console) -> None:
@@ -39,7 +40,7 @@ def test_the_list_is_narrowed_ordered_and_kept_by_keyboard_alone(console: Consol
     console.tab_to(page.locator("thead").get_by_role("link", name="Name"))
     page.keyboard.press("Enter")
     expect(page.locator("th[aria-sort=descending]")).to_have_text("Name")
-    assert shown(console) == ["list-b1", "list-a2", "list-a1"]
+    shows(console, "list-b1", "list-a2", "list-a1")
     console.tab_to(page.locator("#save-view summary"))
     page.keyboard.press("Enter")
     console.tab_to(page.get_by_label("Name of the view"))
@@ -76,8 +77,7 @@ def test_without_scripts_the_list_does_the_same(scriptless: Console, fleet: Flee
     page.locator("#facet-words summary").click()
     page.get_by_label("Label", exact=True).fill("team=b")
     page.get_by_role("button", name="Add to the filter").click()
-    expect(page.get_by_role("link", name="list-a1", exact=True)).to_have_count(0)
-    assert shown(scriptless) == ["list-b1"]
+    shows(scriptless, "list-b1")
     page.get_by_role("link", name="Clear the filter Label: team=b").click()
     page.get_by_label("Select list-a1").check()
     page.get_by_label("What to do with the selected clusters").select_option("Start maintenance")
@@ -86,7 +86,7 @@ def test_without_scripts_the_list_does_the_same(scriptless: Console, fleet: Flee
     page.get_by_role("button", name="Start maintenance: 1 cluster").click()
     expect(page.get_by_role("heading", name="list-a1 in maintenance")).to_be_visible()
     page.goto(f"{scriptless.url}/clusters/?taint=ocmconsole.io/maintenance&q=list-")
-    assert shown(scriptless) == ["list-a1"]
+    shows(scriptless, "list-a1")
 
 
 def test_a_selection_outlives_what_happens_meanwhile(console: Console, fleet: Fleet) -> None:

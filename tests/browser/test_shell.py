@@ -201,6 +201,7 @@ def test_what_the_bell_says_is_put_away_and_taken_back(console: Console, fleet: 
     expect(item).to_contain_text("Approvals waiting")
     _bell_agrees(page)
     item.get_by_role("button", name="Put away until it changes").click()
+    expect(page.get_by_text("Put away (1)")).to_be_visible()
     expect(item).to_have_count(0)
     _bell_agrees(page)
     page.get_by_text("Put away (1)").click()
