@@ -14,6 +14,7 @@ BEAT: dict[str, dict[str, object]] = {
     "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
     "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
     "resync-placements": {"task": "placements.tasks.resync_placements", "schedule": 60.0},
+    "expire-decision-history": {"task": "placements.tasks.expire_decision_history", "schedule": 60.0},
     "beat-demo": {"task": "ocmconsole.tasks.beat_demo", "schedule": 10.0},
     "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
     "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},

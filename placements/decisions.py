@@ -16,6 +16,7 @@ from placements.groups import DecisionGroup
 from placements.kinds import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT, PLACEMENT_LABEL
 
 Names = tuple[str, ...]
+Group = tuple[str, str]  # name and index of a decision group, as labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,24 @@ def entries_of(doc: Doc) -> list[Doc]:
 def names_in(doc: Doc) -> Names:
     """Clusters that a PlacementDecision names."""
     return tuple(str(entry["clusterName"]) for entry in entries_of(doc))
+
+
+def groups_in(docs: Iterable[Doc]) -> dict[str, Group]:
+    """Of each cluster that stored PlacementDecisions name, the group in which it stands."""
+    return {
+        name: (label_of(doc, GROUP_NAME_LABEL), label_of(doc, GROUP_INDEX_LABEL))
+        for doc in docs
+        for name in names_in(doc)
+    }
+
+
+def groups_of(wanted: Iterable[WantedDecision]) -> dict[str, Group]:
+    """The same of PlacementDecisions as they should be."""
+    return {
+        name: (each.labels[GROUP_NAME_LABEL], each.labels[GROUP_INDEX_LABEL])
+        for each in wanted
+        for name in each.clusters
+    }
 
 
 def entries(clusters: Sequence[str], scores: Mapping[str, int] | None) -> list[Doc]:

@@ -121,9 +121,11 @@ class AddOnScore:
 class Fleet:
     """``members``: clusters by set, in the order of their names. ``scores``: by cluster and AddOnPlacementScore name.
 
-    ``decided``: in how many PlacementDecisions of the whole hub a cluster stands (P15).
+    ``decided``: in how many PlacementDecisions of the whole hub a cluster stands (P15). ``revision``: of the hub, that
+    all of it is no older than.
     """
 
     members: Mapping[str, Sequence[Cluster]]
     scores: Mapping[tuple[str, str], AddOnScore] = field(default_factory=dict)
     decided: Mapping[str, int] = field(default_factory=dict)
+    revision: int = 0

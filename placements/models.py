@@ -41,3 +41,57 @@ class SteadyReference(models.Model):
 
     def __str__(self) -> str:
         return f"{len(self.clusters)} clusters of {self.placement_id}"
+
+
+class DecisionRun(models.Model):
+    """A run of the scheduler that changed which clusters a Placement has, or how they are grouped.
+
+    Written in the transaction of the decisions, removed after ``OCMCONSOLE_PLACEMENT_HISTORY``. ``uid``, ``namespace``
+    and ``name`` are the Placement's, which may be gone. ``entered``, ``left``, ``regrouped``: numbers of clusters;
+    ``chosen``: how many there are since. ``revision``: of the hub, up to which the run had seen changes. ``cause``: as
+    ``causes.Cause.to_row`` says, of the run as a whole; empty where none is known.
+    """
+
+    uid = models.CharField(max_length=36)
+    namespace = NameField(max_length=63)
+    name = NameField(max_length=253)
+    time = models.DateTimeField(db_index=True)
+    revision = models.BigIntegerField()
+    entered = models.PositiveIntegerField(default=0)
+    left = models.PositiveIntegerField(default=0)
+    regrouped = models.PositiveIntegerField(default=0)
+    chosen = models.PositiveIntegerField(default=0)
+    cause = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [models.Index(fields=["namespace", "name", "id"]), models.Index(fields=["uid", "id"])]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}: {self.entered} entered, {self.left} left"
+
+
+class DecisionMove(models.Model):
+    """Clusters that entered or left in one run for the same reason, at most ``MOST`` of them.
+
+    ``names``: in order, each in a line of its own with a line break before and after; ``first`` and ``last`` bound
+    them. ``stage`` and ``reason``: where and why a cluster fell out (``reasons``), empty for those that entered.
+    ``cause``: as in DecisionRun; without a name it is a change of each of the clusters itself.
+    """
+
+    MOST = 500  # names: 32 KB at most
+
+    run = models.ForeignKey(DecisionRun, on_delete=models.CASCADE, related_name="moves")
+    is_entered = models.BooleanField()
+    stage = models.CharField(max_length=20, blank=True, default="")
+    reason = models.CharField(max_length=300, blank=True, default="")
+    cause = models.JSONField(default=dict)
+    count = models.PositiveIntegerField()
+    first = NameField(max_length=253)
+    last = NameField(max_length=253)
+    names = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(fields=["first", "last"])]
+
+    def __str__(self) -> str:
+        return f"{self.count} {'entered' if self.is_entered else 'left'}: {self.reason}"

@@ -27,7 +27,7 @@ from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
-from placements import decisions, metrics, relevance, scheduling, snapshot
+from placements import decisions, evidence, metrics, relevance, scheduling, snapshot
 from placements.decisions import WantedDecision
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -196,6 +196,7 @@ def reconcile_placement(key: Key) -> timedelta | None:
             batch.settled.add(("placement", key))
         batch.has_read(PLACEMENT, row)
         scene.write(batch, result)
+    evidence.has_seen(row.uid, result.scoring.fleet.revision)
     again = result.look_again
     return min(max(again - now, timedelta()) + LATER, LONGEST_WAIT) if again is not None else None
 
@@ -254,6 +255,7 @@ class _Scene:
         scores = result.totals if result.plan.sorts_by_score else None
         wanted = decisions.decisions_of(name, result.groups)
         self._bind(batch, wanted, scores)
+        self._keep_evidence(batch, result, wanted)
         self._report(batch, result, decisions.group_statuses(name, result.groups), len(result.chosen))
 
     def _write_kept(self, batch: Batch, result: PlacementResult) -> None:
@@ -263,6 +265,7 @@ class _Scene:
         documents = {name: each.doc for name, each in self.stored.items()}
         kept = decisions.kept_decisions(self.row.name, documents, allowed)
         self._bind(batch, kept, decisions.scores_in(documents.values()))
+        self._keep_evidence(batch, result, kept)
         counts = {each.name: len(each.clusters) for each in kept}
         groups = [
             {**group, "clusterCount": sum(counts.get(name, 0) for name in group.get("decisions") or ())}
@@ -270,6 +273,15 @@ class _Scene:
         ]
         total = sum(counts.values())
         self._report(batch, result, groups, total, keeps_satisfied=total > 0)
+
+    def _keep_evidence(self, batch: Batch, result: PlacementResult, wanted: list[WantedDecision]) -> None:
+        """K43: who enters and leaves, and why, in the transaction that writes it."""
+        before = decisions.groups_in(each.doc for each in self.stored.values())
+        after = decisions.groups_of(wanted)
+        if before != after:
+            run = evidence.RunEvidence(self.row, result, before, after, CONTROLLER.user, self.now)
+            rows = list(run.records())
+            batch.records.append(lambda: rows)
 
     def _bind(self, batch: Batch, wanted: list[WantedDecision], scores: Mapping[str, int] | None) -> None:
         """P24-P26, K16: create, fill, mend and delete PlacementDecisions."""

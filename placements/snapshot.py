@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import orjson
@@ -20,7 +21,7 @@ from clustersets import membership
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.watch import change_log
-from placements import decisions
+from placements import causes, decisions
 from placements.fleet import AddOnScore, Cluster, Fleet
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
 from placements.prioritizers import RESOURCES
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
+    from placements.causes import ClusterChange
 
 T = TypeVar("T")
 Place = tuple[str, str]  # namespace and name
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 ROWS_AT_ONCE = 2_000
+MOST_CHANGED = 20_000  # objects whose last changes are kept in memory, some 500 bytes each
 
 
 class StoredCluster(Cluster):
@@ -60,8 +66,14 @@ class StoredCluster(Cluster):
 class _Mirror(Generic[T]):
     """Every object of a kind as ``read`` makes it of its text, as current as the last look."""
 
-    def __init__(self, kind: Kind, read: Callable[[str], T], moved: Callable[[T | None, T | None], None]) -> None:
-        self._kind, self._read, self._moved = kind, read, moved
+    def __init__(
+        self,
+        kind: Kind,
+        read: Callable[[str], T],
+        moved: Callable[[T | None, T | None], None],
+        noted: Callable[[Change, T | None, T | None], None] | None = None,
+    ) -> None:
+        self._kind, self._read, self._moved, self._noted = kind, read, moved, noted
         self._revision = -1  # of the hub, that ``items`` are no older than; -1: nothing has been read
         self.items: dict[Place, T] = {}
 
@@ -87,18 +99,21 @@ class _Mirror(Generic[T]):
         reached = since
         for change in missed.iterator(chunk_size=ROWS_AT_ONCE):
             text = None if change.verb == Change.Verb.DELETED else change.wire
-            self._put((change.namespace, change.name), text)
+            old, new = self._put((change.namespace, change.name), text)
+            if self._noted is not None:
+                self._noted(change, old, new)
             reached = change.revision
         if change_log.cut_before([resource], since) is not None:
             return False
         self._revision = reached
         return True
 
-    def _put(self, place: Place, text: str | None) -> None:
+    def _put(self, place: Place, text: str | None) -> tuple[T | None, T | None]:
         old, new = self.items.pop(place, None), None if text is None else self._read(text)
         if new is not None:
             self.items[place] = new
         self._moved(old, new)
+        return old, new
 
 
 class Snapshot:
@@ -106,8 +121,10 @@ class Snapshot:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._clusters = _Mirror(MANAGED_CLUSTER, StoredCluster, self._cluster_moved)
-        self._scores = _Mirror(ADD_ON_PLACEMENT_SCORE, _score, _nothing)
+        self._clusters = _Mirror(MANAGED_CLUSTER, StoredCluster, self._cluster_moved, self._cluster_changed)
+        self._scores = _Mirror(ADD_ON_PLACEMENT_SCORE, _score, _nothing, self._score_changed)
+        self._changes: OrderedDict[str, tuple[ClusterChange, ...]] = OrderedDict()  # by cluster, the newest last
+        self._score_changes: OrderedDict[Place, ClusterChange] = OrderedDict()
         self._decided = _Mirror(PLACEMENT_DECISION, _decided_names, self._decision_moved)
         self._members: dict[Membership, Sequence[Cluster]] = {}
         self._exclusive: dict[str, list[Cluster]] | None = None
@@ -121,6 +138,8 @@ class Snapshot:
             for mirror in (self._clusters, self._scores, self._decided):
                 mirror.forget()
             self._heads.clear()
+            self._changes.clear()
+            self._score_changes.clear()
 
     def fleet(self, sets: Collection[Membership], *, with_scores: bool, with_decided: bool) -> Fleet:
         """Members of these sets now, and what else the Placement at hand reads."""
@@ -139,7 +158,31 @@ class Snapshot:
             if with_decided:
                 self._catch_up(self._decided, head)
                 counts = dict(self._counts)
-            return Fleet(members, scores, counts)
+            return Fleet(members, scores, counts, head)
+
+    def changes_of(self, cluster: str) -> Sequence[ClusterChange]:
+        """The latest changes of a cluster that this process has followed, the newest last."""
+        return self._changes.get(cluster, ())
+
+    def newest_changes(self, most: int) -> list[tuple[str, ClusterChange]]:
+        """The clusters that changed last with their last change, the newest first."""
+        with self._lock:
+            return [(name, self._changes[name][-1]) for name in islice(reversed(self._changes), most)]
+
+    def newest_scores(self, most: int) -> list[tuple[str, str, ClusterChange]]:
+        """Cluster and name of the scores that changed last, the newest first."""
+        with self._lock:
+            return [(*place, self._score_changes[place]) for place in islice(reversed(self._score_changes), most)]
+
+    def _cluster_changed(self, change: Change, old: StoredCluster | None, new: StoredCluster | None) -> None:
+        found = causes.change_of(old, new, change.revision, change.time)
+        if found is not None:
+            _keep(self._changes, change.name, causes.latest(self._changes.get(change.name, ()), found))
+
+    def _score_changed(self, change: Change, old: AddOnScore | None, new: AddOnScore | None) -> None:
+        if old != new:
+            found = causes.score_change(change.name, change.revision, change.time)
+            _keep(self._score_changes, (change.namespace, change.name), found)
 
     def _catch_up(self, mirror: _Mirror[Any], head: int) -> None:
         if self._heads.get(id(mirror)) != head:
@@ -175,6 +218,14 @@ class Snapshot:
                 if name := cluster.labels.get(CLUSTERSET_LABEL):
                     self._exclusive.setdefault(name, []).append(cluster)
         return self._exclusive
+
+
+def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
+    """The newest last, and no more than ``MOST_CHANGED``."""
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > MOST_CHANGED:
+        kept.popitem(last=False)
 
 
 def _name(cluster: Cluster) -> str:

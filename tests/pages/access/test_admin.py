@@ -63,7 +63,7 @@ NOT_LISTED = {
     ),
     "the log of changes, and what the hub notes of itself": (
         "kubeapi.revision", "kubeapi.change", "kubeapi.compaction", "clusters.serving", "clusters.fleetminute",
-        "ocmconsole.demofleet",
+        "ocmconsole.demofleet", "placements.decisionrun", "placements.decisionmove",
     ),
     "Django's own": ("admin.logentry", "contenttypes.contenttype"),
 }  # fmt: skip

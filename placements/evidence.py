@@ -1,0 +1,281 @@
+"""Evidence of decisions: what a run of the scheduler changed, stage by stage, and which change caused it.
+
+Rows are written in the transaction of the decisions. Clusters that moved for the same reason share a row of bounded
+size, so that a storm is few rows for each placement; names are all kept, and reasons in full up to a bound.
+
+A cause is found, not carried: the queue folds work. A cluster's own latest change is in the snapshot of this process;
+changes of the placement, its bindings and sets are in the audit. Only what came after the previous run of the placement
+counts, and what is older than ``LATEST`` does not: then no cause is recorded rather than a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from clusters.kinds import MANAGED_CLUSTER
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from ocmconsole.kubeapi.models import AuditEvent
+from placements import causes, reasons, snapshot
+from placements.causes import DecisionCause
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION
+from placements.models import DecisionMove, DecisionRun
+
+if TYPE_CHECKING:
+    from django.db import models
+
+    from ocmconsole.kubeapi.kinds import Kind
+    from placements.decisions import Group
+    from placements.fleet import Cluster
+    from placements.models import Placement
+    from placements.pipeline import PlacementResult
+
+MOST_REASONS = 200  # clusters of a run whose reasons are worked out; of the others the stage is recorded
+MOST_EXPRESSIONS = 20  # where that evaluates expressions
+MOST_ROWS = 60  # reasons of one run that have rows of their own
+MOST_ASKED = 20  # clusters of a run that are looked up in the audit
+MOST_ENTRIES = 20  # of the audit that are read for one kind
+MOST_OTHERS = 200  # newest changes of clusters and scores that are looked through for who displaced another
+LATEST = timedelta(minutes=10)  # a run follows its cause within seconds
+MOST_SEEN = 20_000  # placements whose last run this process remembers
+
+_seen: OrderedDict[str, int] = OrderedDict()
+
+
+def has_seen(uid: str, revision: int) -> None:
+    """A run of the placement has ended, which had seen changes up to this revision of the hub."""
+    _seen[uid] = revision
+    _seen.move_to_end(uid)
+    while len(_seen) > MOST_SEEN:
+        _seen.popitem(last=False)
+
+
+def forget() -> None:
+    """As after a start; for tests."""
+    _seen.clear()
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """One that is about to be committed. ``before`` and ``after``: clusters with the groups in which they stand."""
+
+    row: Placement
+    result: PlacementResult
+    before: Mapping[str, Group]
+    after: Mapping[str, Group]
+    own_user: str
+    now: datetime
+
+    def records(self) -> Iterator[models.Model]:
+        """The rows, in the order in which they are saved; none where nothing has changed."""
+        entered = sorted(self.after.keys() - self.before.keys())
+        left = sorted(self.before.keys() - self.after.keys())
+        regrouped = sum(self.before[name] != self.after[name] for name in self.before.keys() & self.after.keys())
+        if not (entered or left or regrouped):
+            return
+        moves = self._moves(entered, left)
+        run = DecisionRun(
+            uid=self.row.uid,
+            namespace=self.row.namespace,
+            name=self.row.name,
+            time=self.now,
+            revision=self.result.scoring.fleet.revision,
+            entered=len(entered),
+            left=len(left),
+            regrouped=regrouped,
+            chosen=len(self.after),
+            cause=self._cause(moves),
+        )
+        yield run
+        for (is_entered, stage, reason, _), (cause, names) in moves.items():
+            for start in range(0, len(names), DecisionMove.MOST):
+                part = names[start : start + DecisionMove.MOST]
+                yield DecisionMove(
+                    run=run,
+                    is_entered=is_entered,
+                    stage=stage,
+                    reason=reason,
+                    cause=cause.to_row() if cause is not None else {},
+                    count=len(part),
+                    first=part[0],
+                    last=part[-1],
+                    names="\n" + "\n".join(part) + "\n",
+                )
+
+    # ------------------------------------------------------------------------------------ who moved, and why
+
+    def _moves(self, entered: Sequence[str], left: Sequence[str]) -> dict[Any, tuple[DecisionCause | None, list[str]]]:
+        """By direction, stage, reason and cause; in the order of names within."""
+        found: dict[Any, tuple[DecisionCause | None, list[str]]] = {}
+        for is_entered, names in ((True, entered), (False, left)):
+            for number, name in enumerate(names):
+                stage, reason = ("", "") if is_entered else self._fell_out(name, number)
+                cause = self._of_cluster(name, stage)
+                shared = cause and (cause.kind, cause.namespace, cause.name, cause.what)
+                key = (is_entered, stage, reason, shared)
+                if key not in found and len(found) >= MOST_ROWS:
+                    key, cause = (is_entered, stage, "", None), None
+                known, listed = found.setdefault(key, (cause, []))
+                listed.append(name)
+                if cause is not None and known is not None and cause.revision > known.revision:
+                    found[key] = (cause, listed)
+        return found
+
+    @cached_property
+    def _members(self) -> Mapping[str, Cluster]:
+        return {each.name: each for clusters in self.result.scoring.fleet.members.values() for each in clusters}
+
+    def _fell_out(self, name: str, number: int) -> tuple[str, str]:
+        """Stage and reason of a cluster that is not chosen any more."""
+        cluster = self._members.get(name)
+        if cluster is None:
+            return reasons.STAGES["sets"], "it is in no set that is bound in the namespace"
+        step = self.result.step(cluster)
+        if step is None:
+            return "", ""
+        evaluates = step == "predicates" and bool(self.result.plan.question)
+        if step in {"score", "unwanted"}:
+            return reasons.STAGES[step], "others come before it"
+        if number >= (MOST_EXPRESSIONS if evaluates else MOST_REASONS):
+            return reasons.STAGES[step], ""
+        reason = self.result.reason(cluster)
+        return (reasons.STAGES[step], reasons.sentence(reason)) if reason is not None else ("", "")
+
+    # ------------------------------------------------------------------------------------ why
+
+    @cached_property
+    def _since(self) -> int:
+        """Up to which revision the previous run had seen changes; for the first run: the placement's creation."""
+        if (known := _seen.get(self.row.uid)) is not None:
+            return known
+        last = DecisionRun.objects.filter(uid=self.row.uid).order_by("-id").values_list("revision", flat=True).first()
+        if last is not None:
+            return last
+        made = AuditEvent.objects.filter(
+            resource=PLACEMENT.resource, namespace=self.row.namespace, name=self.row.name, verb="create"
+        )
+        return (made.order_by("-time").values_list("revision", flat=True).first() or 1) - 1
+
+    def _is_recent(self, revision: int, time: datetime) -> bool:
+        return revision > self._since and self.now - time <= LATEST
+
+    def _of_cluster(self, name: str, stage: str) -> DecisionCause | None:
+        """Its own change, without a name so that clusters that changed alike share a row; else that of the run."""
+        read = self.row.reads
+        for change in reversed(snapshot.present.changes_of(name)):
+            if not self._is_recent(change.revision, change.time):
+                break
+            what = change.what(read) or (change.what(change.parts) if stage in {"", reasons.STAGES["sets"]} else "")
+            if what:
+                return DecisionCause(MANAGED_CLUSTER.kind, "", "", causes.shortened(what), change.revision, change.time)
+        return self._ended(name) or self._in_the_audit(name) or self._common
+
+    def _in_the_audit(self, name: str) -> DecisionCause | None:
+        """Its own change where this process has not followed it, as after a start; for a few clusters of a run."""
+        if snapshot.present.changes_of(name) or len(self._asked) >= MOST_ASKED:
+            return None
+        self._asked.add(name)
+        for entry in self._entries(MANAGED_CLUSTER, namespace="", name=name):
+            texts = (causes.differences(entry.diff, part) for part in _OF_CLUSTER)
+            what = _CAME_OR_WENT.get(entry.verb) or ", ".join(filter(None, texts))
+            if what:
+                what = causes.shortened(what)
+                return DecisionCause(MANAGED_CLUSTER.kind, "", "", what, entry.revision or 0, entry.time)
+        return None
+
+    @cached_property
+    def _asked(self) -> set[str]:
+        return set()
+
+    def _ended(self, name: str) -> DecisionCause | None:
+        """That a toleration or score ended, which no object's change says."""
+        cluster = self._members.get(name)
+        if cluster is None or self.result.step(cluster) != "taints":
+            return None
+        reason = self.result.reason(cluster)
+        if reason is None or not any(each.has_expired for each in reason.taints):
+            return None
+        return DecisionCause("", "", "", "a toleration ended", 0, self.now)
+
+    @cached_property
+    def _common(self) -> DecisionCause | None:
+        """The newest change of the placement or of what it shares with others: sets, bindings, decisions, a cluster."""
+        found = [
+            *self._of_placement(),
+            *self._of_bindings(),
+            *self._of_sets(),
+            *self._of_decisions(),
+            *self._of_others(),
+        ]
+        return max(found, key=lambda each: each.revision, default=None)
+
+    def _entries(self, kind: Kind, **place: str) -> list[AuditEvent]:
+        """Newest first, since the previous run."""
+        allowed = AuditEvent.objects.filter(
+            resource=kind.resource, outcome=AuditEvent.Outcome.ALLOWED, time__gte=self.now - LATEST, **place
+        )
+        return list(allowed.filter(revision__gt=self._since).order_by("-time")[:MOST_ENTRIES])
+
+    def _of_placement(self) -> Iterator[DecisionCause]:
+        for entry in self._entries(PLACEMENT, namespace=self.row.namespace, name=self.row.name):
+            what = "created" if entry.verb == "create" else causes.differences(entry.diff, "spec")
+            what = what or causes.differences(entry.diff, "metadata.annotations")
+            if what:
+                yield _cause(PLACEMENT, entry, what)
+
+    def _of_bindings(self) -> Iterator[DecisionCause]:
+        for entry in self._entries(MANAGED_CLUSTER_SET_BINDING, namespace=self.row.namespace):
+            if entry.verb in _CAME_OR_WENT:
+                yield _cause(MANAGED_CLUSTER_SET_BINDING, entry, _CAME_OR_WENT[entry.verb])
+
+    def _of_sets(self) -> Iterator[DecisionCause]:
+        for entry in self._entries(MANAGED_CLUSTER_SET, namespace=""):
+            what = _CAME_OR_WENT.get(entry.verb) or causes.differences(entry.diff, "spec")
+            if what and (entry.name in self.result.bound or entry.verb == "delete"):
+                yield _cause(MANAGED_CLUSTER_SET, entry, what)
+
+    def _of_decisions(self) -> Iterator[DecisionCause]:
+        """What people have changed is mended."""
+        for entry in self._entries(PLACEMENT_DECISION, namespace=self.row.namespace):
+            if entry.user != self.own_user and entry.name.startswith(f"{self.row.name}-decision-"):
+                yield _cause(PLACEMENT_DECISION, entry, _CAME_OR_WENT.get(entry.verb, "changed by hand"))
+
+    def _of_others(self) -> Iterator[DecisionCause]:
+        """A cluster whose own change made room, or took it; a score."""
+        if not self._can_displace:
+            return
+        read = self.row.reads
+        for name, change in snapshot.present.newest_changes(MOST_OTHERS):
+            if not self._is_recent(change.revision, change.time):
+                break
+            if (name in self._members or name in self.before) and (what := change.what(read)):
+                what = causes.shortened(what)
+                yield DecisionCause(MANAGED_CLUSTER.kind, "", name, what, change.revision, change.time)
+        for cluster, resource, change in snapshot.present.newest_scores(MOST_OTHERS):
+            if not self._is_recent(change.revision, change.time):
+                break
+            if cluster in self._members and (what := change.what(read)):
+                yield DecisionCause(ADD_ON_PLACEMENT_SCORE.kind, cluster, resource, what, change.revision, change.time)
+
+    @property
+    def _can_displace(self) -> bool:
+        """Whether one cluster's change moves others; without a number each stands for itself."""
+        return self.result.plan.number is not None or bool(self.result.plan.constraints)
+
+    def _cause(self, moves: Mapping[Any, tuple[DecisionCause | None, Collection[str]]]) -> dict[str, Any]:
+        found = [cause for cause, _ in moves.values() if cause is not None]
+        if not found and not moves and self._common is not None:
+            found = [self._common]
+        return max(found, key=lambda each: each.revision).to_row() if found else {}
+
+
+_OF_CLUSTER = ("metadata.labels", "metadata.deletionTimestamp", "spec.taints", "status.clusterClaims")
+_CAME_OR_WENT = {"create": "created", "delete": "deleted"}
+
+
+def _cause(kind: Kind, entry: AuditEvent, what: str) -> DecisionCause:
+    return DecisionCause(kind.kind, entry.namespace, entry.name, what, entry.revision or 0, entry.time)
