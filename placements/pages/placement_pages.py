@@ -25,6 +25,7 @@ from ocmconsole.kubeapi.schema.times import time_of
 from placements import decisions, explanation, preview, queries, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.pages.breakdown import Breakdown, BreakdownQuery
+from placements.pages.happened import happened
 from placements.pipeline import Unfinished
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ def placement_page(request: HttpRequest, namespace: str, name: str) -> HttpRespo
     row = visible_placement(actor, namespace, name)
     stored = queries.decisions_of(namespace, name)
     found = work_out(actor, row, stored, now)
+    groups = _Groups(actor, row, stored, found, now).context(request)
     context = head(actor, row, found, "summary", now) | {
-        "groups": _Groups(actor, row, stored, found, now).context(request),
+        "groups": groups,
+        "happened": happened(actor, row) if groups["may_read"] else [],
         "conditions": [_condition(each) for each in conditions_of(row.doc)],
         "yaml": as_yaml(row.doc),
         "commands": [

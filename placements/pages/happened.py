@@ -1,0 +1,69 @@
+"""What happened to the decisions of a Placement, newest first: who entered, who left, at which stage and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clusters import queries as clusters
+from clusters.kinds import MANAGED_CLUSTER
+from placements import history
+from placements.kinds import ADD_ON_PLACEMENT_SCORE
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from placements.history import Move
+    from placements.models import Placement
+
+RUNS = 5  # on the page of a Placement
+MOVES = 6  # of one run
+NAMES = 5  # of one move
+
+
+def happened(actor: Actor, row: Placement) -> list[dict[str, Any]]:
+    """The newest runs that changed something.
+
+    Names stand in PlacementDecisions, so the caller has asked for the right to list these. Reasons and causes say what
+    a cluster is like: they are shown where the actor sees each of the clusters that they are about (D16).
+    """
+    entries = history.of_placement(row.namespace, row.name, most=RUNS).entries
+    named = {name for entry in entries for move in entry.moves[:MOVES] for name in _about(move)}
+    seen = (
+        None
+        if clusters.sees_all(actor)
+        else set(clusters.clusters_for(actor).filter(name__in=named).values_list("name", flat=True))
+    )
+    return [
+        {
+            "run": entry.run,
+            "moves": [_move(move, is_seen=seen is None or seen >= _about(move)) for move in entry.moves[:MOVES]],
+            "more": max(len(entry.moves) - MOVES, 0),
+        }
+        for entry in entries
+    ]
+
+
+def _about(move: Move) -> set[str]:
+    """Clusters whose labels, taints or scores its reason or cause may say."""
+    cause = move.row.cause
+    place = {MANAGED_CLUSTER.kind: "name", ADD_ON_PLACEMENT_SCORE.kind: "namespace"}.get(cause.get("kind", ""), "")
+    return {*move.clusters, *filter(None, [cause.get(place, "")])}
+
+
+def _move(move: Move, *, is_seen: bool) -> dict[str, Any]:
+    return {
+        "word": "Entered" if move.row.is_entered else "Left",
+        "names": move.clusters[:NAMES],
+        "more": max(move.row.count - NAMES, 0),
+        "stage": move.row.stage,
+        "reason": move.row.reason if is_seen else "",
+        "cause": _cause(move.row.cause) if is_seen else "",
+    }
+
+
+def _cause(cause: Doc) -> str:
+    """Such as ``Placement p1: spec.numberOfClusters: 2 → 1``; without a name it is the clusters' own change."""
+    if not cause:
+        return ""
+    place = "/".join(filter(None, (cause["namespace"], cause["name"])))
+    return ": ".join(filter(None, (f"{cause['kind']} {place}".strip() if place else "", cause["what"])))
