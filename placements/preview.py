@@ -31,7 +31,8 @@ WHOLE_FLEET = Membership("", EVERYTHING)
 # CPU seconds for expressions in one request: a fleet of 10,000 clusters takes about one for each expression.
 LONGEST = 4.0
 
-Change = Callable[[Sequence[Cluster]], Sequence[Cluster]]
+# Clusters and the names of those that the actor sees.
+Change = Callable[[Sequence[Cluster], frozenset[str]], Sequence[Cluster]]
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def preview(
     seen = _seen(actor, everyone)
     fleet = _only_seen(fleet, [each.name for each in extra], seen)
     if pretend is not None:
-        fleet = _pretended(fleet, (*bound, *extra), pretend(everyone), {each.name for each in extra}, seen)
+        fleet = _pretended(fleet, (*bound, *extra), pretend(everyone, seen), {each.name for each in extra}, seen)
         everyone = fleet.members[WHOLE_FLEET.name]
     result = schedule(
         plan,

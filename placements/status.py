@@ -75,9 +75,9 @@ class PlacementStatus:
     @property
     def sentence(self) -> str:
         """How many are chosen."""
-        if self.wanted is not None:
-            return f"{self.chosen:,} of {self.wanted:,} clusters chosen"
-        return f"{self.chosen:,} {'cluster' if self.chosen == 1 else 'clusters'} chosen"
+        number = self.chosen if self.wanted is None else self.wanted
+        of = "" if self.wanted is None else f" of {self.wanted:,}"
+        return f"{self.chosen:,}{of} {'cluster' if number == 1 else 'clusters'} chosen"
 
 
 def status_of(doc: Doc, *, is_disabled: bool) -> PlacementStatus:

@@ -67,6 +67,7 @@ GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
             NavigationEntry("Sets", "boxes", "clustersets:list"),
             NavigationEntry("Namespaces & bindings", "link-2", "clustersets:namespaces"),
             NavigationEntry("Placements", "crosshair", "placements:list"),
+            NavigationEntry("Playground", "flask-conical", "placements:playground"),
             NavigationEntry("Claims & labels", "tags", "clusters:claims"),
         ),
     ),

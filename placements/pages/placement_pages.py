@@ -16,6 +16,7 @@ from clusters.health.status_sql import RANKS, WORST_FIRST, with_word
 from clusters.kinds import conditions_of, spec_of
 from clustersets import queries as clustersets
 from clustersets.pages.composition import Composition
+from clustersets.rights import visible_bindings
 from clustersets.rights.set_rights import may_access
 from ocmconsole.components.document_display import as_yaml
 from ocmconsole.components.links import audit_url, explain_url
@@ -109,6 +110,7 @@ def head(actor: Actor, row: Placement, found: PlacementPreview | None, tab: str,
     disabled = is_disabled(doc)
     return {
         "placement": row,
+        "sees_namespace": visible_bindings.namespaces_for(actor).filter(name=row.namespace).exists(),
         "status": status.status_of(doc, is_disabled=disabled),
         "sets": [
             {"name": each, "url": reverse("clustersets:set", args=[each]) if each in seen else ""} for each in named

@@ -210,6 +210,10 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/placements/shop/checkout/why/",
         "/placements/shop/checkout/why/?stage=taints",
         "/placements/default/unbound/why/",
+        "/placements/playground/?from=shop/checkout",
+        "/placements/playground/?from=default/unbound",
+        "/placements/playground/?from=shop/checkout&as=yaml",
+        "/placements/playground/?from=shop/wrong&d=damaged",
         # access
         "/access/",
         "/access/?q=nothing-like-it",
@@ -254,6 +258,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/sets/",
         "/namespaces/",
         "/placements/",
+        "/placements/playground/",
         "/tokens/",
     ),
     # Has an app, a passkey and codes for when they are lost.
