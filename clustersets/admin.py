@@ -9,14 +9,17 @@ from django.urls import reverse
 
 from clustersets import kinds, membership, queries
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
+from clustersets.profiles.profile_kinds import CLUSTER_PROFILE
 from ocmconsole.djangoadmin.object_permissions import GrantsAdmin
-from ocmconsole.djangoadmin.resources import ResourceAdmin
+from ocmconsole.djangoadmin.resources import ResourceAdmin, register
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+register(CLUSTER_PROFILE)
 
 
 @admin.register(ManagedClusterSet)

@@ -14,6 +14,7 @@ REGISTERING = (
     "clustersets.grants",
     "clustersets.kinds",
     "clustersets.queries",
+    "clustersets.profiles.profile_reconcilers",
 )
 
 

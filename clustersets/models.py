@@ -44,3 +44,10 @@ class ManagedClusterSetBinding(Resource):
 
     class Meta(Resource.Meta):
         pass
+
+
+class ClusterProfile(Resource):
+    """What tools of the ecosystem read of one cluster, in one namespace that has a binding. Named as the cluster."""
+
+    class Meta(Resource.Meta):
+        indexes = [models.Index(fields=["name"])]

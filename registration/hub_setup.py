@@ -18,6 +18,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 
+from clustersets.profiles import profile_reconcilers
 from clustersets.reconcilers import SELECTORS, reconcile_standing_set
 from ocmconsole.accounts import people, permissions
 from ocmconsole.core import defaults
@@ -99,6 +100,7 @@ def ensure_hub() -> str:
     _ensure_registration_objects()
     for name in SELECTORS:
         reconcile_standing_set(Key("", name))
+    profile_reconcilers.queue_all()
     return _ensure_admin(home)
 
 

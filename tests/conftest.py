@@ -32,7 +32,7 @@ hypothesis.settings.load_profile("hub")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # Sixteen numbers a worker: one for the tests themselves, the others for hubs.
 FIRST_REDIS_NUMBER = 16 * int(WORKER.removeprefix("gw") or 0)
-CONTRACT_ID = re.compile(r"[WTAHGPCSKD]\d+[a-z]?")
+CONTRACT_ID = re.compile(r"[WTAHGPCSKDI]\d+[a-z]?")
 # A test that asks for one of these is marked, so that `make check` can leave it out.
 MARKED_BY_FIXTURE = {
     "hub": "slow",

@@ -17,6 +17,7 @@ from clustersets.forms import BindForm
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from clustersets.pages import composition
+from clustersets.profiles import profile_kinds
 from clustersets.rights import set_rights, visible_bindings
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.components.refusals import plain
@@ -182,6 +183,7 @@ def _bind_page(
         "target": namespace,
         "composition": composition.of_clusters(members, clock.now()) if members is not None else None,
         "is_there": visible_bindings.bindings_for(actor).filter(namespace=namespace, cluster_set=name).exists(),
+        "writes_profiles": profile_kinds.is_on(),
         "can_bind_set": not row or row.name in set_rights.bindable(actor, [row.name]),
         "set_explain": explain_url("create", set_rights.BIND_RESOURCE, name=name),
         "can_bind_into": not namespace or set_rights.may_bind_into(actor, namespace),
@@ -223,6 +225,7 @@ def _unbind_page(
         "binding": row,
         "set": found,
         "only": only,
+        "writes_profiles": profile_kinds.is_on(),
         "refusal": refusal,
         "can_unbind": set_rights.may_access(
             actor, "delete", MANAGED_CLUSTER_SET_BINDING, name=row.name, namespace=namespace

@@ -24,7 +24,7 @@ TRAPS = [*range(1, 16), "8b", *range(23, 27), *range(28, 32), 34, 35, 36, 40, 41
 # What a client sees of the protocol, and the checklist of three levels.
 WIRE = [*range(1, 31), *range(101, 127), *range(130, 167), *range(170, 191)]
 
-NAMED = re.compile(r"(?<![\w%./#:+-])[WTAHGPCSKD](?:0|[1-9]\d{0,2})[a-z]?(?![\w-])")
+NAMED = re.compile(r"(?<![\w%./#:+-])[WTAHGPCSKDI](?:0|[1-9]\d{0,2})[a-z]?(?![\w-])")
 NO_ID = re.compile(r"# noqa.*|(?:d|path)=f?\"[^\"]*\"|\bS256\b")  # rules of ruff, paths of SVG, a method of OAuth
 LINE = re.compile(r"^- \*\*(\w+)\*\*: \S.+\.$", re.MULTILINE)
 

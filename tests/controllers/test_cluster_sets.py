@@ -371,8 +371,11 @@ def test_a_binding_gives_nobody_a_right_and_any_number_may_stand() -> None:
                 make.binding(name, namespace=namespace)
         make.settle()
 
-    written = {line.split()[1] for line in make.writes_of(bind)}
-    assert written == {"managedclustersetbindings.cluster.open-cluster-management.io"}
+    written = {line.split()[1] for line in make.writes_of(bind)}  # no role and no binding of one
+    assert written == {
+        "managedclustersetbindings.cluster.open-cluster-management.io",
+        "clusterprofiles.multicluster.x-k8s.io",
+    }
     for namespace in ("one", "two"):
         for name in ("web", "db"):
             doc = verbs.find(MANAGED_CLUSTER_SET_BINDING, Key(namespace, name))

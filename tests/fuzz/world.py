@@ -186,6 +186,12 @@ SET_BINDINGS = Site(OCM, "v1beta2", "managedclustersetbindings", lambda name: {"
 PLACEMENTS = Site(OCM, "v1beta1", "placements", _placement)
 DECISIONS = Site(OCM, "v1beta1", "placementdecisions", lambda _: {})
 SCORES = Site(OCM, "v1alpha1", "addonplacementscores", lambda _: {})
+PROFILES = Site(
+    "multicluster.x-k8s.io",
+    "v1alpha1",
+    "clusterprofiles",
+    lambda name: {"spec": {"displayName": name, "clusterManager": {"name": "fleet"}}},
+)
 CLAIMS = Site(OCM, "v1alpha1", "clusterclaims", lambda _: {"spec": {"value": "aws"}})
 ADDONS = Site(ADDON, "v1alpha1", "managedclusteraddons", lambda _: {"spec": {"installNamespace": "apps"}})
 NEW_ADDONS = Site(ADDON, "v1beta1", "managedclusteraddons", lambda _: {"spec": {"configs": [CONFIG]}})
@@ -235,7 +241,7 @@ REQUESTS = Site(
     },
 )
 SITES = [
-    CLUSTERS, SETS, SET_BINDINGS, PLACEMENTS, DECISIONS, SCORES, CLAIMS, ADDONS, ADDON_TYPES, WORKS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS,
+    CLUSTERS, SETS, SET_BINDINGS, PLACEMENTS, DECISIONS, SCORES, PROFILES, CLAIMS, ADDONS, ADDON_TYPES, WORKS, LEASES, NAMESPACES, CONFIG_MAPS, SECRETS, ACCOUNTS,
     EVENTS, NEW_EVENTS, ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS, REQUESTS,
 ]  # fmt: skip
 # Those whose documents have something besides metadata that can be spoilt.

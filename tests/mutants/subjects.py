@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-CONTRACT_ID = re.compile(r"\b[WTAHGPCSKD]\d+[a-z]?\b")
+CONTRACT_ID = re.compile(r"\b[WTAHGPCSKDI]\d+[a-z]?\b")
 SPAN = re.compile(r"\b([A-Z])(\d+) to \1(\d+)\b")
 # One runs the reconcilers, each of which has its own ids; the other plays agents, which is no part of a hub.
 NO_RULE = frozenset({"ocmconsole.kubeapi.tasks.drain", "ocmconsole.tasks.beat_demo"})

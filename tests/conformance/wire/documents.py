@@ -204,6 +204,7 @@ SET_BINDING = Sample(f"{CLUSTER_GROUP}/v1beta2", "managedclustersetbindings", "M
 PLACEMENT = Sample(f"{CLUSTER_GROUP}/v1beta1", "placements", "Placement", {"spec": {"numberOfClusters": 1}}, {"spec": {"numberOfClusters": 2}}, ("Name", "Succeeded", "Reason", "SelectedClusters"), custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz")  # fmt: skip
 DECISION = Sample(f"{CLUSTER_GROUP}/v1beta1", "placementdecisions", "PlacementDecision", {}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Age"), custom=True, unconditional=False, status=True)  # fmt: skip
 SCORE = Sample(f"{CLUSTER_GROUP}/v1alpha1", "addonplacementscores", "AddOnPlacementScore", {}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Age"), custom=True, unconditional=False, status=True)  # fmt: skip
+PROFILE = Sample("multicluster.x-k8s.io/v1alpha1", "clusterprofiles", "ClusterProfile", {"spec": {"clusterManager": {"name": "fleet"}}}, {"spec": {"displayName": "a"}}, ("Name", "Age"), custom=True, unconditional=False, status=True, unknown="spec.zz")  # fmt: skip
 ADDON = Sample(f"{ADDON_GROUP}/v1beta1", "managedclusteraddons", "ManagedClusterAddOn", {"spec": {}}, {"metadata": {"labels": {"a": "b"}}}, ("Name", "Available", "Degraded", "Progressing"), custom=True, unconditional=False, status=True, unknown="spec.zz", short=("mca", "mcas"))  # fmt: skip
 OLD_ADDON = Sample(f"{ADDON_GROUP}/v1alpha1", "managedclusteraddons", "ManagedClusterAddOn", {"spec": {"installNamespace": "a"}}, {"spec": {"installNamespace": "b"}}, ("Name", "Available", "Degraded", "Progressing"), custom=True, unconditional=False, status=True, unknown="spec.zz", short=("mca", "mcas"))  # fmt: skip
 MANAGEMENT_ADDON = Sample(f"{ADDON_GROUP}/v1beta1", "clustermanagementaddons", "ClusterManagementAddOn", {"spec": {"addOnMeta": {"displayName": "a"}}}, {"spec": {"addOnMeta": {"displayName": "b"}}}, ("Name", "DISPLAY NAME"), namespaced=False, custom=True, unconditional=False, status=True, busy=True, unknown="spec.zz", short=("cma", "cmas"))  # fmt: skip
@@ -211,7 +212,7 @@ WORK = Sample(f"{WORK_GROUP}/v1", "manifestworks", "ManifestWork", {"spec": {"wo
 
 SAMPLES = (
     CONFIG_MAP, SECRET, SERVICE_ACCOUNT, NAMESPACE, EVENT, NEW_EVENT, LEASE, ROLE, CLUSTER_ROLE, ROLE_BINDING,
-    CLUSTER_ROLE_BINDING, REQUEST, MANAGED_CLUSTER, CLUSTER_SET, SET_BINDING, PLACEMENT, DECISION, SCORE, ADDON,
+    CLUSTER_ROLE_BINDING, REQUEST, MANAGED_CLUSTER, CLUSTER_SET, SET_BINDING, PLACEMENT, DECISION, SCORE, PROFILE, ADDON,
     OLD_ADDON, MANAGEMENT_ADDON, WORK,
 )  # fmt: skip
 # One of each way to be stored and written, for what the machinery does alike for all.

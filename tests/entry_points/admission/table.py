@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.entry_points.admission import bindings, letting_in, names, placements, schema, sets, taints
+from tests.entry_points.admission import bindings, letting_in, names, placements, profiles, schema, sets, taints
 from tests.entry_points.admission.row import Refused, Row
 from tests.entry_points.admission.ways import WAYS, Way
 
@@ -13,6 +13,7 @@ TABLE: list[Row] = [
     *sets.ROWS,
     *bindings.ROWS,
     *placements.ROWS,
+    *profiles.ROWS,
     *schema.ROWS,
 ]
 

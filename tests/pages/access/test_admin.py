@@ -36,7 +36,7 @@ TABLES = {
         "managedcluster", "lease", "managedclusteraddon", "clustermanagementaddon", "manifestwork", "clusterclaim",
         "clusterfacts", "silence", "transition", "heartbeatday",
     ),
-    "clustersets": ("managedclusterset", "managedclustersetbinding"),
+    "clustersets": ("managedclusterset", "managedclustersetbinding", "clusterprofile"),
     "corekinds": ("namespace", "event", "bootstraptoken", "bootstraptokenuse", "accessrequest", "configmap", "serviceaccount", "clusterrole"),
     "kubeapi": ("auditevent", "auditseal", "workitem", "bulkjob", "heldback", "pulse"),
     "ocmconsole": ("session",),

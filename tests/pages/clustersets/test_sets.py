@@ -391,6 +391,14 @@ class TestBinding:
         assert not client.get("/namespaces/shop/_unbind/web/").context["can_unbind"]
         assert client.post("/namespaces/shop/_unbind/web/").status_code == 403
 
+    @pytest.mark.contract("D25")
+    def test_both_pages_say_what_becomes_of_profiles_while_their_gate_is_on(self, admin: Client, settings: Any) -> None:
+        binds, unbinds = "/namespaces/_bind/?set=web&namespace=ops", "/namespaces/shop/_unbind/web/"
+        assert "With its name, set, claims, version and health" in text(admin.get(binds))
+        assert "Deletes the ClusterProfiles there" in text(admin.get(unbinds))
+        settings.OCMCONSOLE_FEATURE_GATES = settings.OCMCONSOLE_FEATURE_GATES | {"ClusterProfile": False}
+        assert "ClusterProfile" not in text(admin.get(binds)) + text(admin.get(unbinds))
+
     def test_a_binding_without_its_set_says_so(self, admin: Client) -> None:
         admin.post("/sets/web/_delete/", {"typed": "web"})
         make.settle()

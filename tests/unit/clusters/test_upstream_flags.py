@@ -17,12 +17,12 @@ def read(monkeypatch: pytest.MonkeyPatch, value: str) -> dict[str, bool]:
     return readers.gates(GATES)
 
 
-@pytest.mark.contract("H42", "H43", "H45")
+@pytest.mark.contract("H43", "H45")
 @pytest.mark.parametrize(
     ("gate", "why"),
     [
-        ("ClusterProfile", "ClusterProfile objects are not served"),
         ("ClusterImporter", "the Cluster API importer is not built"),
+        ("SIGPlacementDecision", "the proposal KEP-5313 is provisional"),
     ],
 )
 def test_what_is_not_built_cannot_be_switched_on_and_says_why(
@@ -33,7 +33,7 @@ def test_what_is_not_built_cannot_be_switched_on_and_says_why(
     assert read(monkeypatch, f"{gate}=false")[gate] is False
 
 
-@pytest.mark.contract("H45", "D13")
+@pytest.mark.contract("H42", "H45", "D13", "D25")
 def test_gates_have_upstreams_names_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(monkeypatch, "") == {
         "DefaultClusterSet": True,
@@ -41,13 +41,16 @@ def test_gates_have_upstreams_names_and_defaults(monkeypatch: pytest.MonkeyPatch
         "ManagedClusterAutoApproval": False,
         "V1beta1CSRAPICompatibility": False,
         "PlacementDebugServer": False,
+        "ClusterProfile": True,
     }
+    assert read(monkeypatch, "ClusterProfile=false")["ClusterProfile"] is False
     assert read(monkeypatch, "ResourceCleanup=False,ManagedClusterAutoApproval=true") == {
         "DefaultClusterSet": True,
         "ResourceCleanup": False,
         "ManagedClusterAutoApproval": True,
         "V1beta1CSRAPICompatibility": False,
         "PlacementDebugServer": False,
+        "ClusterProfile": True,
     }
 
 
@@ -58,10 +61,10 @@ def test_a_gate_that_nobody_knows_is_refused(monkeypatch: pytest.MonkeyPatch, va
         read(monkeypatch, value)
 
 
-@pytest.mark.contract("H39", "H42", "H45")
+@pytest.mark.contract("H39", "H45")
 def test_kinds_of_what_is_not_built_are_not_served() -> None:
     served = {(each.version.group, each.kind.plural) for each in kinds.all_served()}
-    assert ("multicluster.x-k8s.io", "clusterprofiles") not in served
+    assert ("multicluster.x-k8s.io", "placementdecisions") not in served
 
 
 @pytest.mark.contract("H45", "H28")
