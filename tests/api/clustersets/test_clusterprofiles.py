@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.kinds import CLUSTERSET_LABEL
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from ocmconsole.kubeapi.errors import Doc
 from tests import factories as make
 from tests.actors import grant, person, rule
@@ -108,7 +108,7 @@ def test_who_may_read_profiles_in_a_namespace_reads_them_there_and_nothing_of_th
     make.clusterset("web")
     make.cluster("c1", labels={CLUSTERSET_LABEL: "web"}, annotations={"secret": "s"})
     configs = [{"url": "https://c1:6443", "caBundle": "Y2E="}]
-    make.edit(make.MANAGED_CLUSTER, "c1", lambda doc: doc["spec"].update(managedClusterClientConfigs=configs))
+    make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc["spec"].update(managedClusterClientConfigs=configs))
     make.settle()
     grant(person("li"), rule("get list watch", "clusterprofiles", groups=GROUP), namespace="shop")
     li: Any = entry.person("li")
