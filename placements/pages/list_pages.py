@@ -76,7 +76,7 @@ def placement_list(request: HttpRequest) -> HttpResponse:
         "list_explain": explain_url("list", PLACEMENT.resource),
         "words": [(word, counts[word]) for word in PlacementWord if counts[word] or asked["word"] == word],
         "namespaces": sorted({each.namespace for each in everything})[:MOST_CHOICES],
-        "sets": sorted({name for each in everything for name in each.sets})[:MOST_CHOICES],
+        "sets": sorted({name for each in everything for name in each.sets} | {asked["set"]} - {""})[:MOST_CHOICES],
         "placements": _rows(actor, page[:PAGE]),
         "next_after": page[PAGE - 1].key if len(page) > PAGE else "",
         "counted": Counted(len(everything), len(fitting), any(asked.values())),

@@ -74,6 +74,9 @@ class TestList:
         assert set(words(admin.get("/placements/?set=web"))) == {"p-all", "p-web"}
         assert set(words(admin.get("/placements/?namespace=ops"))) == {"p-ops"}
         assert set(words(admin.get("/placements/?q=p-w"))) == {"p-web"}
+        page = admin.get("/sets/web/").content.decode()
+        assert 'href="/placements/?set=web"' in page
+        assert "<option selected>db</option>" in admin.get("/placements/?set=db").content.decode()
         assert "No placement matches" in text(admin.get("/placements/?q=nothing-like-it"))
 
     def test_the_last_change_of_its_decisions_is_shown(self, admin: Client) -> None:
