@@ -27,8 +27,9 @@ from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
-from placements import decisions, evidence, metrics, relevance, scheduling, snapshot
+from placements import decisions, events, evidence, metrics, relevance, scheduling, snapshot
 from placements.decisions import WantedDecision
+from placements.events import DecisionChanges
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     PLACEMENT,
@@ -195,7 +196,9 @@ def reconcile_placement(key: Key) -> timedelta | None:
         if not scene.plan.sorts_by_score:  # else the scores that are shown follow what has just been chosen (Steady)
             batch.settled.add(("placement", key))
         batch.has_read(PLACEMENT, row)
-        scene.write(batch, result)
+        changes = scene.write(batch, result)
+        scores = events.score_note(result) if changes.updated else ""
+    events.record(scene.doc, changes, scores, CONTROLLER, now)
     evidence.has_seen(row.uid, result.scoring.fleet.revision)
     again = result.look_again
     return min(max(again - now, timedelta()) + LATER, LONGEST_WAIT) if again is not None else None
@@ -246,25 +249,25 @@ class _Scene:
 
     # ------------------------------------------------------------------------------------ what is written
 
-    def write(self, batch: Batch, result: PlacementResult) -> None:
+    def write(self, batch: Batch, result: PlacementResult) -> DecisionChanges:
         self._remember_steady(batch)
         if result.plan.problem and self.stored and settings.OCMCONSOLE_MISCONFIGURED_PLACEMENTS == KEEP:
-            self._write_kept(batch, result)
-            return
+            return self._write_kept(batch, result)
         name = self.row.name
         scores = result.totals if result.plan.sorts_by_score else None
         wanted = decisions.decisions_of(name, result.groups)
-        self._bind(batch, wanted, scores)
+        changes = self._bind(batch, wanted, scores)
         self._keep_evidence(batch, result, wanted)
         self._report(batch, result, decisions.group_statuses(name, result.groups), len(result.chosen))
+        return changes
 
-    def _write_kept(self, batch: Batch, result: PlacementResult) -> None:
+    def _write_kept(self, batch: Batch, result: PlacementResult) -> DecisionChanges:
         """D14: the last good decisions stay, except for clusters that no bound set has any more."""
         members = result.scoring.fleet.members.values()
         allowed = frozenset(each.name for clusters in members for each in clusters if not each.is_being_deleted)
         documents = {name: each.doc for name, each in self.stored.items()}
         kept = decisions.kept_decisions(self.row.name, documents, allowed)
-        self._bind(batch, kept, decisions.scores_in(documents.values()))
+        changes = self._bind(batch, kept, decisions.scores_in(documents.values()))
         self._keep_evidence(batch, result, kept)
         counts = {each.name: len(each.clusters) for each in kept}
         groups = [
@@ -273,6 +276,7 @@ class _Scene:
         ]
         total = sum(counts.values())
         self._report(batch, result, groups, total, keeps_satisfied=total > 0)
+        return changes
 
     def _keep_evidence(self, batch: Batch, result: PlacementResult, wanted: list[WantedDecision]) -> None:
         """K43: who enters and leaves, and why, in the transaction that writes it."""
@@ -283,7 +287,7 @@ class _Scene:
             rows = list(run.records())
             batch.records.append(lambda: rows)
 
-    def _bind(self, batch: Batch, wanted: list[WantedDecision], scores: Mapping[str, int] | None) -> None:
+    def _bind(self, batch: Batch, wanted: list[WantedDecision], scores: Mapping[str, int] | None) -> DecisionChanges:
         """P24-P26, K16: create, fill, mend and delete PlacementDecisions."""
         rows = self._adopted(wanted)
         by_name = {each.name: each for each in wanted}
@@ -296,15 +300,20 @@ class _Scene:
         missing = [each for each in wanted if each.name not in rows]
         for each in missing:
             batch.create(PLACEMENT_DECISION, self._new(each), namespace=self.row.namespace)
+        filled: dict[str, None] = {}
         for name, clusters in decisions.safe_order(present, contents):
+            filled[name] = None
             self._fill(batch, name, decisions.entries(clusters, scores))
         for name, row in rows.items():  # the same clusters, but other scores or reasons
             entries = decisions.entries(contents.get(name, ()), scores)
             if name in contents and present[name] == contents[name] and decisions.entries_of(row.doc) != entries:
+                filled[name] = None
                 self._fill(batch, name, entries)
-        for name, row in rows.items():
-            if name not in contents and row.deleted_at is None:
-                batch.delete(PLACEMENT_DECISION, row.key)
+        gone = [row for name, row in rows.items() if name not in contents and row.deleted_at is None]
+        for row in gone:
+            batch.delete(PLACEMENT_DECISION, row.key)
+        created = tuple(each.name for each in missing)
+        return DecisionChanges(created, tuple(filled), tuple((row.name, row.uid) for row in gone))
 
     def _adopted(self, wanted: list[WantedDecision]) -> Mapping[str, PlacementDecision]:
         """Those that name the Placement, and those that only have a name which it needs."""

@@ -160,6 +160,12 @@ class Snapshot:
                 counts = dict(self._counts)
             return Fleet(members, scores, counts, head)
 
+    def decided(self) -> Mapping[str, int]:
+        """In how many PlacementDecisions of the whole hub a cluster stands (P15)."""
+        with self._lock:
+            self._catch_up(self._decided, change_log.newest_revision())
+            return dict(self._counts)
+
     def changes_of(self, cluster: str) -> Sequence[ClusterChange]:
         """The latest changes of a cluster that this process has followed, the newest last."""
         return self._changes.get(cluster, ())

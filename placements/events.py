@@ -1,0 +1,142 @@
+"""Events about a Placement and its PlacementDecisions, as upstream's controller records them (P32, P33).
+
+Written after the decisions, in one transaction for a run: a failure is logged only, as no state depends on it. What a
+run records does not grow with the fleet: of at most ``MOST_DECISIONS`` PlacementDecisions; ``evidence`` has all that
+changed. What repeats within ``SERIES`` is counted on one Event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ocmconsole.core.kinds import EVENT
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.schema import times
+from placements import prioritizers, snapshot
+from placements.kinds import PLACEMENT, PLACEMENT_DECISION
+from placements.models import PlacementDecision
+from placements.prioritizers import RESOURCES
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.verbs import Batch
+    from placements.pipeline import PlacementResult
+
+log = logging.getLogger(__name__)
+
+REPORTER = "placement-controller"
+MOST_DECISIONS = 5  # of each reason in one run: they name 500 clusters
+MOST_NOTE = 1_000  # characters of scores, as upstream
+SHORTEST_SCORE = 5  # characters that one takes at least: ``a:0 `` and more
+MORE = "......"
+SERIES = timedelta(minutes=6)  # as upstream's recorder: equal Events within it are one
+
+
+@dataclass(frozen=True)
+class DecisionChanges:
+    """What one run has done to PlacementDecisions, by their names in order. ``deleted``: with their uids."""
+
+    created: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    deleted: tuple[tuple[str, str], ...] = ()
+
+
+def record(placement: Doc, changes: DecisionChanges, scores: str, actor: Actor, now: datetime) -> None:
+    """P32, P33: Events regarding the Placement, related to each PlacementDecision. ``scores``: see ``score_note``."""
+    if changes == DecisionChanges():
+        return
+    try:
+        with verbs.batch(actor) as batch:
+            for reason, name, uid, note in _wanted(placement, changes, scores):
+                _write(batch, placement, reason, (name, uid), note, now)
+    except errors.ApiError as error:
+        log.warning("no events about placement %s: %s", placement["metadata"]["name"], error.message)
+
+
+def _wanted(placement: Doc, changes: DecisionChanges, scores: str) -> Iterator[tuple[str, str, str, str]]:
+    """Reason, name and uid of a PlacementDecision, and note."""
+    metadata = placement["metadata"]
+    created, updated = changes.created[:MOST_DECISIONS], changes.updated[:MOST_DECISIONS]
+    found = PlacementDecision.objects.filter(namespace=metadata["namespace"], name__in={*created, *updated})
+    uids: Mapping[str, str] = dict(found.values_list("name", "uid"))
+    for reason, decisions in (
+        ("Create", [(name, uids.get(name, "")) for name in created]),
+        ("Update", [(name, uids.get(name, "")) for name in updated]),
+        ("Delete", changes.deleted[:MOST_DECISIONS]),
+    ):
+        done = f"is {reason.lower()}d with placement {metadata['name']} in namespace {metadata['namespace']}"
+        for name, uid in decisions:
+            yield f"Decision{reason}", name, uid, f"Decision {name} {done}"
+            if reason == "Update" and scores:
+                yield "ScoreUpdate", name, uid, scores
+
+
+def score_note(result: PlacementResult) -> str:
+    """P33: ``c1:0 c2:100 `` for the clusters that passed the filters, by name; before the decisions are committed."""
+    shown = sorted(result.feasible, key=lambda each: each.name)[: MOST_NOTE // SHORTEST_SCORE]
+    totals = dict(result.totals) if result.plan.needs_scores else {each.name: 0 for each in shown}
+    if not result.plan.needs_scores:  # nobody has scored them, as all are chosen
+        scoring = replace(result.scoring, fleet=replace(result.scoring.fleet, decided=snapshot.present.decided()))
+        for prioritizer in result.plan.prioritizers:
+            clusters = result.feasible if prioritizer.name in RESOURCES else shown
+            scores = prioritizers.scores_of(prioritizer, clusters, scoring)
+            for name in totals:
+                totals[name] += prioritizer.weight * scores.get(name, 0)
+    note = ""
+    for each in shown:
+        part = f"{each.name}:{totals[each.name]} "
+        if len(note) + len(part) > MOST_NOTE:
+            return note + MORE
+        note += part
+    return note if len(shown) == len(result.feasible) else note + MORE
+
+
+def _write(batch: Batch, placement: Doc, reason: str, decision: tuple[str, str], note: str, now: datetime) -> None:
+    metadata, (name, uid) = placement["metadata"], decision
+    turn = int(now.timestamp() // SERIES.total_seconds())
+    digest = hashlib.sha256(f"{metadata['uid']} {reason} {name} {turn}".encode()).hexdigest()[:16]
+    key = Key(metadata["namespace"], f"{metadata['name']}.{digest}")
+    micro = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def repeat(doc: Doc) -> None:
+        count = (doc.get("series") or {}).get("count", 1) + 1
+        doc |= {"series": {"count": count, "lastObservedTime": micro}, "message": note}
+        doc["lastTimestamp"] = times.timestamp(now)
+
+    if batch.find(EVENT, key) is not None:
+        batch.edit(EVENT, key, repeat)
+        return
+    stamp = times.timestamp(now)
+    regarding = _reference(PLACEMENT.storage.api_version, PLACEMENT.kind, metadata["name"], key, metadata["uid"])
+    related = _reference(PLACEMENT_DECISION.storage.api_version, PLACEMENT_DECISION.kind, name, key, uid)
+    event = {
+        "apiVersion": EVENT.storage.api_version,
+        "kind": EVENT.kind,
+        "metadata": {"name": key.name},
+        "involvedObject": regarding,
+        "related": related,
+        "type": "Normal",
+        "reason": reason,
+        "action": f"{reason}d",
+        "message": note,
+        "eventTime": micro,
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "reportingComponent": REPORTER,
+        "reportingInstance": REPORTER,
+        "source": {},
+    }
+    batch.create(EVENT, event, namespace=key.namespace)
+
+
+def _reference(version: str, kind: str, name: str, place: Key, uid: str) -> Doc:
+    return {"apiVersion": version, "kind": kind, "name": name, "namespace": place.namespace} | (
+        {"uid": uid} if uid else {}
+    )
