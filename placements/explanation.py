@@ -14,20 +14,11 @@ from functools import cached_property
 from typing import Self
 
 from clusters.health.status import clock_time
-from clusters.kinds import (
-    CLUSTERSET_LABEL,
-    MAINTENANCE_TAINT,
-    UNAVAILABLE_TAINT,
-    UNREACHABLE_TAINT,
-)
-from ocmconsole.kubeapi.storage.selectors import Operator
-from placements import tolerations
+from clusters.kinds import CLUSTERSET_LABEL
+from placements import reasons, tolerations
 from placements.fleet import Cluster, Taint
-from placements.pipeline import PlacementResult, Reason
-from placements.predicates import Unmet
-from placements.tolerations import TolerationResult
-
-LONGEST_EXPRESSION = 80  # characters of a CEL expression that a sentence repeats
+from placements.pipeline import PlacementResult
+from placements.reasons import Why
 
 
 class Step(StrEnum):
@@ -67,19 +58,6 @@ class Stage:
     @property
     def out(self) -> int:
         return self.entered - self.left
-
-
-@dataclass(frozen=True, slots=True)
-class Why:
-    """``text``: what the step found, literally. ``change``: the smallest that would pass it; empty if none is known.
-
-    ``changes``: how many are needed. ``is_here``: whether a person can make it on this hub.
-    """
-
-    text: str
-    change: str = ""
-    changes: int = 1
-    is_here: bool = True
 
 
 class PlacementExplanation:
@@ -161,18 +139,7 @@ class PlacementExplanation:
         if step in {Step.BOUND, Step.SETS}:
             return self._not_bound(cluster) if step is Step.BOUND else self._not_in_sets(cluster)
         reason = self.result.reason(cluster)
-        return self._explained(step, reason) if reason is not None else None
-
-    def _explained(self, step: Step, reason: Reason) -> Why:
-        match step:
-            case Step.STAYING:
-                return Why("it is being removed", is_here=False)
-            case Step.PREDICATES:
-                return _of_predicates(reason)
-            case Step.TAINTS:
-                return _of_taints(reason.taints)
-            case _:
-                return _of_rank(reason)
+        return reasons.why(reason) if reason is not None else None
 
     def _not_bound(self, cluster: Cluster) -> Why:
         name = cluster.labels.get(CLUSTERSET_LABEL, "")
@@ -213,85 +180,6 @@ def weighted(weight: int, name: str) -> str:
 
 def _names(clusters: Sequence[Cluster]) -> frozenset[str]:
     return frozenset(each.name for each in clusters)
-
-
-def _of_rank(reason: Reason) -> Why:
-    match reason.step:
-        case "configuration":
-            return Why("the Placement is misconfigured", "mend the Placement")
-        case "spread":
-            return Why("its choice would break the spread", "relax the spread, or raise the number")
-        case "unwanted":
-            return Why(
-                f"rank {reason.rank}: it has a taint PreferNoSelect, so it comes last",
-                f"raise the number to {reason.rank}",
-            )
-        case _:
-            return Why(
-                f"rank {reason.rank} with {reason.score}; the last that is chosen has {reason.needed}",
-                f"raise the number to {reason.rank}",
-            )
-
-
-# ---------------------------------------------------------------- predicates
-
-
-def _of_predicates(reason: Reason) -> Why:
-    """Of the predicate that lacks least, as any one is enough."""
-    unmet = min(reason.unmet, key=len)
-    if len(unmet) == 1:
-        return _of_condition(unmet[0])
-    listed = ", ".join(dict.fromkeys(_subject(each) for each in unmet))
-    here = sum(each.part == "label" for each in unmet)
-    others = "" if here == len(unmet) else f", {len(unmet) - here} of them not on this hub"
-    return Why(f"{len(unmet)} conditions fail: {listed}", f"{len(unmet)} changes{others}", len(unmet), not others)
-
-
-def _subject(unmet: Unmet) -> str:
-    return f"{unmet.part} {unmet.requirement.key}" if unmet.requirement else "a CEL expression"
-
-
-def _of_condition(unmet: Unmet) -> Why:
-    requirement = unmet.requirement
-    if requirement is None:
-        shown = unmet.condition
-        shown = shown if len(shown) <= LONGEST_EXPRESSION else f"{shown[:LONGEST_EXPRESSION]}…"
-        return Why(
-            f"CEL {shown} {'is false' if unmet.value is None else f'has no value: {unmet.value}'}", is_here=False
-        )
-    present = "is missing" if unmet.value is None else f"is {unmet.value or 'empty'}"
-    text = f"{unmet.part} {requirement.key} {present}, needs {unmet.condition}"
-    if unmet.part == "claim":
-        return Why(text, "only the agent can change a claim", is_here=False)
-    if requirement.operator in {Operator.NOT_IN, Operator.NOT_EXISTS}:
-        return Why(text, f"remove label {requirement.key}")
-    values = requirement.values
-    return Why(text, f"set {requirement.key}={values[0]}" if values else f"set label {requirement.key}")
-
-
-# ---------------------------------------------------------------- taints
-
-
-def _of_taints(found: Sequence[TolerationResult]) -> Why:
-    if len(found) == 1:
-        return _of_taint(found[0])
-    listed = ", ".join(str(each.taint) for each in found)
-    return Why(f"{len(found)} taints are not tolerated: {listed}", f"{len(found)} changes", len(found))
-
-
-def _of_taint(found: TolerationResult) -> Why:
-    taint = found.taint
-    how = "is tolerated no longer" if found.has_expired else "is not tolerated"
-    text = f"taint {taint} {how}"
-    match taint.key:
-        case key if key == UNREACHABLE_TAINT["key"]:
-            return Why(text, "one heartbeat of its agent", is_here=False)
-        case key if key == UNAVAILABLE_TAINT["key"]:
-            return Why(text, "its API server must be well again", is_here=False)
-        case key if key == MAINTENANCE_TAINT:
-            return Why(text, "end its maintenance")
-        case _:
-            return Why(text, f"remove taint {taint.key}, or tolerate it")
 
 
 def leaves(end: datetime, taint: Taint, now: datetime) -> str:

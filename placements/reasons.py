@@ -1,4 +1,4 @@
-"""Why a cluster is not chosen, in words for people and as data for programs. Pure.
+"""Why a cluster is not chosen, in words and as data, and the smallest change that would help. Pure.
 
 The stages are those of upstream's pipeline, with what comes before and after: ``Sets``, ``Deleting``, ``Predicate``,
 ``TaintToleration``, ``Configuration`` (the Placement is misconfigured), ``PreferNoSelect``, ``Spread``, ``Score``.
@@ -6,7 +6,11 @@ The stages are those of upstream's pipeline, with what comes before and after: `
 
 from __future__ import annotations
 
-from clusters.kinds import TaintEffect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect
+from ocmconsole.kubeapi.storage.selectors import Operator
 from placements.pipeline import Reason
 from placements.predicates import Unmet
 from placements.tolerations import TolerationResult
@@ -21,7 +25,21 @@ STAGES = {
     "spread": "Spread",
     "score": "Score",
 }
-MOST_CHARACTERS = 300  # of a sentence; expressions may be thousands of characters long
+MOST_CHARACTERS = 300  # of a sentence; a selector may list thousands of characters
+LONGEST_EXPRESSION = 80  # characters of a CEL expression that a sentence repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """``text``: what the step found, literally. ``change``: the smallest that would pass it; empty if none is known.
+
+    ``changes``: how many are needed. ``is_here``: whether a person can make it on this hub.
+    """
+
+    text: str
+    change: str = ""
+    changes: int = 1
+    is_here: bool = True
 
 
 def stage(reason: Reason) -> str:
@@ -29,33 +47,101 @@ def stage(reason: Reason) -> str:
 
 
 def sentence(reason: Reason) -> str:
-    """Such as ``label env=prod does not hold: the cluster has dev``; of the first conditions where there are many."""
-    if reason.step == "predicates":
-        text = " or ".join(", ".join(map(_unmet, each)) for each in reason.unmet) or "no predicate matches"
-    elif reason.step == "taints":
-        text = ", ".join(map(_untolerated, reason.taints))
-    elif reason.step in {"score", "unwanted"}:
-        why = f"a {TaintEffect.PREFER_NO_SELECT.value} taint puts it last: " if reason.step == "unwanted" else ""
-        text = f"{why}rank {reason.rank} with score {reason.score} is not among the chosen"
-    else:
-        text = _PLAIN[reason.step]
+    """Such as ``label env is dev, needs env in (prod)``."""
+    text = why(reason).text
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
-_PLAIN = {
-    "sets": "it is in none of the sets that the Placement may choose from",
-    "being deleted": "it is being deleted",
-    "configuration": "the Placement is misconfigured",
-    "spread": "the spread constraints leave no place for it",
-}
+def why(reason: Reason) -> Why:
+    match reason.step:
+        case "sets":
+            return Why("in none of the sets that the Placement may choose from")
+        case "being deleted":
+            return Why("it is being removed", is_here=False)
+        case "predicates":
+            return _of_predicates(reason)
+        case "taints":
+            return _of_taints(reason.taints)
+        case _:
+            return _of_rank(reason)
 
 
-def _unmet(unmet: Unmet) -> str:
-    if unmet.part == "expression":
-        return f"{unmet.condition} is not true" + (f": {unmet.value}" if unmet.value else "")
-    found = "the cluster has none" if unmet.value is None else f"the cluster has {unmet.value or 'an empty value'}"
-    return f"{unmet.part} {unmet.condition} does not hold: {found}"
+def _of_rank(reason: Reason) -> Why:
+    match reason.step:
+        case "configuration":
+            return Why("the Placement is misconfigured", "mend the Placement")
+        case "spread":
+            return Why("its choice would break the spread", "relax the spread, or raise the number")
+        case "unwanted":
+            return Why(
+                f"rank {reason.rank}: it has a taint PreferNoSelect, so it comes last",
+                f"raise the number to {reason.rank}",
+            )
+        case _:
+            return Why(
+                f"rank {reason.rank} with {reason.score}; the last that is chosen has {reason.needed}",
+                f"raise the number to {reason.rank}",
+            )
 
 
-def _untolerated(result: TolerationResult) -> str:
-    return f"taint {result.taint} is {'no longer' if result.has_expired else 'not'} tolerated"
+# ---------------------------------------------------------------- predicates
+
+
+def _of_predicates(reason: Reason) -> Why:
+    """Of the predicate that lacks least, as any one is enough."""
+    unmet = min(reason.unmet, key=len)
+    if not unmet:  # its expressions are evaluated in the next turn
+        return Why("not known yet", is_here=False)
+    if len(unmet) == 1:
+        return _of_condition(unmet[0])
+    listed = ", ".join(dict.fromkeys(_subject(each) for each in unmet))
+    here = sum(each.part == "label" for each in unmet)
+    others = "" if here == len(unmet) else f", {len(unmet) - here} of them not on this hub"
+    return Why(f"{len(unmet)} conditions fail: {listed}", f"{len(unmet)} changes{others}", len(unmet), not others)
+
+
+def _subject(unmet: Unmet) -> str:
+    return f"{unmet.part} {unmet.requirement.key}" if unmet.requirement else "a CEL expression"
+
+
+def _of_condition(unmet: Unmet) -> Why:
+    requirement = unmet.requirement
+    if requirement is None:
+        shown = unmet.condition
+        shown = shown if len(shown) <= LONGEST_EXPRESSION else f"{shown[:LONGEST_EXPRESSION]}…"
+        return Why(
+            f"CEL {shown} {'is false' if unmet.value is None else f'has no value: {unmet.value}'}", is_here=False
+        )
+    present = "is missing" if unmet.value is None else f"is {unmet.value or 'empty'}"
+    text = f"{unmet.part} {requirement.key} {present}, needs {unmet.condition}"
+    if unmet.part == "claim":
+        return Why(text, "only the agent can change a claim", is_here=False)
+    if requirement.operator in {Operator.NOT_IN, Operator.NOT_EXISTS}:
+        return Why(text, f"remove label {requirement.key}")
+    values = requirement.values
+    return Why(text, f"set {requirement.key}={values[0]}" if values else f"set label {requirement.key}")
+
+
+# ---------------------------------------------------------------- taints
+
+
+def _of_taints(found: Sequence[TolerationResult]) -> Why:
+    if len(found) == 1:
+        return _of_taint(found[0])
+    listed = ", ".join(str(each.taint) for each in found)
+    return Why(f"{len(found)} taints are not tolerated: {listed}", f"{len(found)} changes", len(found))
+
+
+def _of_taint(found: TolerationResult) -> Why:
+    taint = found.taint
+    how = "is tolerated no longer" if found.has_expired else "is not tolerated"
+    text = f"taint {taint} {how}"
+    match taint.key:
+        case key if key == UNREACHABLE_TAINT["key"]:
+            return Why(text, "one heartbeat of its agent", is_here=False)
+        case key if key == UNAVAILABLE_TAINT["key"]:
+            return Why(text, "its API server must be well again", is_here=False)
+        case key if key == MAINTENANCE_TAINT:
+            return Why(text, "end its maintenance")
+        case _:
+            return Why(text, f"remove taint {taint.key}, or tolerate it")

@@ -20,7 +20,8 @@ from clusters import queries as clusters
 from clusters.health.status_sql import WORST_FIRST, with_word
 from clusters.kinds import CLUSTERSET_LABEL
 from placements import explanation, scheduling
-from placements.explanation import Step, Why
+from placements.explanation import Step
+from placements.reasons import Why
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -85,7 +85,7 @@ def test_each_cluster_that_is_not_chosen_has_its_stage_and_its_reason() -> None:
     assert doc["decisions"] == ["c1"]
     assert doc["reasons"] == [
         {"clusterName": "c2", "stage": "TaintToleration", "reason": "taint gpu=true:NoSelect is not tolerated"},
-        {"clusterName": "c3", "stage": "Predicate", "reason": "label env in (dev) does not hold: the cluster has prod"},
+        {"clusterName": "c3", "stage": "Predicate", "reason": "label env is prod, needs env in (dev)"},
     ]
     assert [(each["type"], each["status"]) for each in doc["conditions"]] == [
         ("PlacementSatisfied", "True"),

@@ -32,10 +32,7 @@ def change() -> None:
 def test_the_newest_change_comes_first_with_stage_reason_and_cause() -> None:
     change()
     text = shown(signed_in("root", is_superuser=True))
-    left = (
-        "0 entered, 1 left Left: web-1: label env in (prod) does not hold: the cluster has test "
-        "Cause: label env: prod → test"
-    )
+    left = "0 entered, 1 left Left: web-1: label env is test, needs env in (prod) Cause: label env: prod → test"
     entered = "1 entered, 0 left Entered: web-1 Cause: Placement shop/p1: created"
     assert left in text
     assert entered in text
