@@ -18,8 +18,7 @@ TESTS ?= tests
 PYTEST ?=
 MUTANTS ?=
 export FULL ?=
-# Three for two cores: many a test waits for another process.
-WORKERS ?= $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
+WORKERS ?= auto
 FAST := $(wildcard tests/unit tests/api tests/pages tests/entry_points tests/controllers tests/architecture)
 
 RUN := $(VENV)/run.stamp
