@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from ocmconsole.core.event_documents import event_document, object_reference
 from ocmconsole.core.kinds import EVENT
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
@@ -103,40 +104,24 @@ def _write(batch: Batch, placement: Doc, reason: str, decision: tuple[str, str],
     turn = int(now.timestamp() // SERIES.total_seconds())
     digest = hashlib.sha256(f"{metadata['uid']} {reason} {name} {turn}".encode()).hexdigest()[:16]
     key = Key(metadata["namespace"], f"{metadata['name']}.{digest}")
-    micro = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def repeat(doc: Doc) -> None:
         count = (doc.get("series") or {}).get("count", 1) + 1
-        doc |= {"series": {"count": count, "lastObservedTime": micro}, "message": note}
+        doc |= {"series": {"count": count, "lastObservedTime": times.micro_timestamp(now)}, "message": note}
         doc["lastTimestamp"] = times.timestamp(now)
 
     if batch.find(EVENT, key) is not None:
         batch.edit(EVENT, key, repeat)
         return
-    stamp = times.timestamp(now)
-    regarding = _reference(PLACEMENT.storage.api_version, PLACEMENT.kind, metadata["name"], key, metadata["uid"])
-    related = _reference(PLACEMENT_DECISION.storage.api_version, PLACEMENT_DECISION.kind, name, key, uid)
-    event = {
-        "apiVersion": EVENT.storage.api_version,
-        "kind": EVENT.kind,
-        "metadata": {"name": key.name},
-        "involvedObject": regarding,
-        "related": related,
-        "type": "Normal",
-        "reason": reason,
-        "action": f"{reason}d",
-        "message": note,
-        "eventTime": micro,
-        "firstTimestamp": stamp,
-        "lastTimestamp": stamp,
-        "reportingComponent": REPORTER,
-        "reportingInstance": REPORTER,
-        "source": {},
-    }
-    batch.create(EVENT, event, namespace=key.namespace)
-
-
-def _reference(version: str, kind: str, name: str, place: Key, uid: str) -> Doc:
-    return {"apiVersion": version, "kind": kind, "name": name, "namespace": place.namespace} | (
-        {"uid": uid} if uid else {}
+    event = event_document(
+        key.name,
+        object_reference(PLACEMENT, metadata["name"], key.namespace, metadata["uid"]),
+        type_="Normal",
+        reason=reason,
+        action=f"{reason}d",
+        message=note,
+        reporter=REPORTER,
+        now=now,
     )
+    event["related"] = object_reference(PLACEMENT_DECISION, name, key.namespace, uid)
+    batch.create(EVENT, event, namespace=key.namespace)

@@ -37,12 +37,13 @@ from clusters.kinds import (
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
 from clusters.object_writer import CONTROLLER
+from ocmconsole.core.event_documents import event_document, object_reference
 from ocmconsole.core.kinds import EVENT, NAMESPACE
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.schema import conditions, times
+from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.schema.conditions import Condition
 
 if TYPE_CHECKING:
@@ -205,31 +206,17 @@ def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) ->
 
 def _warn(cluster: ManagedCluster, now: datetime) -> None:
     """H44: an Event about a cluster is in the cluster's namespace. A failure is logged only: no state depends on it."""
-    stamp = times.timestamp(now)
-    regarding = {
-        "apiVersion": MANAGED_CLUSTER.storage.api_version,
-        "kind": MANAGED_CLUSTER.kind,
-        "name": cluster.name,
-        "namespace": cluster.name,
-        "uid": cluster.uid,
-    }
-    event = {
-        "apiVersion": EVENT.storage.api_version,
-        "kind": EVENT.kind,
-        "metadata": {"name": f"{cluster.name}.{secrets.token_hex(8)}"},
-        "involvedObject": regarding,
-        "type": "Warning",
-        "reason": "AvailableUnknown",
-        "action": "AvailableUnknown",
-        "message": f"The {cluster.name} is successfully imported. However, the connection check from the managed "
+    event = event_document(
+        f"{cluster.name}.{secrets.token_hex(8)}",
+        object_reference(MANAGED_CLUSTER, cluster.name, cluster.name, cluster.uid),
+        type_="Warning",
+        reason="AvailableUnknown",
+        action="AvailableUnknown",
+        message=f"The {cluster.name} is successfully imported. However, the connection check from the managed "
         "cluster to the hub cluster has failed",
-        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "firstTimestamp": stamp,
-        "lastTimestamp": stamp,
-        "reportingComponent": "registration-controller",
-        "reportingInstance": "registration-controller",
-        "source": {},
-    }
+        reporter="registration-controller",
+        now=now,
+    )
     try:
         verbs.create(CONTROLLER, EVENT, event, namespace=cluster.name)
     except errors.ApiError as error:

@@ -23,6 +23,7 @@ from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ClusterProfile, ManagedClusterSet, ManagedClusterSetBinding
 from clustersets.profiles import profile_contents
 from clustersets.profiles.profile_kinds import CLUSTER_PROFILE, is_on
+from ocmconsole.core.event_documents import event_document, object_reference
 from ocmconsole.core.kinds import EVENT
 from ocmconsole.core.models import Namespace
 from ocmconsole.kubeapi import clock, errors, verbs
@@ -30,7 +31,7 @@ from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.schema import conditions, times
+from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.storage import selector_sql
 
 if TYPE_CHECKING:
@@ -302,29 +303,16 @@ def _warn(key: Key, binding: str) -> None:
     name = f"{binding}.{hashlib.sha256(key.name.encode()).hexdigest()[:16]}"
     if row is None or verbs.find(EVENT, Key(key.namespace, name)) is not None:
         return
-    now = clock.now()
-    event = {
-        "apiVersion": EVENT.storage.api_version,
-        "kind": EVENT.kind,
-        "metadata": {"name": name},
-        "involvedObject": {
-            "apiVersion": MANAGED_CLUSTER_SET_BINDING.storage.api_version,
-            "kind": MANAGED_CLUSTER_SET_BINDING.kind,
-            "namespace": key.namespace,
-            "name": binding,
-            "uid": row.uid,
-        },
-        "type": "Warning",
-        "reason": "ClusterProfileExists",
-        "action": "CreateClusterProfile",
-        "message": f"ClusterProfile {key.name} belongs to another cluster manager and is left as it is",
-        "eventTime": times.micro_timestamp(now),
-        "firstTimestamp": times.timestamp(now),
-        "lastTimestamp": times.timestamp(now),
-        "reportingComponent": "clusterprofile-controller",
-        "reportingInstance": "clusterprofile-controller",
-        "source": {},
-    }
+    event = event_document(
+        name,
+        object_reference(MANAGED_CLUSTER_SET_BINDING, binding, key.namespace, row.uid),
+        type_="Warning",
+        reason="ClusterProfileExists",
+        action="CreateClusterProfile",
+        message=f"ClusterProfile {key.name} belongs to another cluster manager and is left as it is",
+        reporter="clusterprofile-controller",
+        now=clock.now(),
+    )
     try:
         verbs.create(CONTROLLER, EVENT, event, namespace=key.namespace)
     except errors.ApiError as error:  # no state depends on it
