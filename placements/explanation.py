@@ -1,4 +1,4 @@
-"""Why a cluster is or is not chosen, in words, and the smallest change that would help; the steps as a funnel. Pure.
+"""The scheduler's steps as a funnel, and what became of each cluster; reasons are those of ``reasons``. Pure.
 
 Reads a ``PlacementResult`` of ``pipeline.schedule`` and nothing else, so that it cannot say something else than what
 is done. Called by pages.
@@ -9,28 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
-from typing import Self
 
 from clusters.health.status import clock_time
 from clusters.kinds import CLUSTERSET_LABEL
+from ocmconsole.components.labelled_enum import LabelledEnum
 from placements import reasons, tolerations
 from placements.fleet import Cluster, Taint
 from placements.pipeline import PlacementResult
 from placements.reasons import Why
 
 
-class Step(StrEnum):
+class Step(LabelledEnum):
     """In the order of the scheduler; a cluster is counted at the first that it does not pass."""
-
-    label: str
-
-    def __new__(cls, value: str, label: str) -> Self:
-        step = str.__new__(cls, value)
-        step._value_ = value
-        step.label = label
-        return step
 
     ALL = "all", "All clusters"
     BOUND = "bound", "Visible through bindings"

@@ -7,28 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Self
 
 from clusters.kinds import conditions_of, spec_of
+from ocmconsole.components.labelled_enum import LabelledEnum
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.schema.times import time_of
 from placements.pipeline import ALL_EMPTY, NO_BINDINGS, NO_INTERSECTION, NONE_MATCHED, UNSCHEDULED
 
 
-class PlacementWord(StrEnum):
+class PlacementWord(LabelledEnum):
     """The first that applies is the state. The value is stable; label and tone are shown."""
-
-    label: str
-    tone: str
-    icon: str
-
-    def __new__(cls, value: str, label: str, tone: str, icon: str) -> Self:
-        word = str.__new__(cls, value)
-        word._value_ = value
-        word.label, word.tone, word.icon = label, tone, icon
-        return word
 
     REMOVING = "removing", "Removing", "warn", "trash-2"
     PAUSED = "paused", "Paused", "quiet", "pause"

@@ -7,10 +7,11 @@ cluster that is (``ClusterFacts``).
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
+
+from ocmconsole.components.labelled_enum import LabelledEnum
 
 if TYPE_CHECKING:
     from clusters.models import ClusterFacts
@@ -19,17 +20,8 @@ if TYPE_CHECKING:
 WEEK, SOON = timedelta(days=7), timedelta(days=30)
 
 
-class ExpiryBucket(StrEnum):
+class ExpiryBucket(LabelledEnum):
     """In the order in which they are shown. A cluster is in exactly one."""
-
-    label: str
-    tone: str
-
-    def __new__(cls, value: str, label: str, tone: str) -> Self:
-        bucket = str.__new__(cls, value)
-        bucket._value_ = value
-        bucket.label, bucket.tone = label, tone
-        return bucket
 
     REVOKED = "revoked", "Revoked", "danger"
     EXPIRED = "expired", "Expired", "danger"

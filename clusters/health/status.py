@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Self
 
+from ocmconsole.components.labelled_enum import LabelledEnum
 from ocmconsole.environment.durations import span
 
 LATE_LEASES = 2  # lease durations without a heartbeat, of the five after which a cluster is Unknown
@@ -21,18 +21,8 @@ def silence_grace(lease_seconds: int) -> timedelta:
     return timedelta(seconds=GRACE_LEASES * lease_seconds)
 
 
-class Word(StrEnum):
+class Word(LabelledEnum):
     """In the order of the rules: the first that applies is the state. The value is stable; label and tone are shown."""
-
-    label: str
-    tone: str
-    icon: str
-
-    def __new__(cls, value: str, label: str, tone: str, icon: str) -> Self:
-        word = str.__new__(cls, value)
-        word._value_ = value
-        word.label, word.tone, word.icon = label, tone, icon
-        return word
 
     REMOVING = "removing", "Removing", "warn", "trash-2"
     DECLINED = "declined", "Declined", "quiet", "user-x"
