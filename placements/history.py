@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ocmconsole.kubeapi.errors import Doc
 from placements.models import DecisionMove, DecisionRun
@@ -51,7 +52,9 @@ def of_placement(namespace: str, name: str, *, before: int | None = None, most: 
     if before is not None:
         found = found.filter(id__lt=before)
     runs = list(found.prefetch_related("moves")[: most + 1])
-    entries = [HistoryEntry(run, tuple(map(Move, sorted(run.moves.all(), key=_place)))) for run in runs[:most]]
+    entries = [
+        HistoryEntry(run, tuple(map(Move, sorted(run.moves.all(), key=attrgetter("pk"))))) for run in runs[:most]
+    ]
     return HistoryPage(tuple(entries), runs[most - 1].pk if len(runs) > most else None)
 
 
@@ -70,7 +73,3 @@ def of_cluster(
     rows = list(found.select_related("run").order_by("-id")[: most + 1])
     entries = [HistoryEntry(row.run, (Move(row),)) for row in rows[:most]]
     return HistoryPage(tuple(entries), rows[most - 1].pk if len(rows) > most else None)
-
-
-def _place(row: DecisionMove) -> int:
-    return row.pk

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clusters import queries as clusters
 from clustersets.membership import Membership
 from ocmconsole.kubeapi.storage.selectors import EVERYTHING
-from placements import decisions, scheduling, snapshot
+from placements import scheduling, snapshot
 from placements.explanation import PlacementExplanation
 from placements.fleet import Cluster, Fleet
 from placements.pipeline import PlacementResult, PlacementSpec, schedule
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Key
-    from placements.models import PlacementDecision
 
 # Every cluster of the hub, as a set; no set has an empty name.
 WHOLE_FLEET = Membership("", EVERYTHING)
@@ -55,10 +54,6 @@ class PlacementPreview:
     @cached_property
     def chosen(self) -> frozenset[str]:
         return frozenset(each.name for each in self.result.chosen)
-
-
-def present_in(rows: Sequence[PlacementDecision]) -> frozenset[str]:
-    return frozenset(name for row in rows for name in decisions.names_in(row.doc))
 
 
 def preview(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect
 from ocmconsole.kubeapi.storage.selectors import Operator
+from placements import causes
 from placements.pipeline import Reason
 from placements.predicates import Unmet
 from placements.tolerations import TolerationResult
@@ -48,8 +49,7 @@ def stage(reason: Reason) -> str:
 
 def sentence(reason: Reason) -> str:
     """Such as ``label env is dev, needs env in (prod)``."""
-    text = why(reason).text
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+    return causes.shortened(why(reason).text, MOST_CHARACTERS)
 
 
 def why(reason: Reason) -> Why:

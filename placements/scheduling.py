@@ -6,7 +6,7 @@ Called by the reconciler, and by whatever explains or tries a Placement, so that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ def result_of(placement: Doc, now: datetime) -> PlacementResult:
     """
     key = Key(placement["metadata"]["namespace"], placement["metadata"]["name"])
     rows = PlacementDecision.objects.filter(namespace=key.namespace, placement=key.name)
-    decided = {name for row in rows for name in decisions.names_in(row.doc)}
+    decided = decided_in(rows)
     try:
         return schedule_now(
             PlacementSpec.of(placement),
@@ -82,6 +82,11 @@ def result_of(placement: Doc, now: datetime) -> PlacementResult:
     except Unfinished:
         text = "the expressions of the Placement take longer than one request may; send it again to go on"
         raise errors.TooManyRequests(text, retry_after=RETRY_SECONDS) from None
+
+
+def decided_in(rows: Iterable[PlacementDecision]) -> frozenset[str]:
+    """Clusters that stored decisions name."""
+    return frozenset(name for row in rows for name in decisions.names_in(row.doc))
 
 
 def schedule_now(

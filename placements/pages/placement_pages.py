@@ -23,7 +23,7 @@ from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.times import time_of
-from placements import decisions, explanation, preview, queries, status
+from placements import decisions, explanation, preview, queries, scheduling, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pages.happened import happened
@@ -91,7 +91,7 @@ def visible_placement(actor: Actor, namespace: str, name: str) -> Placement:
 
 def work_out(actor: Actor, row: Placement, stored: list[PlacementDecision], now: datetime) -> PlacementPreview | None:
     """What the scheduler would decide now; None where expressions take longer than a page may."""
-    present = preview.present_in(stored)
+    present = scheduling.decided_in(stored)
     try:
         return preview.preview(actor, row.namespace, spec_of(row.doc), present=present, key=row.key, now=now)
     except Unfinished:

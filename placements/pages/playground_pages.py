@@ -33,7 +33,7 @@ from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.kinds import Key
-from placements import preview, queries
+from placements import preview, queries, scheduling
 from placements.kinds import PLACEMENT
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pipeline import Unfinished
@@ -382,7 +382,7 @@ def _work_out(tried: Try, pretences: tuple[Pretence, ...], also: tuple[str, ...]
         tried.actor,
         tried.namespace,
         spec,
-        present=preview.present_in(rows),
+        present=scheduling.decided_in(rows),
         key=stored.key if stored is not None else None,
         now=tried.now + what_if.later,
         also_bound=[each for each in tried.sets if each.name in bound],
