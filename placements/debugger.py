@@ -23,7 +23,8 @@ from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http.request_info import RequestInfo
 from ocmconsole.kubeapi.http.views import TOO_LARGE, KubernetesView
 from ocmconsole.kubeapi.kinds import Key
-from placements import reasons, scheduling
+from placements.controller import scheduling
+from placements.explaining import reasons
 from placements.kinds import PLACEMENT
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
-    from placements.fleet import Cluster
-    from placements.pipeline import PlacementResult
+    from placements.scheduler.fleet import Cluster
+    from placements.scheduler.pipeline import PlacementResult
 
 GATE = "PlacementDebugServer"
 LARGEST_BODY = 1024 * 1024  # bytes, as upstream

@@ -9,8 +9,9 @@ from clusters.kinds import GROUP, label_of, spec_of
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Subresource, Version
-from placements import relevance, wire
+from placements import wire
 from placements.models import AddOnPlacementScore, Placement, PlacementDecision
+from placements.scheduler import relevance
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

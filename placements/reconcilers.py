@@ -27,9 +27,9 @@ from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
-from placements import decisions, events, evidence, metrics, relevance, scheduling, snapshot
-from placements.decisions import WantedDecision
-from placements.events import DecisionChanges
+from placements.controller import decisions, events, evidence, metrics, scheduling, snapshot
+from placements.controller.decisions import WantedDecision
+from placements.controller.events import DecisionChanges
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     PLACEMENT,
@@ -38,7 +38,8 @@ from placements.kinds import (
     is_disabled,
 )
 from placements.models import Placement, PlacementDecision, SteadyReference
-from placements.pipeline import PlacementResult, PlacementSpec, Unfinished
+from placements.scheduler import relevance
+from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

@@ -263,7 +263,7 @@ def _forgotten() -> None:
     Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
     """
     from ocmconsole.core.rbac import rule_index
-    from placements import snapshot
+    from placements.controller import snapshot
     from registration.keys import client_certificates
 
     rule_index.index.forget()

@@ -19,9 +19,10 @@ from django.urls import reverse
 from clusters import queries as clusters
 from clusters.health.status_sql import WORST_FIRST, with_word
 from clusters.kinds import CLUSTERSET_LABEL
-from placements import explanation, scheduling
-from placements.explanation import Step
-from placements.reasons import Why
+from placements.controller import scheduling
+from placements.explaining import explanation
+from placements.explaining.explanation import Step
+from placements.explaining.reasons import Why
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
     from clusters.health.status import Word
     from ocmconsole.kubeapi.access.actor import Actor
-    from placements.explanation import Stage
-    from placements.fleet import Cluster
-    from placements.preview import PlacementPreview
+    from placements.controller.preview import PlacementPreview
+    from placements.explaining.explanation import Stage
+    from placements.scheduler.fleet import Cluster
 
 PAGE = 50  # rows
 MOST_REASONS = 12

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
-from placements import history
+from placements.controller import history
 from placements.kinds import ADD_ON_PLACEMENT_SCORE
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
-    from placements.history import Move
+    from placements.controller.history import Move
     from placements.models import Placement
 
 RUNS = 5  # on the page of a Placement

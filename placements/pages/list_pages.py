@@ -18,10 +18,11 @@ from clustersets.rights.visible_bindings import bindings_for
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.row_counts import Counted
 from ocmconsole.kubeapi.access.session import actor_of
-from placements import queries, status
+from placements import queries
+from placements.explaining import status
+from placements.explaining.status import PlacementStatus, PlacementWord
 from placements.kinds import PLACEMENT, is_disabled
 from placements.models import Placement
-from placements.status import PlacementStatus, PlacementWord
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -23,11 +23,13 @@ from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.times import time_of
-from placements import decisions, explanation, preview, queries, scheduling, status
+from placements import queries
+from placements.controller import decisions, preview, scheduling
+from placements.explaining import explanation, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pages.happened import happened
-from placements.pipeline import Unfinished
+from placements.scheduler.pipeline import Unfinished
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     from clusters.health.status import Word
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from placements.controller.preview import PlacementPreview
     from placements.models import Placement, PlacementDecision
-    from placements.preview import PlacementPreview
 
 SHOWN = 5  # clusters of a group, the worst first
 PAGE = 50  # clusters of one group on its own page

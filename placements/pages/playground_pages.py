@@ -33,14 +33,15 @@ from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.kinds import Key
-from placements import preview, queries, scheduling
+from placements import queries
+from placements.controller import preview, scheduling
 from placements.kinds import PLACEMENT
 from placements.pages.breakdown import Breakdown, BreakdownQuery
-from placements.pipeline import Unfinished
 from placements.playground import draft_forms, drafts, pretending
 from placements.playground.draft_forms import PredicateRows, PretenceForm, TolerationRows, WeightRows, WholeForm
 from placements.playground.drafts import Draft, Pretence
 from placements.playground.pretending import WhatIf
+from placements.scheduler.pipeline import Unfinished
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
+    from placements.controller.preview import PlacementPreview
     from placements.models import Placement
-    from placements.preview import PlacementPreview
 
 SUGGESTED = 100  # namespaces and sets that fields offer
 YAML = "yaml"

@@ -16,7 +16,7 @@ from clusters.kinds import UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect, is
 from ocmconsole.environment.durations import parse_duration
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.schema.names import key_flaws, value_flaws
-from placements.fleet import Cluster
+from placements.scheduler.fleet import Cluster
 
 if TYPE_CHECKING:
     from clustersets.membership import Membership

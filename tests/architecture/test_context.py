@@ -14,7 +14,7 @@ ARGUED = {
     "ocmconsole/kubeapi/clock.py": "how far a demonstration that lives through its past is behind",
     "ocmconsole/kubeapi/models.py": "that the store writes: save() raises anywhere else",
     "ocmconsole/kubeapi/request_cache.py": "what the request has read already",
-    "placements/expressions.py": "CEL calls our functions with values of CEL alone",
+    "placements/scheduler/expressions.py": "CEL calls our functions with values of CEL alone",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from clusters.kinds import CLUSTERSET_LABEL
 from ocmconsole.core.models import Event
-from placements import events
+from placements.controller import events
 from placements.kinds import PLACEMENT
 from placements.models import PlacementDecision
 from tests import factories as make

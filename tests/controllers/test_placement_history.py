@@ -15,8 +15,9 @@ from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from placements import evidence, history, snapshot, tasks
-from placements.history import HistoryEntry
+from placements import tasks
+from placements.controller import evidence, history, snapshot
+from placements.controller.history import HistoryEntry
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import DecisionMove, DecisionRun
 from tests import factories as make

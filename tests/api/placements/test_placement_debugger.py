@@ -11,7 +11,7 @@ from django.test import override_settings
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from ocmconsole.kubeapi.models import Change
-from placements import scheduling
+from placements.controller import scheduling
 from placements.kinds import PLACEMENT
 from placements.models import PlacementDecision
 from tests import factories as make

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from placements.expressions import Expression
-from placements.fleet import AddOnScore, Cluster, Fleet
-from placements.pipeline import PlacementResult, Unfinished, schedule
+from placements.scheduler.expressions import Expression
+from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
+from placements.scheduler.pipeline import PlacementResult, Unfinished, schedule
 
 Doc = dict[str, Any]
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

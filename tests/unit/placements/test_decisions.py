@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placements import decisions, relevance
+from placements.controller import decisions
+from placements.scheduler import relevance
 
 Doc = dict[str, Any]
 CLUSTERS = st.lists(st.sampled_from("abcdefghij"), unique=True).map(lambda found: tuple(sorted(found)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placements.expressions import MOST_CHARACTERS, Expression
-from placements.fleet import Cluster
+from placements.scheduler.expressions import MOST_CHARACTERS, Expression
+from placements.scheduler.fleet import Cluster
 
 CLUSTER = Cluster(
     {

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placements.fleet import AddOnScore, Cluster, Fleet
-from placements.pipeline import PlacementResult, schedule
+from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
+from placements.scheduler.pipeline import PlacementResult, schedule
 
 Doc = dict[str, Any]
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from ocmconsole.kubeapi.storage.selectors import Operator, Requirement
-from placements import reasons
-from placements.fleet import Taint
-from placements.pipeline import Reason
-from placements.predicates import Unmet
-from placements.tolerations import TolerationResult
+from placements.explaining import reasons
+from placements.scheduler.fleet import Taint
+from placements.scheduler.pipeline import Reason
+from placements.scheduler.predicates import Unmet
+from placements.scheduler.tolerations import TolerationResult
 
 TAINT = Taint("gpu", "true", "NoSelect", datetime(2026, 1, 1, tzinfo=UTC))
 

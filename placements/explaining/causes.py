@@ -12,9 +12,9 @@ from typing import Any
 
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema import times
-from placements import relevance
-from placements.fleet import Cluster
-from placements.prioritizers import RESOURCES
+from placements.scheduler import relevance
+from placements.scheduler.fleet import Cluster
+from placements.scheduler.prioritizers import RESOURCES
 
 MOST_CHARACTERS = 200  # of what has changed, in words
 MOST_KEPT = 4  # of the latest changes of one object: more within one run of a placement are rare

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ocmconsole.kubeapi.errors import Doc
-from placements.fleet import Cluster
-from placements.predicates import Predicate
+from placements.scheduler.fleet import Cluster
+from placements.scheduler.predicates import Predicate
 
 MOST_OF_A_DECISION = 100  # clusters that one PlacementDecision names
 PERCENTAGE = re.compile(r"([0-9]+)%", re.ASCII)

@@ -15,7 +15,7 @@ from typing import Any
 from clusters.claims import reported
 from clusters.kinds import taints_of
 from ocmconsole.kubeapi.errors import Doc
-from placements.prioritizers import RESOURCES
+from placements.scheduler.prioritizers import RESOURCES
 
 # Parts that every Placement reads: whether the cluster is there and in the set; its taints.
 MEMBERS, TAINTS = "members", "taints"

@@ -20,15 +20,16 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
-from placements import prioritizers, snapshot
+from placements.controller import snapshot
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import PlacementDecision
-from placements.prioritizers import RESOURCES
+from placements.scheduler import prioritizers
+from placements.scheduler.prioritizers import RESOURCES
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.verbs import Batch
-    from placements.pipeline import PlacementResult
+    from placements.scheduler.pipeline import PlacementResult
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.storage.selectors import EVERYTHING, LabelSelector, Requirement
-from placements.expressions import Expression, ScoresOf
-from placements.fleet import Cluster
+from placements.scheduler.expressions import Expression, ScoresOf
+from placements.scheduler.fleet import Cluster
 
 
 @dataclass(frozen=True, slots=True)

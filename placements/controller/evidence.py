@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi.models import AuditEvent
-from placements import causes, reasons, snapshot
-from placements.causes import DecisionCause
+from placements.controller import snapshot
+from placements.explaining import causes, reasons
+from placements.explaining.causes import DecisionCause
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION
 from placements.models import DecisionMove, DecisionRun
 
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from django.db import models
 
     from ocmconsole.kubeapi.kinds import Kind
-    from placements.decisions import Group
-    from placements.fleet import Cluster
+    from placements.controller.decisions import Group
     from placements.models import Placement
-    from placements.pipeline import PlacementResult
+    from placements.scheduler.fleet import Cluster
+    from placements.scheduler.pipeline import PlacementResult
 
 MOST_REASONS = 200  # clusters of a run whose reasons are worked out; of the others the stage is recorded
 MOST_EXPRESSIONS = 20  # where that evaluates expressions

@@ -14,17 +14,17 @@ from ocmconsole.kubeapi import admission, errors, steps
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import compiled_schema
-from placements import decisions, snapshot
+from placements.controller import decisions, snapshot
 from placements.kinds import PLACEMENT
 from placements.models import PlacementDecision, SteadyReference
-from placements.pipeline import UNOBSERVED, Observe, PlacementResult, PlacementSpec, Unfinished, schedule
-from placements.prioritizers import STEADY
+from placements.scheduler.pipeline import UNOBSERVED, Observe, PlacementResult, PlacementSpec, Unfinished, schedule
+from placements.scheduler.prioritizers import STEADY
 
 if TYPE_CHECKING:
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.errors import Doc
-    from placements.fleet import Fleet
-    from placements.snapshot import BoundSets
+    from placements.controller.snapshot import BoundSets
+    from placements.scheduler.fleet import Fleet
 
 # Of CPU time for expressions in one request, in seconds: the clusters that were evaluated keep their answers, so that
 # the same request gets further when it is sent again.

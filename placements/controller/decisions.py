@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from clusters.kinds import label_of
 from ocmconsole.kubeapi.errors import Doc
-from placements.groups import DecisionGroup
 from placements.kinds import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT, PLACEMENT_LABEL
+from placements.scheduler.groups import DecisionGroup
 
 Names = tuple[str, ...]
 Group = tuple[str, str]  # name and index of a decision group, as labels

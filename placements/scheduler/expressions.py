@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
-from placements import cellibrary
-from placements.fleet import AddOnScore, Cluster
+from placements.scheduler import cellibrary
+from placements.scheduler.fleet import AddOnScore, Cluster
 
 # Scores of one cluster by the name of the AddOnPlacementScore.
 ScoresOf = Callable[[str], Mapping[str, AddOnScore]]

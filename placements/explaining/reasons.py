@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect
 from ocmconsole.kubeapi.storage.selectors import Operator
-from placements import causes
-from placements.pipeline import Reason
-from placements.predicates import Unmet
-from placements.tolerations import TolerationResult
+from placements.explaining import causes
+from placements.scheduler.pipeline import Reason
+from placements.scheduler.predicates import Unmet
+from placements.scheduler.tolerations import TolerationResult
 
 STAGES = {
     "sets": "Sets",

@@ -21,16 +21,17 @@ from clustersets import membership
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.watch import change_log
-from placements import causes, decisions
-from placements.fleet import AddOnScore, Cluster, Fleet
+from placements.controller import decisions
+from placements.explaining import causes
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
-from placements.prioritizers import RESOURCES
+from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
+from placements.scheduler.prioritizers import RESOURCES
 
 if TYPE_CHECKING:
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
-    from placements.causes import ClusterChange
+    from placements.explaining.causes import ClusterChange
 
 T = TypeVar("T")
 Place = tuple[str, str]  # namespace and name

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from clusters.kinds import TaintEffect
 from ocmconsole.kubeapi.errors import Doc
-from placements.fleet import Cluster, Taint
+from placements.scheduler.fleet import Cluster, Taint
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ocmconsole.kubeapi.errors import Doc
-from placements.fleet import Cluster, Fleet
+from placements.scheduler.fleet import Cluster, Fleet
 
 MOST = 100  # the highest score, as in OCM
 ADDITIVE, EXACT = "Additive", "Exact"

@@ -14,10 +14,11 @@ from functools import cached_property
 from clusters.health.status import clock_time
 from clusters.kinds import CLUSTERSET_LABEL
 from ocmconsole.components.labelled_enum import LabelledEnum
-from placements import reasons, tolerations
-from placements.fleet import Cluster, Taint
-from placements.pipeline import PlacementResult
-from placements.reasons import Why
+from placements.explaining import reasons
+from placements.explaining.reasons import Why
+from placements.scheduler import tolerations
+from placements.scheduler.fleet import Cluster, Taint
+from placements.scheduler.pipeline import PlacementResult
 
 
 class Step(LabelledEnum):

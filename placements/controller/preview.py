@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from clusters import queries as clusters
 from clustersets.membership import Membership
 from ocmconsole.kubeapi.storage.selectors import EVERYTHING
-from placements import scheduling, snapshot
-from placements.explanation import PlacementExplanation
-from placements.fleet import Cluster, Fleet
-from placements.pipeline import PlacementResult, PlacementSpec, schedule
+from placements.controller import scheduling, snapshot
+from placements.explaining.explanation import PlacementExplanation
+from placements.scheduler.fleet import Cluster, Fleet
+from placements.scheduler.pipeline import PlacementResult, PlacementSpec, schedule
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor

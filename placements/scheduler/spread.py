@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from ocmconsole.kubeapi.errors import Doc
-from placements.fleet import Cluster
+from placements.scheduler.fleet import Cluster
 
 Place = tuple[str, ...] | None
 MOST_STEPS = 1_000_000  # places times clusters to choose: some seconds, during which other reconcilers wait

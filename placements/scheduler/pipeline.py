@@ -22,13 +22,13 @@ import orjson
 
 from clusters.kinds import spec_of
 from ocmconsole.kubeapi.errors import Doc
-from placements import prioritizers, spread, tolerations
-from placements.expressions import ScoresOf
-from placements.fleet import AddOnScore, Cluster, Fleet
-from placements.groups import DecisionGroup, GroupStrategy
-from placements.predicates import Predicate, Unmet
-from placements.prioritizers import Prioritizer, Scoring
-from placements.tolerations import Toleration, TolerationResult
+from placements.scheduler import prioritizers, spread, tolerations
+from placements.scheduler.expressions import ScoresOf
+from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
+from placements.scheduler.groups import DecisionGroup, GroupStrategy
+from placements.scheduler.predicates import Predicate, Unmet
+from placements.scheduler.prioritizers import Prioritizer, Scoring
+from placements.scheduler.tolerations import Toleration, TolerationResult
 
 BY_SCORE = "Score"
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a value

@@ -13,7 +13,7 @@ from ocmconsole.components.labelled_enum import LabelledEnum
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.schema.times import time_of
-from placements.pipeline import ALL_EMPTY, NO_BINDINGS, NO_INTERSECTION, NONE_MATCHED, UNSCHEDULED
+from placements.scheduler.pipeline import ALL_EMPTY, NO_BINDINGS, NO_INTERSECTION, NONE_MATCHED, UNSCHEDULED
 
 
 class PlacementWord(LabelledEnum):
