@@ -70,8 +70,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """A new cluster; its URL names the database `ocmconsole`, which exists and is empty."""
+def postgres(*, durable: bool = False) -> Iterator[str]:
+    """A new cluster; its URL names the database `ocmconsole`, which exists and is empty. ``durable``: as in production."""
     found = tools.postgres_of_machine() or tools.postgres_of_wheel()
     if found is None:
         raise ServerError("no PostgreSQL: neither the machine's nor the wheel's")
@@ -79,7 +79,8 @@ def postgres() -> Iterator[str]:
         binaries = _reachable(found, home)
         password, port = secrets.token_hex(16), free_port()
         _initdb(binaries, home, password)
-        options = [f"-c{name}={value}" for name, value in {**POSTGRES_SETTINGS, "port": port}.items()]
+        settings = {name: value for name, value in POSTGRES_SETTINGS.items() if not (durable and value == "off")}
+        options = [f"-c{name}={value}" for name, value in {**settings, "port": port}.items()]
         command = [str(binaries / "postgres"), "-D", str(home / "data"), *options]
         url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
         with _running(command, home, _user(), lambda: psycopg.connect(url).close(), psycopg.OperationalError):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -40,6 +41,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 ROWS_AT_ONCE = 2_000
+MOST_MOVED = 500  # clusters that are put into the known members of a set one by one; with more all are sorted anew
 MOST_CHANGED = 20_000  # objects whose last changes are kept in memory, some 500 bytes each
 
 
@@ -127,8 +129,10 @@ class Snapshot:
         self._changes: OrderedDict[str, tuple[ClusterChange, ...]] = OrderedDict()  # by cluster, the newest last
         self._score_changes: OrderedDict[Place, ClusterChange] = OrderedDict()
         self._decided = _Mirror(PLACEMENT_DECISION, _decided_names, self._decision_moved)
-        self._members: dict[Membership, Sequence[Cluster]] = {}
-        self._exclusive: dict[str, list[Cluster]] | None = None
+        # Of each set that was asked for: its members by name, and how much of ``_moved`` they have in them.
+        self._members: dict[Membership, tuple[list[Cluster], int]] = {}
+        self._moved: list[str] = []  # names of clusters in the order of their changes
+        self._exclusive: dict[str, dict[str, Cluster]] = {}  # members by name of each exclusive set
         self._counts: Counter[str] = Counter()
         self._heads: dict[int, int] = {}  # revision of the hub that each mirror has seen, by its id
         self._database = ""
@@ -138,6 +142,9 @@ class Snapshot:
         with self._lock:
             for mirror in (self._clusters, self._scores, self._decided):
                 mirror.forget()
+            self._members.clear()
+            self._moved.clear()
+            self._exclusive.clear()
             self._heads.clear()
             self._changes.clear()
             self._score_changes.clear()
@@ -196,9 +203,18 @@ class Snapshot:
             mirror.catch_up(head)
             self._heads[id(mirror)] = head
 
-    def _cluster_moved(self, old: StoredCluster | None, new: StoredCluster | None) -> None:  # noqa: ARG002 - the signature of moved
-        self._members.clear()
-        self._exclusive = None
+    def _cluster_moved(self, old: StoredCluster | None, new: StoredCluster | None) -> None:
+        for each in (old, new):
+            if each is not None and (name := each.labels.get(CLUSTERSET_LABEL)):
+                members = self._exclusive.setdefault(name, {})
+                members.pop(each.name, None)
+                if each is new:
+                    members[each.name] = each
+        if self._members and (moved := new or old) is not None:
+            self._moved.append(moved.name)
+            if len(self._moved) > MOST_MOVED:
+                self._members.clear()
+                self._moved.clear()
 
     def _decision_moved(self, old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> None:
         for name in old or ():
@@ -208,23 +224,31 @@ class Snapshot:
         self._counts.update(new or ())
 
     def _members_of(self, wanted: Membership) -> Sequence[Cluster]:
-        """In the order of names, without those that are being deleted (P5)."""
-        if wanted not in self._members:
-            if wanted.is_exclusive:
-                found = self._by_label().get(wanted.name, [])
-            else:
-                found = [each for each in self._clusters.items.values() if wanted.includes(each.labels)]
-            self._members[wanted] = sorted(found, key=_name)
-        return self._members[wanted]
+        """In the order of names. A list that was returned once is never changed: what has moved goes into a copy."""
+        known = self._members.get(wanted)
+        if known is None:
+            members = sorted(self._all_of(wanted), key=_name)
+        elif known[1] == len(self._moved):
+            return known[0]
+        else:
+            members = known[0].copy()
+            for name in {*self._moved[known[1] :]}:
+                self._move(members, name, wanted)
+        self._members[wanted] = members, len(self._moved)
+        return members
 
-    def _by_label(self) -> Mapping[str, list[Cluster]]:
-        """Of all exclusive sets in one go: there may be as many of them as clusters."""
-        if self._exclusive is None:
-            self._exclusive = {}
-            for cluster in self._clusters.items.values():
-                if name := cluster.labels.get(CLUSTERSET_LABEL):
-                    self._exclusive.setdefault(name, []).append(cluster)
-        return self._exclusive
+    def _all_of(self, wanted: Membership) -> Iterable[Cluster]:
+        if wanted.is_exclusive:  # there may be as many of these sets as clusters
+            return self._exclusive.get(wanted.name, {}).values()
+        return (each for each in self._clusters.items.values() if wanted.includes(each.labels))
+
+    def _move(self, members: list[Cluster], name: str, wanted: Membership) -> None:
+        """Put the cluster as it is now into the members, or take it out."""
+        place = bisect_left(members, name, key=_name)
+        is_there = place < len(members) and members[place].name == name
+        now = self._clusters.items.get(("", name))
+        found = [now] if now is not None and wanted.includes(now.labels) else []
+        members[place : place + is_there] = found
 
 
 def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:

@@ -13,6 +13,7 @@ from placements.scheduler.fleet import Cluster
 from placements.scheduler.predicates import Predicate
 
 MOST_OF_A_DECISION = 100  # clusters that one PlacementDecision names
+EVERY_CLUSTER = Predicate()
 PERCENTAGE = re.compile(r"([0-9]+)%", re.ASCII)
 
 
@@ -58,11 +59,14 @@ class GroupStrategy:
         length = max(self.length(len(chosen)), 1)
         rest = list(chosen)
         groups: list[DecisionGroup] = []
-        for name, selector in (*self.wanted, ("", Predicate())):
-            taken = [each for each in rest if selector.matches(each, _no_scores)]
-            left_out = {each.name for each in taken}
-            rest = [each for each in rest if each.name not in left_out]
-            ordered = sorted((each.name for each in taken), key=lambda one: (-scores[one] if scores else 0, one))
+        for name, selector in (*self.wanted, ("", EVERY_CLUSTER)):
+            taken = selector.select(rest, _no_scores)
+            if selector is not EVERY_CLUSTER:
+                left_out = {each.name for each in taken}
+                rest = [each for each in rest if each.name not in left_out]
+            ordered = sorted(each.name for each in taken)
+            if scores is not None:
+                ordered.sort(key=lambda one: -scores[one])
             for start in range(0, len(ordered), length):
                 groups.append(_group(name, len(groups), ordered[start : start + length]))
         return groups or [DecisionGroup("", 0, ((),))]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from hashlib import sha256
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any
 
 import orjson
@@ -28,9 +28,10 @@ from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
 from placements.scheduler.groups import DecisionGroup, GroupStrategy
 from placements.scheduler.predicates import Predicate, Unmet
 from placements.scheduler.prioritizers import Prioritizer, Scoring
-from placements.scheduler.tolerations import Toleration, TolerationResult
+from placements.scheduler.tolerations import TaintFilter, Toleration, TolerationResult
 
 BY_SCORE = "Score"
+FEW = 8  # a part of the clusters: for fewer it is quicker to look for the best than to sort all
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a value
 # Around a step: its type (``filter``, ``prioritizer``, ``cel``) and name; for those who take the time.
 Observe = Callable[[str, str], AbstractContextManager[None]]
@@ -165,19 +166,35 @@ class PlacementResult:
         totals = dict.fromkeys(map(attrgetter("name"), self.feasible), 0)
         for prioritizer, scores in self.scores:
             weight = prioritizer.weight
-            for name, score in scores.items():
-                totals[name] += weight * score
+            if len(scores) == len(totals):  # of all of them, in the same order
+                weighted = scores.values() if weight == 1 else [weight * score for score in scores.values()]
+                totals = dict(zip(totals, map(add, totals.values(), weighted), strict=True))
+            else:
+                for name, score in scores.items():
+                    totals[name] += weight * score
         return totals
 
     @cached_property
     def _unwanted(self) -> frozenset[str]:
         """D7: names of clusters with a PreferNoSelect taint that is not tolerated: chosen last."""
-        given, now = self.plan.tolerations, self.scoring.now
-        found = (each.name for each in self.feasible if each.taints and tolerations.is_unwanted(each, given, now))
-        return frozenset(found)
+        taints = TaintFilter(self.plan.tolerations, self.scoring.now)
+        return frozenset(each.name for each in self.feasible if each.taints and taints.is_unwanted(each))
 
-    def _order(self, cluster: Cluster) -> tuple[bool, int, str]:
-        return cluster.name in self._unwanted, -self.totals[cluster.name], cluster.name
+    def _best(self, most: int | None = None) -> Sequence[Cluster]:
+        """P19, D7: so many feasible clusters, or all: wanted ones first, then by total, then by name.
+
+        They are in the order of names already, and both ways to sort keep it among equals.
+        """
+        feasible, places = self.feasible, [-total for total in self.totals.values()]
+        if self._unwanted:
+            behind = max(places) - min(places) + 1
+            places = [
+                place + behind * (each.name in self._unwanted) for place, each in zip(places, feasible, strict=True)
+            ]
+        numbers, place = range(len(feasible)), places.__getitem__
+        if most is not None and most < len(feasible) // FEW:
+            return [feasible[each] for each in heapq.nsmallest(most, numbers, key=place)]
+        return [feasible[each] for each in sorted(numbers, key=place)[:most]]
 
     # -------------------------------------------------------------------------------------------- who is chosen
 
@@ -188,12 +205,10 @@ class PlacementResult:
             return ()
         if self.plan.constraints:
             wanted = len(self.feasible) if self.plan.number is None else self.plan.number
-            return spread.choose_spread(sorted(self.feasible, key=self._order), self.plan.constraints, wanted)
+            return spread.choose_spread(self._best(), self.plan.constraints, wanted)
         if self.plan.number is None:
             return self.feasible
-        if self.plan.number >= len(self.feasible):
-            return sorted(self.feasible, key=self._order)
-        return heapq.nsmallest(self.plan.number, self.feasible, key=self._order)
+        return self._best(max(self.plan.number, 0))
 
     @cached_property
     def groups(self) -> list[DecisionGroup]:
@@ -258,7 +273,7 @@ class PlacementResult:
     @cached_property
     def ranks(self) -> Mapping[str, int]:
         """Of the feasible clusters by name, from 1 for the best."""
-        return {each.name: rank for rank, each in enumerate(sorted(self.feasible, key=self._order), start=1)}
+        return {each.name: rank for rank, each in enumerate(self._best(), start=1)}
 
     def step(self, cluster: Cluster) -> str | None:
         """The step that the cluster did not pass, as in ``Reason``; None when it is chosen."""
@@ -317,11 +332,11 @@ def schedule(
     with observe("filter", "Predicate"):
         matching = _matching(plan, fleet, available, is_time_up, observe)
     with observe("filter", "TaintToleration"):
+        taints = TaintFilter(plan.tolerations, now)
         feasible = [
             cluster
             for cluster in matching
-            if not cluster.taints
-            or not tolerations.keeps_away(cluster, plan.tolerations, is_decided=cluster.name in present, now=now)
+            if not cluster.taints or not taints.keeps_away(cluster, is_decided=cluster.name in present)
         ]
     if plan.constraints and not plan.problem:
         wanted = len(feasible) if plan.number is None else plan.number
@@ -354,9 +369,13 @@ def _matching(
         with observe("cel", "Predicate"):
             return _matching_expressions(plan, clusters, scores, is_time_up)
     if len(plan.predicates) == 1:
-        only = plan.predicates[0]
-        return [cluster for cluster in clusters if only.matches(cluster, scores)]
-    return [cluster for cluster in clusters if any(each.matches(cluster, scores) for each in plan.predicates)]
+        return plan.predicates[0].select(clusters, scores)
+    matching: set[str] = set()
+    rest = clusters
+    for predicate in dict.fromkeys(plan.predicates):
+        matching.update(map(attrgetter("name"), predicate.select(rest, scores)))
+        rest = [cluster for cluster in clusters if cluster.name not in matching]
+    return [cluster for cluster in clusters if cluster.name in matching]
 
 
 def _matching_expressions(

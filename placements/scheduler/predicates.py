@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.storage.selectors import EVERYTHING, LabelSelector, Requirement
+from ocmconsole.kubeapi.storage.selectors import EVERYTHING, LabelSelector, Operator, Requirement
 from placements.scheduler.expressions import Expression, ScoresOf
 from placements.scheduler.fleet import Cluster
 
@@ -51,6 +52,16 @@ class Predicate:
             and all(expression.holds(cluster, scores) for expression in self.expressions)
         )
 
+    def select(self, clusters: Sequence[Cluster], scores: ScoresOf) -> list[Cluster]:
+        """Those that match, in their order: one requirement after the other, so that each loop is a short one."""
+        found = clusters
+        for part, selector in (("labels", self.labels), ("claims", self.claims)):
+            for requirement in selector.requirements:
+                found = _fulfilling(requirement, part, found)
+        if self.expressions:
+            return [each for each in found if all(expression.holds(each, scores) for expression in self.expressions)]
+        return list(found)
+
     def unmet(self, cluster: Cluster, scores: ScoresOf) -> list[Unmet]:
         """Every condition that the cluster does not fulfil."""
         found = [
@@ -63,6 +74,15 @@ class Predicate:
         ]
         failing = (each for each in self.expressions if not each.holds(cluster, scores))
         return found + [Unmet("expression", each.text, each.error(cluster, scores)) for each in failing]
+
+
+def _fulfilling(requirement: Requirement, part: str, clusters: Sequence[Cluster]) -> list[Cluster]:
+    """``part``: attribute of a cluster that holds what the requirement is about."""
+    pairs = zip(clusters, map(attrgetter(part), clusters), strict=True)
+    if requirement.operator in {Operator.EQUALS, Operator.IN}:  # nearly all are, and 10,000 calls take 10 ms
+        key, values = requirement.key, frozenset(requirement.values)
+        return [each for each, present in pairs if present.get(key) in values]
+    return [each for each, present in pairs if requirement.matches(present)]
 
 
 def _failing(selector: LabelSelector, values: object) -> Sequence[Requirement]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
+from operator import attrgetter
 
 from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler.fleet import Cluster, Fleet
@@ -16,6 +18,8 @@ MOST = 100  # the highest score, as in OCM
 ADDITIVE, EXACT = "Additive", "Exact"
 BALANCE, STEADY = "Balance", "Steady"
 RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
+
+_name = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def _of_add_on(source: Doc | None, weight: int) -> Prioritizer:
 
 
 def scores_of(prioritizer: Prioritizer, clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
+    """By name, in the order of the clusters."""
     if prioritizer.add_on is not None:
         return _add_on(clusters, scoring, *prioritizer.add_on)
     if resource := RESOURCES.get(prioritizer.name):
@@ -83,18 +88,23 @@ def scores_of(prioritizer: Prioritizer, clusters: Sequence[Cluster], scoring: Sc
 
 def _balance(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
     """P15: from 100 for a cluster that no other Placement has to -100 for the busiest of the hub."""
-    decided, own = scoring.fleet.decided, scoring.present
-    counts = decided if not own else {name: count - (name in own) for name, count in decided.items()}
+    counts = dict(scoring.fleet.decided)
+    for name in scoring.present:
+        if name in counts:
+            counts[name] -= 1
     most = max(counts.values(), default=0)
     if most <= 0:
         return {cluster.name: MOST for cluster in clusters}
     by_count = {count: 2 * int(MOST * (0.5 - count / most)) for count in {0, *counts.values()}} | {0: MOST}
-    return {cluster.name: by_count[counts.get(cluster.name, 0)] for cluster in clusters}
+    names = list(map(_name, clusters))
+    return dict(zip(names, map(by_count.__getitem__, map(counts.get, names, repeat(0))), strict=True))
 
 
 def _steady(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
     """P16: 100 for a cluster that the Placement has already, else 0."""
-    return {cluster.name: MOST if cluster.name in scoring.steady else 0 for cluster in clusters}
+    found = dict.fromkeys(map(_name, clusters), 0)
+    found.update((name, MOST) for name in scoring.steady if name in found)
+    return found
 
 
 _BUILT_IN: dict[str, Callable[[Sequence[Cluster], Scoring], Mapping[str, int]]] = {
@@ -116,11 +126,11 @@ def _allocatable(clusters: Sequence[Cluster], resource: str) -> Mapping[str, int
 
 def _add_on(clusters: Sequence[Cluster], scoring: Scoring, resource: str, score: str) -> Mapping[str, int]:
     """P18: the value of the add-on score; 0 where it is missing or no longer valid."""
+    scores, now = scoring.fleet.scores, scoring.now
     found = {}
-    for cluster in clusters:
-        source = scoring.fleet.scores.get((cluster.name, resource))
-        is_valid = source is not None and not source.is_expired(scoring.now)
-        found[cluster.name] = source.values.get(score, 0) if source is not None and is_valid else 0
+    for name in map(_name, clusters):
+        source = scores.get((name, resource))
+        found[name] = 0 if source is None or source.is_expired(now) else source.values.get(score, 0)
     return found
 
 
@@ -129,6 +139,8 @@ def next_expiry(
 ) -> datetime | None:
     """When the first of the scores that count now ceases to be valid (K18)."""
     resources = {each.add_on[0] for each in prioritizers if each.add_on}
+    if not resources:
+        return None
     sources = (fleet.scores.get((cluster.name, resource)) for resource in resources for cluster in clusters)
     ends = (each.valid_until for each in sources if each is not None and each.valid_until and not each.is_expired(now))
     return min(ends, default=None)

@@ -10,6 +10,8 @@ from clusters.kinds import TaintEffect
 from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler.fleet import Cluster, Taint
 
+_PREFERRED, _IF_NEW = TaintEffect.PREFER_NO_SELECT.value, TaintEffect.NO_SELECT_IF_NEW.value
+
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
@@ -79,13 +81,35 @@ def keeps_away(
     return [verdict for verdict in found if not verdict.is_tolerated]
 
 
-def is_unwanted(cluster: Cluster, tolerations: Sequence[Toleration], now: datetime) -> bool:
-    """D7: a PreferNoSelect taint that no toleration matches: chosen only when too few others are left."""
-    return any(
-        taint.effect == TaintEffect.PREFER_NO_SELECT
-        and not any(each.matches(taint) and ((end := each.ends(taint)) is None or now < end) for each in tolerations)
-        for taint in cluster.taints
-    )
+class TaintFilter:
+    """``keeps_away`` and ``is_unwanted`` for many clusters at one moment: whether, and not why.
+
+    Which tolerations match a taint is found once for each key, value and effect.
+    """
+
+    def __init__(self, tolerations: Sequence[Toleration], now: datetime) -> None:
+        self._tolerations, self._now = tolerations, now
+        self._matching: dict[tuple[str, str, str], tuple[Toleration, ...]] = {}
+
+    def keeps_away(self, cluster: Cluster, *, is_decided: bool) -> bool:
+        for taint in cluster.taints:
+            effect = taint.effect
+            if effect == _PREFERRED or (is_decided and effect == _IF_NEW):
+                continue
+            if not self._is_tolerated(taint):
+                return True
+        return False
+
+    def is_unwanted(self, cluster: Cluster) -> bool:
+        """D7: a PreferNoSelect taint that no toleration matches: chosen only when too few others are left."""
+        return any(taint.effect == _PREFERRED and not self._is_tolerated(taint) for taint in cluster.taints)
+
+    def _is_tolerated(self, taint: Taint) -> bool:
+        found = self._matching.get(taint[:3])
+        if found is None:
+            found = tuple(each for each in self._tolerations if each.matches(taint))
+            self._matching[taint[:3]] = found
+        return any(each.seconds is None or (end := each.ends(taint)) is None or self._now < end for each in found)
 
 
 def next_end(

@@ -7,9 +7,11 @@ Only for benchmarks: no rule is asked, no change is logged and no audit written.
 from __future__ import annotations
 
 import random
+import sys
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,23 +20,24 @@ from django.db import connection, transaction
 from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
-from clusters.kinds import CLUSTERSET_LABEL, LEASE_NAME, MANAGED_CLUSTER, microseconds
+from clusters.kinds import CLUSTER_LABEL, CLUSTERSET_LABEL, LEASE_NAME, MANAGED_CLUSTER, microseconds
 from clusters.models import ClusterFacts, Lease, ManagedCluster
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.models import ManagedClusterSet
+from ocmconsole.core.kinds import NAMESPACE
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, MASTERS, Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import writing
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.storage import reader
+from tests.bench.placing import REGIONS
 
 Doc = dict[str, Any]
 
 BATCH = 1000
 SETS = ("stores-fr", "stores-de", "edge", "web", "payments", "erp", "ml", "core", "data", "lab")
 VERSIONS = ("v1.31.4", "v1.32.9", "v1.33.5", "v1.33.8", "v1.34.1", "v1.34.2", "v1.34.10")
-REGIONS = ("eu-west", "eu-north", "eu-central", "lyon", "paris", "madrid", "porto")
 TAINTS = ("ocmconsole.io/maintenance", "dedicated", "cluster.open-cluster-management.io/unreachable")
 # Of a thousand clusters, how many are in each state; the others are well. ``troubled`` times as many where few are made.
 SHARES = {"expired": 1, "silent": 4, "unhealthy": 2, "skewed": 2, "disconnected": 3, "declined": 2, "joining": 3}
@@ -53,7 +56,7 @@ def entrust(name: str, password: str, clusterset: str) -> None:
         assign_perm(f"clustersets.{right}_managedclusterset", owner, ManagedClusterSet.objects.get(name=clusterset))
 
 
-def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:
+def fill(count: int, *, troubled: int = 1, more: bool = False, lease_seconds: int = 60) -> None:
     """That many clusters in ten sets, or ``more`` beside those that are there."""
     chance, now = random.Random(count), timezone.now()  # noqa: S311 - the same crowd each time
     states = [state for state, share in SHARES.items() for _ in range(share * troubled)]
@@ -64,9 +67,38 @@ def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:
     first = ManagedCluster.objects.count()
     for start in range(first, first + count, BATCH):
         with transaction.atomic(), writing():
-            _insert(list(_clusters(range(start, min(start + BATCH, first + count)), states, chance, now)))
+            _insert(
+                list(_clusters(range(start, min(start + BATCH, first + count)), states, chance, now, lease_seconds))
+            )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")  # as PostgreSQL does by itself a minute later
+
+
+def give_namespaces() -> None:
+    """One for each cluster, as an acceptance makes it: Events about the cluster are kept there."""
+    now = timezone.now()
+    rows = []
+    for name in ManagedCluster.objects.order_by("name").values_list("name", flat=True):
+        metadata = {"name": name, "uid": str(uuid.uuid4()), "resourceVersion": "1", "labels": {CLUSTER_LABEL: name}}
+        doc = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": metadata | {"creationTimestamp": times.timestamp(now)},
+        }
+        doc |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        rows.append(reader.row_of(NAMESPACE, Key("", name), doc, orjson.dumps(doc).decode(), 1))
+    with transaction.atomic(), writing():
+        NAMESPACE.model.objects.bulk_create(rows, batch_size=BATCH)
+
+
+def beat(listed: str, *, hours: int) -> None:
+    """The clusters that a file lists have renewed their leases last so many hours from now; writes when that was done."""
+    names = orjson.loads(Path(listed).read_bytes())
+    at = microseconds(timezone.now() + timedelta(hours=hours))
+    with transaction.atomic(), writing():
+        for start in range(0, len(names), BATCH):
+            Lease.objects.filter(namespace__in=names[start : start + BATCH]).update(renew_time=at)
+    sys.stdout.write(f"\n{timezone.now().isoformat()}\n")
 
 
 def _insert(made: list[tuple[Doc, Lease, ClusterFacts]]) -> None:
@@ -87,7 +119,7 @@ def _key(doc: Doc) -> Key:
 
 
 def _clusters(
-    numbers: range, states: list[str], chance: random.Random, now: datetime
+    numbers: range, states: list[str], chance: random.Random, now: datetime, lease_seconds: int
 ) -> Iterator[tuple[Doc, Lease, ClusterFacts]]:
     for number in numbers:
         state, name = chance.choice(states), f"{chance.choice(SETS)}-{number:05}"
@@ -103,10 +135,10 @@ def _clusters(
             cluster=name, decision=decision, decided_by="ana", decided_at=since, certificate_not_before=since,
             certificate_not_after=ends, certificate_fingerprint=f"SHA256:{number:064x}",
         )  # fmt: skip
-        yield _document(name, state, since, chance), lease, facts
+        yield document(name, state, since, chance, lease_seconds), lease, facts
 
 
-def _document(name: str, state: str, since: datetime, chance: random.Random) -> Doc:
+def document(name: str, state: str, since: datetime, chance: random.Random, lease_seconds: int = 60) -> Doc:
     at = times.timestamp(since)
     taints = [{"key": chance.choice(TAINTS), "effect": "NoSelect", "timeAdded": at}] if chance.random() < 0.05 else []
     statuses = {
@@ -143,7 +175,7 @@ def _document(name: str, state: str, since: datetime, chance: random.Random) -> 
         },
         "spec": {
             "hubAcceptsClient": state not in {"declined", "disconnected"},
-            "leaseDurationSeconds": 60,
+            "leaseDurationSeconds": lease_seconds,
             "taints": taints,
         },
         "status": {

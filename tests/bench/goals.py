@@ -104,4 +104,40 @@ GOALS = {
         Better.LESS,
         300,
     ),
+    "pipeline_10000_ms": Goal(
+        "the slowest of usual placements through the scheduler's pipeline, 10,000 clusters, CPU time",
+        "ms",
+        Better.LESS,
+        50,
+    ),
+    "placements_scratch_s": Goal(
+        "1,000 placements that may choose from 10,000 clusters, from the first binding to the last decision",
+        "s",
+        Better.LESS,
+        60,
+    ),
+    "placement_label_ms": Goal(
+        "one changed label to the last decision, among as many",
+        "ms",
+        Better.LESS,
+        200,
+    ),
+    "placement_storm_s": Goal(
+        "5,000 clusters fall silent, to the last decision, with history and Events",
+        "s",
+        Better.LESS,
+        20,
+    ),
+    "placement_return_s": Goal(
+        "they report again, to the last decision",
+        "s",
+        Better.LESS,
+        60,
+    ),
+    "groups_of_one_s": Goal(
+        "a placement of 10,000 clusters with clustersPerDecisionGroup 1, to its last decision",
+        "s",
+        Better.LESS,
+        60,
+    ),
 }
