@@ -1,5 +1,6 @@
 """What surrounds the scheduler: the fleet in memory, one run, what it writes, its Events and history.
 
-``placements.reconcilers`` runs it after writes. Pages and the debugger read through ``scheduling``, ``preview`` and
-``history``.
+In: a Placement, rows and the change log, the time. Out: PlacementDecisions in a safe order (K16), Events, metrics, rows
+of history. Called by ``placements.reconcilers`` after writes; pages and the debugger read through ``scheduling``,
+``preview`` and ``history``.
 """
