@@ -7,12 +7,14 @@ from django.urls import path
 from placements.pages.list_pages import placement_list
 from placements.pages.placement_pages import placement_page, why_page
 from placements.pages.playground_pages import playground
+from placements.pages.review_page import review
 
 app_name = "placements"
 
 urlpatterns = [
     path("placements/", placement_list, name="list"),
     path("placements/playground/", playground, name="playground"),
+    path("placements/-/review/", review, name="review"),
     path("placements/<str:namespace>/<str:name>/", placement_page, name="placement"),
     path("placements/<str:namespace>/<str:name>/why/", why_page, name="why"),
 ]

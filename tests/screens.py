@@ -182,6 +182,7 @@ PAGES: Mapping[str, Shot] = {
     "placements": Shot("/placements/"),
     "placement": Shot("/placements/shop/checkout/"),
     "playground": Shot("/placements/playground/?from=shop/checkout"),
+    "placement-review": Shot("/placements/-/review/?from=shop/checkout"),
     "placement-why": Shot("/placements/shop/checkout/why/"),
     "access": Shot("/access/"),
     "access-person": Shot("/access/users/ana/"),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 JOIN_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/join.{MANAGED_CLUSTER_SET.group}"
 BIND_RESOURCE = f"{MANAGED_CLUSTER_SET.plural}/bind.{MANAGED_CLUSTER_SET.group}"
 
+BINDING_RESOURCE = MANAGED_CLUSTER_SET_BINDING.resource
+
 
 def joinable(actor: Actor, names: Iterable[str]) -> set[str]:
     """Sets that the actor may add clusters to and take them out of (A6)."""

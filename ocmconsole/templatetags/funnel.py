@@ -1,9 +1,12 @@
-"""Bars of a funnel as SVG: what entered a step, what went on, and a wedge that says that the next bar is magnified.
+"""Bars of a funnel as SVG: what entered a step, what went on, a wedge to the next bar, which is magnified; and of scores.
 
 No style attribute; fills are classes, so that themes and forced colours apply. Used by templates only.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -15,6 +18,7 @@ WIDTH = 1000  # units of a whole bar, which is 216 pixels wide at most
 LEAST = 10  # units that one cluster or more takes: two pixels
 MOST_BOXES = 48  # clusters that are drawn one by one, so that three look like three
 GAP = 8  # units between boxes
+BAR_HEIGHT = 72  # pixels of the highest bar of scores
 WIDEST = 111  # units of a box: 24 pixels
 
 
@@ -78,3 +82,28 @@ def _svg(inner: SafeString) -> SafeString:
         WIDTH,
         inner,
     )
+
+
+@register.simple_tag
+def score_bars(bars: Sequence[Mapping[str, Any]]) -> SafeString:
+    """Standing bars: how many clusters have so much, the part that is not chosen hatched on top."""
+    top = max((bar["count"] for bar in bars), default=0) or 1
+    items = format_html_join(
+        "", "<li><div><b>{}</b>{}</div><span>{}</span></li>", (_score_bar(bar, top) for bar in bars)
+    )
+    return format_html('<ul class="oc-scores" role="list" aria-label="Clusters by total">{}</ul>', items)
+
+
+def _score_bar(bar: Mapping[str, Any], top: int) -> tuple[str, SafeString, str]:
+    height = max(round(bar["count"] / top * BAR_HEIGHT), 2) if bar["count"] else 1
+    left = round((bar["count"] - bar["chosen"]) / (bar["count"] or 1) * height)
+    words = f"{bar['count']:,}" if bar["count"] else ""
+    drawn = format_html(
+        '<svg viewBox="0 0 60 {0}" height="{0}" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect class="oc-kept" y="{1}" width="60" height="{2}"/>'
+        '<rect class="oc-fell" width="60" height="{1}" fill="url(#oc-hatch)"/></svg>',
+        height,
+        left,
+        height - left,
+    )
+    return words, drawn, str(bar["label"])

@@ -137,12 +137,18 @@ class PlacementExplanation:
         name = cluster.labels.get(CLUSTERSET_LABEL, "")
         if not name:
             return Why(f"in no set that is bound into {self.namespace}", "put it into a set that is bound")
-        return Why(f"set {name} is not bound into {self.namespace}", f"bind {name} into {self.namespace}")
+        return Why(
+            f"set {name} is not bound into {self.namespace}",
+            f"bind {name} into {self.namespace}",
+            trial=("binding", name),
+        )
 
     def _not_in_sets(self, cluster: Cluster) -> Why:
         within = self._bound_sets[cluster.name]
         return Why(
-            f"in {', '.join(within)}, which is not among the sets of the Placement", f"add {within[0]} to its sets"
+            f"in {', '.join(within)}, which is not among the sets of the Placement",
+            f"add {within[0]} to its sets",
+            trial=("set", within[0]),
         )
 
     # ------------------------------------------------------------------------------------------ what lies ahead

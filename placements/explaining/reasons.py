@@ -34,13 +34,15 @@ LONGEST_EXPRESSION = 80  # characters of a CEL expression that a sentence repeat
 class Why:
     """``text``: what the step found, literally. ``change``: the smallest that would pass it; empty if none is known.
 
-    ``changes``: how many are needed. ``is_here``: whether a person can make it on this hub.
+    ``changes``: how many are needed. ``is_here``: whether a person can make it on this hub. ``trial``: how it can be
+    tried: kind and value, as ``playground.drafts.Draft.trying`` takes them; empty where it cannot.
     """
 
     text: str
     change: str = ""
     changes: int = 1
     is_here: bool = True
+    trial: tuple[str, str] = ("", "")
 
 
 def stage(reason: Reason) -> str:
@@ -76,11 +78,13 @@ def _of_rank(reason: Reason) -> Why:
             return Why(
                 f"rank {reason.rank}: it has a taint PreferNoSelect, so it comes last",
                 f"raise the number to {reason.rank}",
+                trial=("number", str(reason.rank)),
             )
         case _:
             return Why(
                 f"rank {reason.rank} with {reason.score}; the last that is chosen has {reason.needed}",
                 f"raise the number to {reason.rank}",
+                trial=("number", str(reason.rank)),
             )
 
 
@@ -117,9 +121,10 @@ def _of_condition(unmet: Unmet) -> Why:
     if unmet.part == "claim":
         return Why(text, "only the agent can change a claim", is_here=False)
     if requirement.operator in {Operator.NOT_IN, Operator.NOT_EXISTS}:
-        return Why(text, f"remove label {requirement.key}")
+        return Why(text, f"remove label {requirement.key}", trial=("label", f"{requirement.key}-"))
     values = requirement.values
-    return Why(text, f"set {requirement.key}={values[0]}" if values else f"set label {requirement.key}")
+    trial = ("label", f"{requirement.key}={values[0] if values else ''}")
+    return Why(text, f"set {requirement.key}={values[0]}" if values else f"set label {requirement.key}", trial=trial)
 
 
 # ---------------------------------------------------------------- taints
@@ -138,10 +143,10 @@ def _of_taint(found: TolerationResult) -> Why:
     text = f"taint {taint} {how}"
     match taint.key:
         case key if key == UNREACHABLE_TAINT["key"]:
-            return Why(text, "one heartbeat of its agent", is_here=False)
+            return Why(text, "one heartbeat of its agent", is_here=False, trial=("health", "heard"))
         case key if key == UNAVAILABLE_TAINT["key"]:
-            return Why(text, "its API server must be well again", is_here=False)
+            return Why(text, "its API server must be well again", is_here=False, trial=("health", "heard"))
         case key if key == MAINTENANCE_TAINT:
-            return Why(text, "end its maintenance")
+            return Why(text, "end its maintenance", trial=("taint", f"{key}-"))
         case _:
-            return Why(text, f"remove taint {taint.key}, or tolerate it")
+            return Why(text, f"remove taint {taint.key}, or tolerate it", trial=("taint", f"{taint.key}-"))

@@ -7,7 +7,7 @@ the funnel and named nowhere; the reasons are those of clusters that the user se
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -23,6 +23,7 @@ from placements.controller import scheduling
 from placements.explaining import explanation
 from placements.explaining.explanation import Step
 from placements.explaining.reasons import Why
+from placements.playground import drafts
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from placements.controller.preview import PlacementPreview
     from placements.explaining.explanation import Stage
+    from placements.playground.drafts import Draft
     from placements.scheduler.fleet import Cluster
 
 PAGE = 50  # rows
@@ -63,10 +65,24 @@ class BreakdownQuery:
 
 
 class Breakdown:
-    """``address``: of the page, with what of its query stays."""
+    """``address``: of the page, with what of its query stays.
 
-    def __init__(self, actor: Actor, found: PlacementPreview, asked: BreakdownQuery, address: str) -> None:
+    ``draft``: what is worked out, and ``open_draft`` the address at which another one is tried.
+    """
+
+    def __init__(
+        self,
+        actor: Actor,
+        found: PlacementPreview,
+        asked: BreakdownQuery,
+        address: str,
+        *,
+        draft: Draft,
+        open_draft: Callable[[Draft], str],
+    ) -> None:
         self.actor = actor
+        self.draft = draft
+        self.open_draft = open_draft
         self.found = found
         self.asked = asked
         self.address = address
@@ -296,8 +312,17 @@ class Breakdown:
             "rank": rank,
             "score": self.explanation.scored(name),
             "why": why,
+            "trial_url": self._trial_url(name, why),
+            "pretended": [each.short for each in self.draft.pretences if each.where == name],
             "ahead": self.explanation.ahead(each) if name in self.found.chosen else None,
         }
+
+    def _trial_url(self, name: str, why: Why | None) -> str:
+        """Where the smallest change is tried; empty where it cannot be."""
+        if why is None or not why.trial[0]:
+            return ""
+        address = self.open_draft(self.draft.trying(name, why.trial))
+        return address if len(address) <= drafts.LONGEST else ""
 
     # ------------------------------------------------------------------------------------------ what changes
 

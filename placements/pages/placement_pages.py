@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
@@ -29,6 +31,7 @@ from placements.explaining import explanation, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pages.happened import happened
+from placements.playground.drafts import Draft
 from placements.scheduler.pipeline import Unfinished
 
 if TYPE_CHECKING:
@@ -79,8 +82,16 @@ def why_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     context = head(actor, row, found, "why", now)
     if found is not None:
         address = reverse("placements:why", args=[namespace, name])
-        context |= Breakdown(actor, found, BreakdownQuery.read(request), address).context()
+        draft = Draft(dict(spec_of(row.doc)))
+        asked = BreakdownQuery.read(request)
+        context |= Breakdown(actor, found, asked, address, draft=draft, open_draft=partial(_opened, row)).context()
     return render(request, "placements/pages/why.html", context)
+
+
+def _opened(row: Placement, draft: Draft) -> str:
+    """The playground with a change of this Placement."""
+    asked = {"namespace": row.namespace, "from": f"{row.namespace}/{row.name}", "d": draft.encoded()}
+    return f"{reverse('placements:playground')}?{urlencode(asked)}"
 
 
 def visible_placement(actor: Actor, namespace: str, name: str) -> Placement:

@@ -1,25 +1,20 @@
-"""The form of a draft: a specification as rows to fill in, and the rows as a specification again.
+"""The form of a draft: a row of fields for each condition, toleration, prioritizer, group and spread constraint.
 
-What the form has no field for (groups, spread, sorting) stays as it is; it is written in YAML.
+What the fields hold as a specification is in ``rows``. A row that is left empty is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 
 from clusters.kinds import UNREACHABLE_TAINT, TaintEffect
 from placements.playground import pretending
-
-if TYPE_CHECKING:
-    from ocmconsole.kubeapi.errors import Doc
+from placements.playground.rows import CEL, CLAIM, IS, LABEL, Row, Rows
 
 MOST_ROWS = 100  # of one kind; more is written in YAML
-LABEL, CLAIM, CEL = "label", "claim", "cel"
 PARTS = ((LABEL, "Label"), (CLAIM, "Claim"), (CEL, "CEL"))
-IS = "="
 OPERATORS = (
     (IS, "is"),
     ("In", "is one of"),
@@ -27,51 +22,92 @@ OPERATORS = (
     ("Exists", "is set"),
     ("DoesNotExist", "is not set"),
 )
-WITHOUT_VALUES = frozenset({"Exists", "DoesNotExist"})
 EFFECTS = (("", "Any effect"), *((each.value, each.value) for each in TaintEffect))
-ADD_ON = "AddOn"
-EDITED = ("clusterSets", "numberOfClusters", "predicates", "tolerations", "prioritizerPolicy")
 
 
-def _text(label: str, placeholder: str = "", longest: int = 2_000) -> forms.CharField:
-    attrs = {"placeholder": placeholder, "autocomplete": "off", "spellcheck": "false"}
-    return forms.CharField(label=label, required=False, max_length=longest, widget=forms.TextInput(attrs=attrs))
+def _text(label: str, placeholder: str = "", longest: int = 2_000, **attrs: str) -> forms.CharField:
+    found = {"placeholder": placeholder, "autocomplete": "off", "spellcheck": "false", **attrs}
+    return forms.CharField(label=label, required=False, max_length=longest, widget=forms.TextInput(attrs=found))
 
 
-class WholeForm(forms.Form):
+def _whole_number(label: str, placeholder: str = "", **bounds: Any) -> forms.IntegerField:
+    attrs = {"inputmode": "numeric", "autocomplete": "off", "placeholder": placeholder}
+    return forms.IntegerField(label=label, required=False, widget=forms.TextInput(attrs=attrs), **bounds)
+
+
+def _choice(label: str, *choices: tuple[str, str], default: str = "") -> forms.ChoiceField:
+    """``default``: the value that means the same as none; the form shows one of both."""
+    found = forms.ChoiceField(label=label, required=False, choices=choices)
+    found.default = default  # type: ignore[attr-defined]
+    return found
+
+
+class Form(forms.Form):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, each in self.fields.items():
+            if default := getattr(each, "default", ""):
+                hidden = default if not self[name].value() else ""
+                each.choices = [choice for choice in each.choices if choice[0] != hidden]  # type: ignore[attr-defined]
+
+
+class WholeForm(Form):
     """What stands once."""
 
-    number = forms.IntegerField(
-        label="Number of clusters",
-        required=False,
-        help_text="Empty: all that pass.",
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+    number = _whole_number("Number of clusters", "all that pass")
+    mode = _choice(
+        "Mode",
+        ("", "Additive: Balance and Steady count too"),
+        ("Additive", "Additive: Balance and Steady count too"),
+        ("Exact", "Exact: only those below"),
+        default="Additive",
     )
-    mode = forms.ChoiceField(
-        label="Prioritizers beside those below",
-        required=False,
-        choices=(
-            ("", "Balance and Steady count too"),
-            ("Additive", "Additive: the same, written out"),
-            ("Exact", "Exact: none"),
-        ),
+    size = _text("Clusters in a group", "100%", 20)
+    sort = _choice(
+        "Order of the decisions",
+        ("", "By name"),
+        ("ClusterName", "By name"),
+        ("Score", "By score"),
+        default="ClusterName",
     )
 
 
-class PredicateForm(forms.Form):
+class RowForm(Form):
+    """One row. ``flaws`` and ``mark``: what stands beneath it, of the schema, of the fleet and of what is stored."""
+
+    needed = "key"
+    is_added = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.flaws: list[str] = []
+        self.mark: Any = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.cleaned_data.get(self.needed)
+
+
+class PredicateForm(RowForm):
     """One condition. Rows with the same number must all hold; another number is an alternative."""
 
-    number = forms.IntegerField(
-        label="Predicate",
-        required=False,
-        min_value=1,
-        max_value=MOST_ROWS,
-        widget=forms.TextInput(attrs={"inputmode": "numeric"}),
-    )
-    part = forms.ChoiceField(label="What", required=False, choices=PARTS)
+    number = forms.IntegerField(required=False, min_value=1, max_value=MOST_ROWS, widget=forms.HiddenInput)
+    part = forms.ChoiceField(required=False, choices=PARTS, widget=forms.HiddenInput)
     key = _text("Key", "env")
     operator = forms.ChoiceField(label="Condition", required=False, choices=OPERATORS)
-    values = _text("Values, or the CEL expression", "prod, stage", 20_000)
+    values = forms.CharField(
+        label="Values",
+        required=False,
+        max_length=20_000,
+        widget=forms.TextInput(attrs={"placeholder": "prod, stage", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self["part"].value() == CEL:
+            attrs = {"rows": 2, "spellcheck": "false", "class": "oc-mono"}
+            self.fields["values"].widget = forms.Textarea(attrs=attrs)
+            self.fields["values"].label = "CEL expression"
 
     @property
     def is_empty(self) -> bool:
@@ -79,37 +115,45 @@ class PredicateForm(forms.Form):
         return not (found.get("values") if found.get("part") == CEL else found.get("key"))
 
 
-class TolerationForm(forms.Form):
-    key = _text("Key", UNREACHABLE_TAINT["key"])
-    operator = forms.ChoiceField(
-        label="Condition",
-        required=False,
-        choices=(("", "Equal"), ("Equal", "Equal, written out"), ("Exists", "Exists")),
-    )
+class TolerationForm(RowForm):
+    key = _text("Taint", UNREACHABLE_TAINT["key"])
+    operator = _choice("Operator", ("", "Equal"), ("Equal", "Equal"), ("Exists", "Exists"), default="Equal")
     value = _text("Value")
     effect = forms.ChoiceField(label="Effect", required=False, choices=EFFECTS)
-    seconds = forms.IntegerField(
-        label="Seconds",
-        required=False,
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "placeholder": "for ever"}),
-    )
+    seconds = _whole_number("Seconds", "for ever")
 
     @property
     def is_empty(self) -> bool:
         return not any(value not in {None, ""} for value in self.cleaned_data.values())
 
 
-class WeightForm(forms.Form):
+class WeightForm(RowForm):
     """A prioritizer, or with a slash the score of an add-on: AddOnPlacementScore and score."""
 
-    name = _text("Prioritizer, or resource/score of an add-on", "ResourceAllocatableMemory")
-    weight = forms.IntegerField(
-        label="Weight", required=False, widget=forms.TextInput(attrs={"inputmode": "numeric", "placeholder": "1"})
-    )
+    needed = "name"
+    name = _text("Prioritizer, or resource/score of an add-on", "ResourceAllocatableMemory", list="prioritizers")
+    weight = _whole_number("Weight", "1")
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.cleaned_data.get("name")
+
+class GroupForm(RowForm):
+    """A named group, and the labels of the chosen clusters that are in it."""
+
+    needed = "name"
+    name = _text("Name", "canary", 63)
+    labels = _text("Labels", "rollout=canary")
+
+
+class SpreadForm(RowForm):
+    part = forms.ChoiceField(label="Of", required=False, choices=(("Label", "Label"), ("Claim", "Claim")))
+    key = _text("Key", "region")
+    most = _whole_number("At most ahead", "1")
+    must = _choice(
+        "Otherwise",
+        ("", "ScheduleAnyway: last"),
+        ("ScheduleAnyway", "ScheduleAnyway: last"),
+        ("DoNotSchedule", "DoNotSchedule: never"),
+        default="ScheduleAnyway",
+    )
 
 
 class PretenceForm(forms.Form):
@@ -120,135 +164,66 @@ class PretenceForm(forms.Form):
     value = _text("Value", "env=prod", 500)
 
 
-def _rows(form: type[forms.Form]) -> Any:
-    return forms.formset_factory(form, extra=1, max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+# Prefix of the fields of each kind of row, and the form of a row.
+ROWS: dict[str, tuple[str, type[RowForm]]] = {
+    "predicates": ("p", PredicateForm),
+    "tolerations": ("t", TolerationForm),
+    "weights": ("s", WeightForm),
+    "groups": ("g", GroupForm),
+    "spread": ("c", SpreadForm),
+}
 
 
-PredicateRows, TolerationRows, WeightRows = _rows(PredicateForm), _rows(TolerationForm), _rows(WeightForm)
-
-
-# ---------------------------------------------------------------- a specification as rows
-
-
-def fits(spec: Doc) -> bool:
-    """Whether the form says the same as the specification, so that nothing is lost by it."""
-    try:
-        return of_rows(spec, *rows_of(spec)) == spec
-    except (KeyError, TypeError, AttributeError, ValueError):
-        return False
-
-
-Row = dict[str, Any]
-
-
-def rows_of(spec: Doc) -> tuple[list[str], Row, list[Row], list[Row], list[Row]]:
-    """Sets, what stands once, predicates, tolerations, weights."""
-    policy = spec.get("prioritizerPolicy") or {}
-    whole = {"number": spec.get("numberOfClusters"), "mode": policy.get("mode", "")}
-    predicates = [
-        row | {"number": number}
-        for number, each in enumerate(spec.get("predicates") or (), start=1)
-        for row in _conditions(each["requiredClusterSelector"])
-    ]
-    tolerations = [
-        {
-            "key": each.get("key", ""),
-            "operator": each.get("operator", ""),
-            "value": each.get("value", ""),
-            "effect": each.get("effect", ""),
-            "seconds": each.get("tolerationSeconds"),
-        }
-        for each in spec.get("tolerations") or ()
-    ]
-    weights = [
-        {"name": _named(each["scoreCoordinate"]), "weight": each.get("weight")}
-        for each in policy.get("configurations") or ()
-    ]
-    return list(spec.get("clusterSets") or ()), whole, predicates, tolerations, weights
-
-
-def _conditions(selector: Doc) -> Iterable[dict[str, Any]]:
-    labels = selector.get("labelSelector") or {}
-    for key, value in (labels.get("matchLabels") or {}).items():
-        yield {"part": LABEL, "key": key, "operator": IS, "values": value}
-    for part, found in ((LABEL, labels), (CLAIM, selector.get("claimSelector") or {})):
-        for each in found.get("matchExpressions") or ():
-            yield {
-                "part": part,
-                "key": each["key"],
-                "operator": each["operator"],
-                "values": ", ".join(each.get("values") or ()),
-            }
-    for text in (selector.get("celSelector") or {}).get("celExpressions") or ():
-        yield {"part": CEL, "key": "", "operator": IS, "values": text}
-
-
-def _named(coordinate: Doc) -> str:
-    add_on = coordinate.get("addOn")
-    return f"{add_on['resourceName']}/{add_on['scoreName']}" if add_on is not None else str(coordinate["builtIn"])
-
-
-def of_rows(
-    base: Doc,
-    sets: list[str],
-    whole: Row,
-    predicates: Iterable[Row],
-    tolerations: Iterable[Row],
-    weights: Iterable[Row],
-) -> Doc:
-    """``base``: where the parts come from that the form has no field for."""
-    policy = _without_nothing({"mode": whole.get("mode"), "configurations": [_configuration(each) for each in weights]})
-    made = {
-        "clusterSets": sets,
-        "numberOfClusters": whole.get("number"),
-        "predicates": _predicates(predicates),
-        "tolerations": [_toleration(each) for each in tolerations],
-        "prioritizerPolicy": policy,
-    }
-    return {name: part for name, part in base.items() if name not in EDITED} | _without_nothing(made)
-
-
-def _without_nothing(found: Doc) -> Doc:
-    return {name: part for name, part in found.items() if part not in (None, "", [], {})}
-
-
-def _predicates(rows: Iterable[Row]) -> list[Doc]:
-    by_number: dict[int, list[Row]] = {}
-    for row in rows:
-        by_number.setdefault(row.get("number") or 1, []).append(row)
-    return [{"requiredClusterSelector": _selector(by_number[number])} for number in sorted(by_number)]
-
-
-def _selector(rows: list[Row]) -> Doc:
-    exact = {row["key"]: row["values"] for row in rows if row["part"] == LABEL and row["operator"] == IS}
-    labels = {"matchLabels": exact, "matchExpressions": _expressions(rows, LABEL)}
-    found = {
-        "labelSelector": _without_nothing(labels),
-        "claimSelector": _without_nothing({"matchExpressions": _expressions(rows, CLAIM)}),
-        "celSelector": _without_nothing({"celExpressions": [row["values"] for row in rows if row["part"] == CEL]}),
-    }
-    return _without_nothing(found)
-
-
-def _expressions(rows: list[Row], part: str) -> list[Doc]:
-    found = []
-    for row in rows:
-        operator = row["operator"]
-        if row["part"] == part and not (part == LABEL and operator == IS):
-            each: Doc = {"key": row["key"], "operator": "In" if operator == IS else operator}
-            values = [value.strip() for value in row["values"].split(",") if value.strip()]
-            found.append(each if operator in WITHOUT_VALUES and not values else each | {"values": values})
+def forms_of(rows: Rows, added: str = "") -> dict[str, Any]:
+    """Unbound forms. ``added``: a kind of row of which one more is shown, such as ``tolerations`` or ``label-2``."""
+    found: dict[str, Any] = {"whole": WholeForm(initial=rows.whole, prefix="w"), "pretence": PretenceForm(prefix="x")}
+    for name, (prefix, form) in ROWS.items():
+        present: list[Row] | None = getattr(rows, name)
+        if present is not None:
+            more = _added(name, added)
+            made = forms.formset_factory(form, extra=0, max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+            found[name] = made(initial=[*present, *more][:MOST_ROWS], prefix=prefix)
+            for each in found[name].forms[len(present) :]:
+                each.is_added = True
     return found
 
 
-def _toleration(row: Row) -> Doc:
-    names = ("key", "operator", "value", "effect")
-    return _without_nothing({**{name: row[name] for name in names}, "tolerationSeconds": row["seconds"]})
+def _added(name: str, added: str) -> list[Row]:
+    part, _, number = added.partition("-")
+    if name == "predicates" and part in {LABEL, CLAIM, CEL}:
+        is_number = number.isascii() and number.isdigit() and 0 < int(number[:4]) <= MOST_ROWS
+        return [{"part": part, "number": int(number[:4]) if is_number else 1, "operator": IS if part == CEL else "In"}]
+    return [{}] if added == name else []
 
 
-def _configuration(row: Row) -> Doc:
-    resource, mark, score = row["name"].partition("/")
-    coordinate: Doc = {"type": "BuiltIn", "builtIn": row["name"]}
-    if mark:
-        coordinate = {"type": ADD_ON, "addOn": {"resourceName": resource, "scoreName": score}}
-    return {"scoreCoordinate": coordinate, **({} if row["weight"] is None else {"weight": row["weight"]})}
+def bound_forms(data: Any) -> dict[str, Any]:
+    """Of what a browser sent; a kind of rows that it did not send at all is left out."""
+    found: dict[str, Any] = {"whole": WholeForm(data, prefix="w"), "pretence": PretenceForm(data, prefix="x")}
+    for name, (prefix, form) in ROWS.items():
+        if f"{prefix}-TOTAL_FORMS" in data or name in {"predicates", "tolerations", "weights"}:
+            made = forms.formset_factory(form, extra=0, max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+            found[name] = made(data, prefix=prefix)
+    return found
+
+
+def rows_in(found: dict[str, Any], sets: list[str], removed: str = "") -> tuple[Rows, dict[str, list[RowForm]]] | None:
+    """The rows, and the form of each; None where a field cannot be read. ``removed``: prefix and number of a row."""
+    kept: dict[str, list[RowForm]] = {
+        name: [each for each in found[name].forms if each.prefix != removed] for name in ROWS if name in found
+    }
+    checked = [found["whole"].is_valid(), *(each.is_valid() for row in kept.values() for each in row)]
+    managed = [found[name].management_form.is_valid() for name in kept]
+    if not all(checked) or not all(managed):
+        return None
+    kept = {name: [each for each in row if each.cleaned_data and not each.is_empty] for name, row in kept.items()}
+    values = {name: [each.cleaned_data for each in row] for name, row in kept.items()}
+    rows = Rows(
+        list(dict.fromkeys(sets)),
+        found["whole"].cleaned_data,
+        values["predicates"],
+        values["tolerations"],
+        values["weights"],
+        values.get("groups"),
+        values.get("spread"),
+    )
+    return rows, kept

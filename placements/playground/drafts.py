@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ class Pretence:
     where: str
     value: str
 
+    @property
+    def short(self) -> str:
+        """Without what it is about."""
+        return self.value if self.what == "label" else f"{self.what} {self.value}".strip()
+
     def wire(self) -> list[str]:
         return [self.what, self.where, self.value]
 
@@ -59,6 +65,16 @@ class Draft:
     def encoded(self) -> str:
         raw = orjson.dumps({"spec": self.spec, "pretend": [each.wire() for each in self.pretences]})
         return base64.urlsafe_b64encode(zlib.compress(raw, 9)).decode().rstrip("=")
+
+    def trying(self, cluster: str, trial: tuple[str, str]) -> Draft:
+        """With the smallest change that ``reasons.Why.trial`` names: of the draft, or pretended of the cluster."""
+        what, value = trial
+        if what == "number":
+            return Draft({**self.spec, "numberOfClusters": int(value)}, self.pretences)
+        if what == "set":
+            return Draft({**self.spec, "clusterSets": [*(self.spec.get("clusterSets") or ()), value]}, self.pretences)
+        pretence = Pretence(what, value, "") if what == "binding" else Pretence(what, cluster, value)
+        return Draft(self.spec, (*self.pretences, pretence)[:MOST_PRETENCES])
 
     @classmethod
     def read(cls, text: str) -> Draft:
@@ -132,6 +148,23 @@ def parsed(text: str) -> Doc:
     if not isinstance(found, dict):
         raise errors.BadRequest("a specification is an object")
     return found
+
+
+_INDEX = re.compile(r"([A-Za-z]+)\[(\d+)\]")
+_KINDS = {
+    "predicates": "predicates",
+    "tolerations": "tolerations",
+    "configurations": "weights",
+    "decisionGroups": "groups",
+    "spreadConstraints": "spread",
+}
+
+
+def row_of(cause: errors.Cause) -> tuple[str, int] | None:
+    """The kind and the number of the row of the form that it is about, from 0; of a predicate its number."""
+    found = _INDEX.search(cause.field)
+    kind = _KINDS.get(found[1]) if found else None
+    return (kind, int(found[2])) if found and kind else None
 
 
 def by_section(causes: Sequence[errors.Cause]) -> dict[str, list[str]]:

@@ -213,6 +213,9 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/placements/playground/?from=shop/checkout",
         "/placements/playground/?from=default/unbound",
         "/placements/playground/?from=shop/checkout&as=yaml",
+        "/placements/playground/?from=shop/checkout&add=cel-1",
+        "/placements/-/review/?from=shop/checkout",
+        "/placements/-/review/?namespace=shop&name=new",
         "/placements/playground/?from=shop/wrong&d=damaged",
         # access
         "/access/",

@@ -22,6 +22,7 @@ from placements.kinds import PLACEMENT
 from placements.models import Placement, PlacementDecision
 from placements.playground import draft_forms
 from placements.playground.drafts import Draft, Pretence
+from placements.playground.rows import Rows, fits
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 from tests.pages.placements.scene import TEAM, author, fleet, matching, place
@@ -31,6 +32,7 @@ __all__ = ["fleet"]  # a fixture of every test
 pytestmark = pytest.mark.django_db
 
 PAGE = "/placements/playground/"
+REVIEW = "/placements/-/review/"
 Doc = dict[str, Any]
 
 
@@ -60,10 +62,13 @@ def decided(name: str = "p1") -> list[str]:
 
 def fields(spec: Doc, **more: str) -> dict[str, Any]:
     """What the form of a draft sends."""
-    sets, whole, *rows = draft_forms.rows_of(spec)
-    found: dict[str, Any] = {"namespace": TEAM, "d": Draft(spec).encoded(), "set": sets}
-    found |= {f"w-{name}": "" if value is None else value for name, value in whole.items()}
-    for prefix, each in zip("pts", rows, strict=True):
+    rows = Rows.of(spec)
+    found: dict[str, Any] = {"namespace": TEAM, "d": Draft(spec).encoded(), "set": rows.sets}
+    found |= {f"w-{name}": "" if value is None else value for name, value in rows.whole.items()}
+    for kind, (prefix, _) in draft_forms.ROWS.items():
+        each = getattr(rows, kind)
+        if each is None:
+            continue
         found |= {f"{prefix}-TOTAL_FORMS": len(each), f"{prefix}-INITIAL_FORMS": 0}
         for number, row in enumerate(each):
             found |= {f"{prefix}-{number}-{name}": "" if value is None else value for name, value in row.items()}
@@ -73,7 +78,21 @@ def fields(spec: Doc, **more: str) -> dict[str, Any]:
 def drafted(response: Any) -> Draft:
     """The draft of the address to which the page leads."""
     assert response.status_code == 302, text(response)[:2000]
-    return Draft.read(parse_qs(urlsplit(response["Location"]).query)["d"][0])
+    return drafted_in(response["Location"])
+
+
+def drafted_in(url: str) -> Draft:
+    return Draft.read(parse_qs(urlsplit(url).query)["d"][0])
+
+
+def saving(spec: Doc, **more: str) -> dict[str, str]:
+    """What the page of the review sends."""
+    return {"namespace": TEAM, "into": TEAM, "d": Draft(spec).encoded(), **more}
+
+
+def marks_of(client: Client, spec: Doc) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(address(spec)).context["marks"]
+    return found
 
 
 EVERYTHING: Doc = {
@@ -97,7 +116,22 @@ EVERYTHING: Doc = {
             {"scoreCoordinate": {"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": "cpu"}}},
         ],
     },
-    "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "50%"}},
+    "sortBy": "Score",
+    "spreadPolicy": {
+        "spreadConstraints": [
+            {"topologyKey": "region", "topologyKeyType": "Label"},
+            {"topologyKey": "country", "topologyKeyType": "Claim", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"},
+        ]
+    },
+    "decisionStrategy": {
+        "groupStrategy": {
+            "clustersPerDecisionGroup": "50%",
+            "decisionGroups": [
+                {"groupName": "canary", "groupClusterSelector": {"labelSelector": {"matchLabels": {"rollout": "canary", "tier": "1"}}}},
+                {"groupName": "rest", "groupClusterSelector": {}},
+            ],
+        }
+    },
 }  # fmt: skip
 
 
@@ -213,14 +247,16 @@ class TestWhatIf:
 
 class TestDraft:
     def test_form_and_yaml_say_the_same(self, admin: Client) -> None:
-        assert draft_forms.fits(EVERYTHING)
+        assert fits(EVERYTHING)
         assert (
             drafted(admin.post(PAGE, {"namespace": TEAM, "as": "yaml", "yaml": yaml.safe_dump(EVERYTHING)})).spec
             == EVERYTHING
         )
         shown = admin.get(address(EVERYTHING, **{"as": "yaml"}))
         assert yaml.safe_load(shown.context["yaml"]) == EVERYTHING
-        assert "Kept as they are, and edited as YAML: decisionStrategy" in text(admin.get(address(EVERYTHING)))
+        more = EVERYTHING | {"scoreRateLimit": "5m"}
+        assert "Kept as they are, and edited as YAML: scoreRateLimit" in text(admin.get(address(more)))
+        assert drafted(admin.post(PAGE, fields(more))).spec == more
 
     @pytest.mark.parametrize(
         ("spec", "says"),
@@ -276,8 +312,8 @@ class TestDraft:
         ):
             assert admin.get(address(spec)).status_code == 200
             assert admin.get(address(spec, **{"as": "yaml"})).status_code == 200
-        odd = {"namespace": "a\0b", "from": "shop/\0", "save": "1", "save_namespace": "a\0", "save_name": "\0"}
-        assert admin.post(PAGE, odd).status_code in {400, 404, 422}
+        odd = {"namespace": "a\0b", "from": "shop/\0", "review": "1"}
+        assert admin.get(admin.post(PAGE, odd)["Location"]).status_code == 200
 
     def test_a_field_that_cannot_be_read_keeps_what_was_typed(self, admin: Client) -> None:
         answer = admin.post(PAGE, fields({}, **{"w-number": "many"}))
@@ -287,41 +323,181 @@ class TestDraft:
 
 
 class TestSaving:
-    def test_a_draft_becomes_a_placement_and_what_is_pretended_does_not(self, admin: Client) -> None:
+    def test_a_draft_is_reviewed_before_it_becomes_a_placement(self, admin: Client) -> None:
         spec = {"predicates": matching(env="prod")}
-        answer = admin.post(PAGE, fields(spec, save="1", save_namespace=TEAM, save_name="mine"))
+        reviewed = admin.post(PAGE, fields(spec, review="1"))
+        page = admin.get(reviewed["Location"])
+        assert "1 cluster will be chosen" in text(page)
+        assert page.context["enter"]["names"] == ["web-1"]
+        assert [line.text for line in page.context["lines"] if line.sign == "+"][0] == "predicates:"
+        assert not Placement.objects.exists()
+        answer = admin.post(REVIEW, saving(spec, name="mine"))
         assert answer["Location"] == "/placements/shop/mine/"
         make.settle()
         assert decided("mine") == ["web-1"]
 
+    def test_a_review_leaves_out_what_is_pretended(self, admin: Client) -> None:
+        place(predicates=matching(env="prod"))
+        spec = {"predicates": matching(env="prod"), "numberOfClusters": 2}
+        pretence = Pretence("label", "web-3", "env=prod")
+        tried = admin.get(address(spec, pretence, **{"from": "shop/p1"}))
+        assert chosen(tried) == ["web-1", "web-3"]
+        assert tried.context["plainly"] == {"enter": 0, "leave": 0, "stay": 1}
+        form = fields(spec, review="1") | {"from": "shop/p1", "d": Draft(spec, (pretence,)).encoded()}
+        page = admin.get(admin.post(PAGE, form)["Location"])
+        assert page.context["changes"] == {"enter": 0, "leave": 0, "stay": 1}
+        assert "web-3: label env=prod" in text(page)
+        assert [(line.sign, line.text) for line in page.context["lines"] if line.sign in "+-"] == [
+            ("+", "numberOfClusters: 2")
+        ]
+
     def test_a_placement_is_changed_unless_somebody_was_faster(self, admin: Client) -> None:
         place()
-        seen = admin.get(f"{PAGE}?from=shop/p1").context["seen"]
-        more = {"save": "1", "save_namespace": TEAM, "save_name": "p1", "from": "shop/p1", "seen": seen}
-        assert admin.post(PAGE, fields({"numberOfClusters": 1}, **more)).status_code == 302
+        seen = admin.get(f"{REVIEW}?from=shop/p1").context["seen"]
+        more = {"name": "p1", "from": "shop/p1", "seen": seen}
+        assert admin.post(REVIEW, saving({"numberOfClusters": 1}, **more)).status_code == 302
         assert stored()["spec"]["numberOfClusters"] == 1
-        late = admin.post(PAGE, fields({"numberOfClusters": 2}, **more))
+        late = admin.post(REVIEW, saving({"numberOfClusters": 2}, **more))
         assert late.status_code == 409
-        assert "somebody has changed it since you opened it" in text(late)
+        assert "Somebody has changed it since you opened it" in text(late)
         assert stored()["spec"]["numberOfClusters"] == 1
 
     @pytest.mark.contract("K38")
-    def test_what_a_rule_refuses_stands_beside_the_name(self, admin: Client) -> None:
-        answer = admin.post(PAGE, fields({}, save="1", save_namespace=TEAM, save_name="x" * 64))
-        assert answer.status_code == 422
-        assert "must be no more than 63 characters" in text(answer)
+    def test_what_a_rule_refuses_stands_beside_the_name_before_and_after(self, admin: Client) -> None:
+        long = "x" * 64
+        for answer, code in (
+            (admin.get(f"{REVIEW}?{urlencode({'namespace': TEAM, 'd': Draft({}).encoded(), 'name': long})}"), 200),
+            (admin.post(REVIEW, saving({}, name=long)), 422),
+        ):
+            assert answer.status_code == code
+            assert "must be no more than 63 characters" in text(answer)
         assert not Placement.objects.exists()
 
     def test_without_the_right_nothing_is_saved(self) -> None:
         client = signed_in("li")
         assign_perm("clusters.view_managedcluster", User.objects.get(username="li"))
         grant(person("li"), rule("list", "managedclustersetbindings", groups=GROUP), namespace=TEAM)
-        shown = client.get(address({}))
-        assert chosen(shown) == ["web-1", "web-3", "web-4"]
+        assert chosen(client.get(address({}))) == ["web-1", "web-3", "web-4"]
+        shown = client.get(client.post(PAGE, fields({}, review="1"))["Location"])
         assert "You may not save placements in this namespace" in text(shown)
-        answer = client.post(PAGE, fields({}, save="1", save_namespace=TEAM, save_name="mine"))
-        assert answer.status_code == 403
+        assert client.post(REVIEW, saving({}, name="mine")).status_code == 403
         assert not Placement.objects.exists()
+
+    def test_a_draft_that_does_not_fit_the_schema_is_not_saved(self, admin: Client) -> None:
+        for spec in ({"tolerations": [{"key": "a", "effect": "Nothing"}]}, {"clusterSets": 5}):
+            assert "does not fit the schema" in text(admin.get(f"{REVIEW}?{urlencode(saving(spec, name='mine'))}"))
+            assert admin.post(REVIEW, saving(spec, name="mine")).status_code in {400, 422}
+        odd = {"namespace": "a\0b", "from": "shop/\0", "into": "a\0", "name": "\0", "d": "x"}
+        assert admin.post(REVIEW, odd).status_code in {400, 404, 422}
+        assert not Placement.objects.exists()
+
+
+class TestClauses:
+    def test_beside_each_condition_stands_what_it_passes_alone(self, admin: Client) -> None:
+        spec = {
+            "predicates": [
+                {
+                    "requiredClusterSelector": {
+                        "labelSelector": {"matchExpressions": [{"key": "env", "operator": "In", "values": ["prod", "test"]}]},
+                        "celSelector": {"celExpressions": ["managedCluster.metadata.name == 'web-1'"]},
+                    }
+                }
+            ],
+            "tolerations": [{"key": "ocmconsole.io/maintenance", "operator": "Exists"}],
+            "decisionStrategy": {"groupStrategy": {"decisionGroups": [
+                {"groupName": "prod", "groupClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]}},
+            "spreadPolicy": {"spreadConstraints": [{"topologyKey": "env", "topologyKeyType": "Label"}]},
+        }  # fmt: skip
+        said = {kind: [mark.passes for mark in marks] for kind, marks in marks_of(admin, spec).items()}
+        assert said["predicates"] == ["alone: 3 pass", "alone: 1 pass"]
+        assert said["tolerations"] == ["alone: 1 pass, 0 of them because of it"]
+        assert said["groups"] == ["takes 1"]
+        assert said["spread"] == ["1 value among those that pass"]
+
+    def test_a_toleration_says_how_many_pass_because_of_it(self, admin: Client) -> None:
+        spec = {"tolerations": [{"key": "ocmconsole.io/maintenance", "operator": "Exists"}]}
+        assert marks_of(admin, spec)["tolerations"][0].passes == "alone: 4 pass, 1 of them because of it"
+
+    @pytest.mark.contract("P12", "P29")
+    def test_a_clause_that_makes_no_sense_has_upstreams_words_beneath_it(self, admin: Client) -> None:
+        spec: Doc = {
+            "predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["managedCluster.("]}}}],
+            "tolerations": [{"operator": "Equal", "value": "x"}],
+        }
+        marks = marks_of(admin, spec)
+        assert marks["predicates"][0].flaw.startswith("compilation failed")
+        assert marks["tolerations"][0].flaw == "If the key is empty, operator must be Exists."
+
+    def test_beside_each_clause_stands_what_it_was(self, admin: Client) -> None:
+        toleration = {"key": "a/b", "operator": "Exists", "tolerationSeconds": 600}
+        place(
+            predicates=matching(env="prod"),
+            numberOfClusters=3,
+            tolerations=[toleration, {"key": "gone", "operator": "Exists"}],
+        )
+        spec = {
+            "clusterSets": ["web"],
+            "predicates": [*matching(env="test"), *matching(tier="1")],
+            "tolerations": [toleration | {"tolerationSeconds": 1800}],
+        }
+        page = admin.get(address(spec, **{"from": "shop/p1"}))
+        marks = page.context["marks"]
+        assert [mark.was for mark in marks["predicates"]] == ["was prod", "new"]
+        assert [mark.was for mark in marks["tolerations"]] == ["was 600"]
+        assert page.context["was"] == {"number": "was 3"}
+        assert page.context["removed"]["tolerations"] == ["gone"]
+        assert "6 changes to shop/p1" in text(page)
+        assert page.content.decode().count("oc-was") >= 6
+
+    @pytest.mark.parametrize(
+        ("field", "says"),
+        [
+            ({"t-TOTAL_FORMS": "1", "t-INITIAL_FORMS": "0", "t-0-key": "a b"}, "key: "),
+            ({"c-TOTAL_FORMS": "1", "c-INITIAL_FORMS": "0", "c-0-key": "a b", "c-0-part": "Label"}, "topologyKey: "),
+            ({"g-TOTAL_FORMS": "1", "g-INITIAL_FORMS": "0", "g-0-name": "a b"}, "groupName: "),
+        ],
+    )
+    def test_what_the_schema_refuses_stands_beneath_its_row(
+        self, admin: Client, field: dict[str, str], says: str
+    ) -> None:
+        page = admin.post(PAGE, fields({}) | field)
+        assert page.status_code == 400
+        forms = [form for kind in draft_forms.ROWS for form in page.context["forms"].get(kind, ())]
+        assert [form.flaws[0].startswith(says) for form in forms if form.flaws] == [True]
+
+    def test_rows_are_added_and_removed_without_a_script(self, admin: Client) -> None:
+        answer = admin.post(PAGE, fields({}, add="label-1"))
+        shown = admin.get(answer["Location"].partition("#")[0])
+        assert 'id="added"' in shown.content.decode()
+        assert drafted(answer).spec == {}
+        kept = drafted(
+            admin.post(PAGE, fields({"predicates": [*matching(env="prod"), *matching(a="b")]}, remove="p-0"))
+        )
+        assert kept.spec == {"predicates": matching(a="b")}
+
+    def test_the_smallest_change_of_each_cluster_is_one_click_away(self, admin: Client) -> None:
+        place(predicates=matching(env="prod"))
+        for page in ("/placements/shop/p1/why/", f"{PAGE}?from=shop/p1"):
+            rows = {row["name"]: row for row in admin.get(page).context["rows"]}
+            assert chosen(admin.get(rows["web-3"]["trial_url"])) == ["web-1", "web-3"]
+            assert chosen(admin.get(rows["web-2"]["trial_url"])) == ["web-1", "web-2"]
+            assert chosen(admin.get(rows["db-1"]["trial_url"])) == ["db-1", "web-1"]
+        tried = admin.get(rows["web-3"]["trial_url"])
+        assert next(row["pretended"] for row in tried.context["rows"] if row["name"] == "web-3") == ["env=prod"]
+        few = admin.get(address({"numberOfClusters": 1}))
+        last = next(row for row in few.context["rows"] if row["why"] and row["why"].trial[0] == "number")
+        assert last["name"] in chosen(admin.get(last["trial_url"]))
+        named = next(row for row in admin.get(address({"clusterSets": ["db"]})).context["rows"] if row["set"] == "web")
+        assert drafted_in(named["trial_url"]).spec["clusterSets"] == ["db", "web"]
+
+    def test_scores_stand_as_bars_with_the_cut(self, admin: Client) -> None:
+        place()
+        page = admin.get(address({"numberOfClusters": 2}, **{"from": "shop/p1"}))
+        scores = page.context["scores"]
+        assert sum(bar["count"] for bar in scores["bars"]) == scores["passed"] == 3
+        assert sum(bar["chosen"] for bar in scores["bars"]) == 2
+        assert "Scores of the 3 that passed" in text(page)
+        assert admin.get(address({})).context["scores"] is None
 
 
 @pytest.mark.contract("D16")
@@ -343,7 +519,8 @@ class TestSight:
         assert answer.context["rows"] == []
         assert "5 others are counted above, not named" in text(answer)
         assert not re.search(r"web-\d|db-1", answer.content.decode())
-        assert client.post(PAGE, fields(spec, save="1", save_namespace=TEAM, save_name="mine")).status_code == 302
+        assert client.get(client.post(PAGE, fields(spec, review="1"))["Location"]).context["changes"]["enter"] == 1
+        assert client.post(REVIEW, saving(spec, name="mine")).status_code == 302
         make.settle()
         assert [
             row["name"]
