@@ -1,4 +1,4 @@
-"""Bars of a funnel as SVG: what entered a step, what went on, a wedge to the next bar, which is magnified; and of scores.
+"""Bars of a funnel as SVG: what entered a step, what went on, a wedge to the magnified next bar; and of scores.
 
 No style attribute; fills are classes, so that themes and forced colours apply. Used by templates only.
 """

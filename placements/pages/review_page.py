@@ -1,7 +1,7 @@
 """Before a draft is stored: what it does without what is pretended, its difference to what is stored, and *Save*.
 
-The only page of the playground that writes, by an ordinary write with the rights of the user. A dry run says before what
-the rules would refuse.
+The only page of the playground that writes, by an ordinary write with the rights of the user. A dry run says
+before what the rules would refuse.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ NEW = "new"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """``passes``: what it passes alone, or does. ``was``: how it differs from what is stored. ``flaw``: why it is misconfigured."""
+    """``passes``: what it passes alone, or does. ``was``: what is stored. ``flaw``: why it is misconfigured."""
 
     passes: str = ""
     was: str = ""
@@ -41,7 +41,7 @@ class Mark:
 def marks_of(
     rows: Rows, stored: Rows | None, result: PlacementResult, is_time_up: Callable[[], bool]
 ) -> dict[str, list[Mark]]:
-    """By kind of row, one mark for each row. ``is_time_up`` ends the counting: what is left is said not to be counted."""
+    """By kind of row, one mark for each row. ``is_time_up`` ends the counting; the rest says so."""
     counts = _Counts(result, is_time_up)
     say: dict[str, Callable[[Row], tuple[str, str]]] = {
         "predicates": counts.predicate,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.safestring import mark_safe
 
 from clusters.kinds import UNREACHABLE_TAINT, TaintEffect
 from placements.playground import pretending
@@ -42,7 +43,7 @@ def _choice(label: str, *choices: tuple[str, str], default: str = "") -> forms.C
     return found
 
 
-class Form(forms.Form):
+class DraftForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, each in self.fields.items():
@@ -51,7 +52,7 @@ class Form(forms.Form):
                 each.choices = [choice for choice in each.choices if choice[0] != hidden]  # type: ignore[attr-defined]
 
 
-class WholeForm(Form):
+class WholeForm(DraftForm):
     """What stands once."""
 
     number = _whole_number("Number of clusters", "all that pass")
@@ -72,7 +73,7 @@ class WholeForm(Form):
     )
 
 
-class RowForm(Form):
+class RowForm(DraftForm):
     """One row. ``flaws`` and ``mark``: what stands beneath it, of the schema, of the fleet and of what is stored."""
 
     needed = "key"
@@ -86,6 +87,11 @@ class RowForm(Form):
     @property
     def is_empty(self) -> bool:
         return not self.cleaned_data.get(self.needed)
+
+    @property
+    def anchor(self) -> str:
+        """The attribute by which the page of a new row opens at it."""
+        return mark_safe('id="added"') if self.is_added else ""
 
 
 class PredicateForm(RowForm):
@@ -135,7 +141,7 @@ class WeightForm(RowForm):
     weight = _whole_number("Weight", "1")
 
 
-class GroupForm(RowForm):
+class DecisionGroupForm(RowForm):
     """A named group, and the labels of the chosen clusters that are in it."""
 
     needed = "name"
@@ -169,7 +175,7 @@ ROWS: dict[str, tuple[str, type[RowForm]]] = {
     "predicates": ("p", PredicateForm),
     "tolerations": ("t", TolerationForm),
     "weights": ("s", WeightForm),
-    "groups": ("g", GroupForm),
+    "groups": ("g", DecisionGroupForm),
     "spread": ("c", SpreadForm),
 }
 

@@ -1,6 +1,6 @@
 """A specification as rows that a form shows, and the rows as a specification again. Pure.
 
-Parts that the form has no field for stay as they are in ``base``; ``None`` stands for a part that says more than rows can.
+Parts that the form has no field for stay as they are in ``base``; ``None``: a part that says more than rows can.
 """
 
 from __future__ import annotations

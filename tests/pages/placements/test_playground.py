@@ -329,7 +329,7 @@ class TestSaving:
         page = admin.get(reviewed["Location"])
         assert "1 cluster will be chosen" in text(page)
         assert page.context["enter"]["names"] == ["web-1"]
-        assert [line.text for line in page.context["lines"] if line.sign == "+"][0] == "predicates:"
+        assert next(line.text for line in page.context["lines"] if line.sign == "+") == "predicates:"
         assert not Placement.objects.exists()
         answer = admin.post(REVIEW, saving(spec, name="mine"))
         assert answer["Location"] == "/placements/shop/mine/"
