@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce, Greatest
 
-from clusters.health import heartbeat_sampling, uptime
-from clusters.health.status import GRACE_LEASES
+from clusters.health import heartbeat_sampling, silence, uptime
+from clusters.health.status import GRACE_LEASES, LATE_LEASES
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
 from ocmconsole.kubeapi import clock
@@ -32,7 +32,10 @@ def sweep_leases() -> None:
     """
     now = clock.now()
     uptime.note_sweep(now)
-    work = {("lease_health", Key("", name)) for name in fallen_silent(now, uptime.serving_gaps(now))}
+    gaps = uptime.serving_gaps(now)
+    if silent := fallen_silent(now, gaps):
+        silence.announce(now, silent, lambda: _unheard(now, gaps, LATE_LEASES))
+    work = {("lease_health", Key("", name)) for name in silent}
     work |= {("clock", Key("", name)) for name in clock_flipped()}
     if work:
         workqueue.put(work, now)
@@ -52,14 +55,20 @@ def fallen_silent(now: datetime, gaps: list[uptime.Gap]) -> list[str]:
 
     A missing lease counts as never renewed. Keys that wait in the queue are left to their own time (K46).
     """
-    watched = _watched("renew_time").exclude(available="Unknown").exclude(_queued("lease_health"))
+    return _names(_unheard(now, gaps, GRACE_LEASES).exclude(_queued("lease_health")))
+
+
+def _unheard(now: datetime, gaps: list[uptime.Gap], leases: int) -> QuerySet[Any]:
+    """Clusters that were not renewed for so many lease durations, without time without service (D17)."""
+    watched = _watched("renew_time").exclude(available="Unknown")
     watched = watched.annotate(heard=Coalesce(F("last"), _number(0)))
-    until: Any = F("heard") + F("lease_duration_seconds") * _number(GRACE_LEASES * SECOND)
+    until: Any = F("heard") + F("lease_duration_seconds") * _number(leases * SECOND)
     for begin, end in gaps:
         until += Greatest(_number(0), _number(end) - Greatest(F("heard"), _number(begin)))
     # Without its type Django takes the sum for 32 bits, holds that every such number is less, and drops the condition.
     until = ExpressionWrapper(until, output_field=BigIntegerField())
-    return _names(watched.annotate(until=until).filter(until__lte=microseconds(now)))
+    found: QuerySet[Any] = watched.annotate(until=until).filter(until__lte=microseconds(now))
+    return found
 
 
 def _number(value: int) -> Value:

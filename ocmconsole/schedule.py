@@ -13,6 +13,7 @@ BEAT: dict[str, dict[str, object]] = {
     "sweep-leases": {"task": "clusters.tasks.sweep_leases", "schedule": 2.0},
     "note-heartbeats": {"task": "clusters.tasks.note_heartbeats", "schedule": 60.0},
     "keep-sets": {"task": "clustersets.tasks.keep_sets", "schedule": 10.0},
+    "watch-brakes": {"task": "placements.tasks.watch_brakes", "schedule": 10.0},
     "resync-placements": {"task": "placements.tasks.resync_placements", "schedule": 60.0},
     "expire-decision-history": {"task": "placements.tasks.expire_decision_history", "schedule": 60.0},
     "beat-demo": {"task": "ocmconsole.tasks.beat_demo", "schedule": 10.0},

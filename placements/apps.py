@@ -13,6 +13,7 @@ REGISTERING = (
     "placements.kinds",
     "placements.admission",
     "placements.reconcilers",
+    "placements.controller.brakes",
 )
 # P36: upstream's paths. GET of the first without the rest has its own error.
 DEBUGGER = tuple(

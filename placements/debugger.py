@@ -23,6 +23,7 @@ from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http.request_info import RequestInfo
 from ocmconsole.kubeapi.http.views import TOO_LARGE, KubernetesView
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.schema import times
 from placements.controller import scheduling
 from placements.explaining import reasons
 from placements.kinds import PLACEMENT
@@ -119,9 +120,10 @@ def _answer(actor: Actor, placement: Doc) -> HttpResponse:
 
 
 def explanation(placement: Doc, result: PlacementResult, visible: frozenset[str]) -> Doc:
-    """Upstream's fields with clusters of ``visible`` only, then ours: ``decisions``, ``reasons``, ``hiddenClusters``.
+    """Upstream's fields with clusters of ``visible`` only, then ours.
 
-    As upstream, a list that would be empty is left out, and so is what comes after an error in the configuration.
+    Ours are ``decisions``, ``heldClusters`` (D27; left out where there is none), ``reasons`` and ``hiddenClusters``. As
+    upstream, a list that would be empty is left out, and so is what comes after an error in the configuration.
     """
     metadata = {part: value for part, value in placement["metadata"].items() if part in scheduling.METADATA}
     head = {part: placement[part] for part in ("apiVersion", "kind")}
@@ -146,6 +148,14 @@ def explanation(placement: Doc, result: PlacementResult, visible: frozenset[str]
         {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
         for each in result.conditions
     ]
+    if result.held:  # D27
+        names = sorted(result.held)
+        hidden["Held"] = sum(name not in visible for name in names)
+        doc["heldClusters"] = [
+            {"clusterName": name, "until": times.timestamp(end) if (end := result.held[name].until) else None}
+            for name in names
+            if name in visible
+        ]
     return doc | _reasons(result, visible, hidden)
 
 

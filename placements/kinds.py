@@ -9,6 +9,7 @@ from clusters.kinds import GROUP, label_of, spec_of
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Kind, PrinterColumn, Subresource, Version
+from ocmconsole.kubeapi.storage import audit_acts
 from placements import wire
 from placements.models import AddOnPlacementScore, Placement, PlacementDecision
 from placements.scheduler import relevance
@@ -63,6 +64,14 @@ def _kind(
         )
     )
 
+
+BRAKE_BEGUN = audit_acts.declare("placement:hold-evictions", "Evictions of silent clusters held by the hub")
+BRAKE_KEPT = audit_acts.declare(
+    "placement:keep-holding-evictions", "Evictions of silent clusters held", refused="Holding evictions refused"
+)
+BRAKE_ENDED = audit_acts.declare(
+    "placement:release-evictions", "Evictions of silent clusters released", refused="Releasing evictions refused"
+)
 
 PLACEMENT = _kind("Placement", "v1beta1", Placement, columns=wire.PLACEMENT_COLUMNS, project=_project_placement)
 PLACEMENT_DECISION = _kind("PlacementDecision", "v1beta1", PlacementDecision, project=_project_decision)

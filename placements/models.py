@@ -95,3 +95,51 @@ class DecisionMove(models.Model):
 
     def __str__(self) -> str:
         return f"{self.count} {'entered' if self.is_entered else 'left'}: {self.reason}"
+
+
+class EvictionBrake(models.Model):
+    """D27: evictions of clusters that fell silent since ``since`` wait. At most one of a scope stands at a time.
+
+    ``scope``: the name of the set, or "" for the whole hub. ``until``: None after a person has chosen to hold until
+    they release it. ``silent`` and ``late`` of ``members`` when it began: clusters that had fallen silent, and others
+    that missed heartbeats. ``is_confirmed``: most have really fallen silent. ``ended_why``: one of ``Ending``.
+    """
+
+    class Ending(models.TextChoices):
+        RELEASED = "released"
+        TIME = "time"
+        RETURNED = "returned"
+        UNCONFIRMED = "unconfirmed"
+
+    scope = NameField(max_length=253, blank=True, default="")
+    since = models.DateTimeField()
+    begun = models.DateTimeField()
+    until = models.DateTimeField(null=True)
+    silent = models.PositiveIntegerField()
+    late = models.PositiveIntegerField()
+    members = models.PositiveIntegerField()
+    is_confirmed = models.BooleanField(default=False)
+    held_by = models.CharField(max_length=320, blank=True, default="")
+    ended = models.DateTimeField(null=True)
+    ended_why = models.CharField(max_length=12, choices=Ending, blank=True, default="")
+    ended_by = models.CharField(max_length=320, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope"], condition=models.Q(ended=None), name="placements_standing_brake")
+        ]
+
+    def __str__(self) -> str:
+        return f"evictions {f'of set {self.scope}' if self.scope else 'of all clusters'} since {self.begun:%H:%M}"
+
+
+class HeldEvictions(models.Model):
+    """D27: how many clusters a Placement keeps only because a brake stands; 0 when none. Written with its decisions."""
+
+    placement = models.OneToOneField(Placement, on_delete=models.CASCADE, primary_key=True, related_name="held")
+    count = models.PositiveIntegerField()
+    since = models.DateTimeField()
+    until = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.count} evictions of {self.placement_id}"

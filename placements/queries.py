@@ -13,8 +13,9 @@ from clustersets.rights.set_rights import may_access
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
+from placements.explaining.status import Held
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
-from placements.models import Placement, PlacementDecision
+from placements.models import HeldEvictions, Placement, PlacementDecision
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -32,6 +33,20 @@ def _listable(actor: Actor) -> Q:
         return EVERYTHING
     mine = rule_index.index.namespaces_of(actor)
     return Q(namespace__in={each for each in mine if may_access(actor, "list", PLACEMENT, namespace=each)})
+
+
+def held_for(actor: Actor, now: datetime) -> QuerySet[Any]:
+    """D27: placements that the actor may list and in which evictions wait."""
+    waits = Q(held__until=None) | Q(held__until__gt=now)
+    return placements_for(actor).filter(waits, held__count__gt=0)
+
+
+def held_of(row: Placement, now: datetime) -> Held | None:
+    """D27: evictions of the Placement that wait; one query unless ``held`` was selected with the row."""
+    known: HeldEvictions | None = getattr(row, "held", None)
+    if known is None or not known.count or (known.until is not None and known.until <= now):
+        return None
+    return Held(known.count, known.since, known.until)
 
 
 def may_create_somewhere(actor: Actor) -> bool:

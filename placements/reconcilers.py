@@ -37,7 +37,7 @@ from placements.kinds import (
     PLACEMENT_LABEL,
     is_disabled,
 )
-from placements.models import Placement, PlacementDecision, SteadyReference
+from placements.models import HeldEvictions, Placement, PlacementDecision, SteadyReference
 from placements.scheduler import relevance
 from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished
 
@@ -180,10 +180,10 @@ def reconcile_placement(key: Key) -> timedelta | None:
     2. All that differs is written in one transaction: clusters come before they go (K16), the status last.
     3. A misconfigured one keeps its PlacementDecisions, without clusters that its namespace may no longer use (D14).
 
-    Returns when to look again: at the end of a toleration or of a score (P13, K18), at once where expressions take
-    longer than a turn.
+    Returns when to look again: at the end of a toleration, score or hold (P13, K18, D27), at once where expressions
+    take longer than a turn.
     """
-    row = Placement.objects.at(key).first()
+    row = Placement.objects.at(key).select_related("held").first()
     if row is None or row.deleted_at is not None or is_disabled(row.doc):
         return None
     now = clock.now()
@@ -200,6 +200,7 @@ def reconcile_placement(key: Key) -> timedelta | None:
         changes = scene.write(batch, result)
         scores = events.score_note(result) if changes.updated else ""
     events.record(scene.doc, changes, scores, CONTROLLER, now)
+    events.record_hold(scene.doc, scene.held_before, result, CONTROLLER, now)
     evidence.has_seen(row.uid, result.scoring.fleet.revision)
     again = result.look_again
     return min(max(again - now, timedelta()) + LATER, LONGEST_WAIT) if again is not None else None
@@ -250,8 +251,26 @@ class _Scene:
 
     # ------------------------------------------------------------------------------------ what is written
 
+    @property
+    def held_before(self) -> int:
+        """Evictions that the previous run held (D27)."""
+        known: HeldEvictions | None = getattr(self.row, "held", None)
+        return known.count if known is not None else 0
+
+    def _remember_held(self, batch: Batch, result: PlacementResult) -> None:
+        """D27: how many clusters stay only because a brake stands; pages and metrics read it."""
+        known: HeldEvictions | None = getattr(self.row, "held", None)
+        ends = [each.until for each in result.held.values()]
+        until = None if not ends or None in ends else max(end for end in ends if end is not None)
+        wanted = (len(ends), until)
+        if wanted != ((known.count, known.until) if known is not None else (0, None)):
+            since = known.since if known is not None and known.count and ends else self.now
+            row = HeldEvictions(placement_id=self.row.pk, count=len(ends), since=since, until=until)
+            batch.records.append(lambda: row)
+
     def write(self, batch: Batch, result: PlacementResult) -> DecisionChanges:
         self._remember_steady(batch)
+        self._remember_held(batch, result)
         if result.plan.problem and self.stored and settings.OCMCONSOLE_MISCONFIGURED_PLACEMENTS == KEEP:
             return self._write_kept(batch, result)
         name = self.row.name

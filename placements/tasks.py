@@ -11,6 +11,7 @@ from django.db.models import Count
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
+from placements.controller import brakes
 from placements.models import DecisionRun, Placement
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ def resync(turn: int) -> None:
     if work:
         workqueue.put(work, clock.now())
         workqueue.poke()
+
+
+def watch_brakes() -> None:
+    """D27: brakes on evictions end by time and by the return of the clusters."""
+    brakes.watch(clock.now())
 
 
 def expire_decision_history() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from placements.pages.brake_pages import held_page
 from placements.pages.list_pages import placement_list
 from placements.pages.placement_pages import placement_page, why_page
 from placements.pages.playground_pages import playground
@@ -15,6 +16,7 @@ urlpatterns = [
     path("placements/", placement_list, name="list"),
     path("placements/playground/", playground, name="playground"),
     path("placements/-/review/", review, name="review"),
+    path("placements/held/", held_page, name="held"),
     path("placements/<str:namespace>/<str:name>/", placement_page, name="placement"),
     path("placements/<str:namespace>/<str:name>/why/", why_page, name="why"),
 ]

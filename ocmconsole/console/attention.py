@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.contenttypes.models import ContentType
-from django.db.models import Count, Exists, Max, Min, Q, Subquery
+from django.db.models import Count, Exists, Max, Min, Q, Subquery, Sum
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
@@ -34,6 +34,7 @@ from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet
+from placements import queries as placements
 from registration import queries
 from registration.approvals.snooze import in_sight
 from registration.keys import certificate_register
@@ -90,6 +91,7 @@ def look(actor: Actor, now: datetime) -> Glance:
     visible = clusters.clusters_for(actor).order_by()
     asked = {
         "silent": visible.filter(available="Unknown"),
+        "held": placements.placements_for(actor).filter(held__count__gt=0),
         "credentials": visible.filter(_of_buckets(now), hub_accepts_client=True),
         "removals": visible.filter(deleted_at__lt=now - STUCK),
         "leases": visible.filter(LONG_LEASE),
@@ -123,6 +125,7 @@ def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None
         _incidents() if "incidents" in there else None,
         _approvals(actor, now),
         _silent(visible, now) if "silent" in there else None,
+        _held(actor, now) if "held" in there else None,
         _credentials(visible, now) if "credentials" in there else None,
         _removals(visible, now) if "removals" in there else None,
         _leases(visible) if "leases" in there else None,
@@ -189,6 +192,20 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
         url,
         f"{total} {max(row['newest'] for row in sets)}",
     )
+
+
+def _held(actor: Actor, now: datetime) -> Item | None:
+    """D27: placements that keep silent clusters until a person decides, or time does."""
+    rows = placements.held_for(actor, now)
+    found = rows.aggregate(total=Sum("held__count"), placements=Count("pk"), first=Min("held__until"))
+    if not found["total"]:
+        return None
+    where = f"in {found['placements']} placement{'' if found['placements'] == 1 else 's'}"
+    ends = f"They wait until {clock_time(found['first'], now)}." if found["first"] else "They wait for a person."
+    state = f"{found['total']} {found['first']}"
+    text = f"Most clusters fell silent at once: {found['total']} stay chosen {where}. {ends}"
+    url = reverse("placements:held")
+    return Item("held", found["total"], "Evictions held", "octagon-pause", "warn", text, "Decide", url, state)
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:

@@ -123,6 +123,8 @@ ACTS: dict[str, Condition] = {
     "registration:disconnect": _is_sent("revoke"),
     "registration:revoke": _always,
     "registration:revoke-many": _is_sent("confirmed"),
+    # Many clusters leave their placements at once (D27).
+    "placements:held": _is_sent("act", "release"),
     # A cluster's document can hold all of that: the word for another key (D9), finalizers, the acceptance.
     "clusters:edit": _is_sent("apply"),
     # All that Django admin stores: people, rights, documents, deletions, actions on many.

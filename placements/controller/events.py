@@ -80,6 +80,36 @@ def _wanted(placement: Doc, changes: DecisionChanges, scores: str) -> Iterator[t
                 yield "ScoreUpdate", name, uid, scores
 
 
+def record_hold(placement: Doc, before: int, result: PlacementResult, actor: Actor, now: datetime) -> None:
+    """D27: that evictions begin to wait, and that none waits any more. The number is one, whatever the fleet is."""
+    count = len(result.held)
+    if bool(before) == bool(count):
+        return
+    if count:
+        until = max((each.until for each in result.held.values() if each.until is not None), default=None)
+        reason, type_ = "EvictionsHeld", "Warning"
+        wait = f"until {until:%H:%M:%S} UTC" if until is not None else "until a person releases them"
+        note = f"{count} clusters fell silent with most others at once and stay chosen {wait}"
+    else:
+        reason, type_, note = "EvictionsNoLongerHeld", "Normal", "No cluster is kept by the brake on evictions any more"
+    metadata = placement["metadata"]
+    digest = hashlib.sha256(f"{metadata['uid']} {reason} {now}".encode()).hexdigest()[:16]
+    event = event_document(
+        f"{metadata['name']}.{digest}",
+        object_reference(PLACEMENT, metadata["name"], metadata["namespace"], metadata["uid"]),
+        type_=type_,
+        reason=reason,
+        action=reason,
+        message=note,
+        reporter=REPORTER,
+        now=now,
+    )
+    try:
+        verbs.create(actor, EVENT, event, namespace=metadata["namespace"])
+    except errors.ApiError as error:
+        log.warning("no event about placement %s: %s", metadata["name"], error.message)
+
+
 def score_note(result: PlacementResult) -> str:
     """P33: ``c1:0 c2:100 `` for the clusters that passed the filters, by name; before the decisions are committed."""
     shown = sorted(result.feasible, key=lambda each: each.name)[: MOST_NOTE // SHORTEST_SCORE]

@@ -1,6 +1,6 @@
 """Durations of scheduling for Prometheus, with upstream's names, labels and buckets (H46, P34).
 
-Counted in the process that schedules: the server, or a Celery worker, which nobody scrapes.
+Counted in the process that schedules: the server, or a Celery worker, which nobody scrapes. What brakes hold is read.
 """
 
 from __future__ import annotations
@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import TYPE_CHECKING
+
+from django.db.models import Sum
 
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.kinds import Key
+from placements.models import EvictionBrake, HeldEvictions
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 NAME = "placement_scheduling"
 BUCKETS = tuple(10.0**exponent for exponent in range(-6, 4))  # seconds
@@ -73,3 +80,15 @@ def plugin(type_: str, name: str) -> Iterator[None]:
             _cel.labels(NAME).observe(seconds)
         else:
             _plugin.labels(NAME, type_, name).observe(seconds)
+
+
+@metrics.reads
+def evictions_that_wait() -> Iterator[Metric]:
+    """D27: brakes that stand, and evictions that they hold in all placements."""
+    brakes = metrics.GaugeMetricFamily("ocmconsole_eviction_brakes", "Brakes on evictions that stand (D27).")
+    brakes.add_metric([], EvictionBrake.objects.filter(ended=None).count())
+    held = metrics.GaugeMetricFamily(
+        "ocmconsole_evictions_held", "Clusters that placements keep only because a brake stands (D27)."
+    )
+    held.add_metric([], HeldEvictions.objects.aggregate(total=Sum("count"))["total"] or 0)
+    yield from (brakes, held)

@@ -12,11 +12,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from clusters import queries as clusters
 from clustersets.membership import Membership
 from ocmconsole.kubeapi.storage.selectors import EVERYTHING
 from placements.controller import scheduling, snapshot
 from placements.explaining.explanation import PlacementExplanation
+from placements.scheduler import brake
+from placements.scheduler.brake import Brake
 from placements.scheduler.fleet import Cluster, Fleet
 from placements.scheduler.pipeline import PlacementResult, PlacementSpec, schedule
 
@@ -81,8 +85,10 @@ def preview(
     seen = _seen(actor, everyone)
     fleet = _only_seen(fleet, [each.name for each in extra], seen)
     if pretend is not None:
-        fleet = _pretended(fleet, (*bound, *extra), pretend(everyone, seen), {each.name for each in extra}, seen)
-        everyone = fleet.members[WHOLE_FLEET.name]
+        changed = pretend(everyone, seen)
+        fleet = _pretended(fleet, (*bound, *extra), changed, {each.name for each in extra}, seen)
+        fleet = replace(fleet, brakes=(*fleet.brakes, *_brakes(everyone, changed, (*bound, *extra))))
+        everyone = changed
     result = schedule(
         plan,
         fleet,
@@ -105,6 +111,11 @@ def _only_seen(fleet: Fleet, extra: Sequence[str], seen: frozenset[str]) -> Flee
     """Of a set that is not bound, a person could not learn anything about clusters that they do not see."""
     members = {name: [each for each in fleet.members[name] if each.name in seen] for name in extra}
     return replace(fleet, members={**fleet.members, **members})
+
+
+def _brakes(everyone: Sequence[Cluster], changed: Sequence[Cluster], sets: Sequence[Membership]) -> list[Brake]:
+    """D27: those that would begin with a silence that is pretended."""
+    return brake.would_begin(everyone, changed, sets) if settings.OCMCONSOLE_EVICTION_BRAKE == "on" else []
 
 
 def _pretended(

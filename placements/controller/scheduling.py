@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from ocmconsole.kubeapi import admission, errors, steps
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import compiled_schema
-from placements.controller import decisions, snapshot
+from placements.controller import brakes, decisions, snapshot
 from placements.kinds import PLACEMENT
 from placements.models import PlacementDecision, SteadyReference
 from placements.scheduler.pipeline import UNOBSERVED, Observe, PlacementResult, PlacementSpec, Unfinished, schedule
@@ -116,13 +117,14 @@ def schedule_now(
 
 
 def fleet_for(plan: PlacementSpec, sets: Collection[Membership]) -> Fleet:
-    """Members of the sets now, and what else the plan chooses by."""
+    """Members of the sets now, what else the plan chooses by, and the brakes on evictions (D27)."""
     expressions = (expression for each in plan.predicates for expression in each.expressions)
-    return snapshot.present.fleet(
+    fleet = snapshot.present.fleet(
         sets,
         with_scores=any(each.add_on for each in plan.prioritizers) or any(each.reads_scores for each in expressions),
         with_decided=plan.needs_scores or bool(plan.constraints),
     )
+    return replace(fleet, brakes=brakes.standing())
 
 
 def negative_steady(plan: PlacementSpec) -> int:

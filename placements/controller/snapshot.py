@@ -56,7 +56,7 @@ class StoredCluster(Cluster):
         self._text = text
         self.name = sys.intern(read.name)
         self.labels, self.claims, self.taints = read.labels, read.claims, read.taints
-        self.is_being_deleted = read.is_being_deleted
+        self.is_being_deleted, self.is_accepted = read.is_being_deleted, read.is_accepted
         self.answers = {}
         self._allocatable = {name: read.allocatable(name) for name in RESOURCES.values()}
 

@@ -17,6 +17,7 @@ from ocmconsole.components.labelled_enum import LabelledEnum
 from placements.explaining import reasons
 from placements.explaining.reasons import Why
 from placements.scheduler import tolerations
+from placements.scheduler.brake import Hold
 from placements.scheduler.fleet import Cluster, Taint
 from placements.scheduler.pipeline import PlacementResult
 
@@ -183,3 +184,10 @@ def _names(clusters: Sequence[Cluster]) -> frozenset[str]:
 def leaves(end: datetime, taint: Taint, now: datetime) -> str:
     """What lies ahead of a chosen cluster."""
     return f"leaves at {clock_time(end, now)} UTC: taint {taint} is tolerated until then"
+
+
+def is_held(held: Hold, now: datetime) -> str:
+    """D27: of a chosen cluster whose eviction waits."""
+    if held.until is None:
+        return "held: would leave if somebody released it"
+    return f"held: would leave at {clock_time(held.until, now)} UTC"

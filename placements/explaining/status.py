@@ -1,6 +1,7 @@
 """The words for the state of a Placement: which one, since when, why, and what to do next. Pure.
 
-Computed from the document alone: what the scheduler has written into its status, and how many clusters it is to choose.
+Computed from the document: what the scheduler has written into its status, and how many clusters it is to choose. No
+condition says how many evictions wait (D27).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class PlacementWord(LabelledEnum):
     PAUSED = "paused", "Paused", "quiet", "pause"
     PENDING = "pending", "Not scheduled yet", "quiet", "circle-dashed"
     MISCONFIGURED = "misconfigured", "Misconfigured", "danger", "octagon-x"
+    HELD = "held", "Evictions held", "warn", "octagon-pause"
     NOTHING_BOUND = "nothing-bound", "Nothing bound", "danger", "unplug"
     NO_MATCH = "no-match", "No match", "danger", "circle-x"
     SHORT = "short", "Short", "caution", "clock-alert"
@@ -31,7 +33,10 @@ class PlacementWord(LabelledEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementStatus:
-    """``wanted``: ``numberOfClusters``, None for all that fit. ``since``: of the condition that the word follows."""
+    """``wanted``: ``numberOfClusters``, None for all that fit, never below 0. ``since``: of the condition or the brake.
+
+    ``held``: clusters that are chosen only because a brake stands (D27).
+    """
 
     word: PlacementWord
     chosen: int
@@ -39,6 +44,7 @@ class PlacementStatus:
     since: datetime | None
     why: str
     next: str
+    held: int = 0
 
     @property
     def label(self) -> str:
@@ -63,20 +69,48 @@ class PlacementStatus:
 
     @property
     def sentence(self) -> str:
-        """How many are chosen."""
+        """How many are chosen; first how many evictions wait."""
+        if self.held:
+            return f"{self.held:,} eviction{' is' if self.held == 1 else 's are'} held"
         number = self.chosen if self.wanted is None else self.wanted
         of = "" if self.wanted is None else f" of {self.wanted:,}"
         return f"{self.chosen:,}{of} {'cluster' if number == 1 else 'clusters'} chosen"
 
 
-def status_of(doc: Doc, *, is_disabled: bool) -> PlacementStatus:
-    """``is_disabled``: another scheduler decides (P2)."""
-    number = spec_of(doc).get("numberOfClusters")
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Evictions that wait (D27). ``until``: None for as long as a person wants."""
+
+    count: int
+    since: datetime
+    until: datetime | None
+
+
+def status_of(doc: Doc, *, is_disabled: bool, held: Held | None = None) -> PlacementStatus:
+    """``is_disabled``: another scheduler decides (P2). ``held``: None where no eviction waits."""
+    asked = spec_of(doc).get("numberOfClusters")
+    number = None if asked is None else max(asked, 0)
     chosen = (doc.get("status") or {}).get("numberOfSelectedClusters") or 0
     word, since, why, after = _state(doc, chosen, number, is_disabled=is_disabled)
-    return PlacementStatus(word, chosen, number, since, why, after)
+    if held is None or word in BEFORE_HELD:
+        return PlacementStatus(word, chosen, number, since, why, after)
+    why, after = _held(held, chosen)
+    return PlacementStatus(PlacementWord.HELD, chosen, number, held.since, why, after, held.count)
 
 
+def _held(held: Held, chosen: int) -> tuple[str, str]:
+    why = (
+        f"{held.count:,} of {chosen:,} chosen clusters fell silent with most others at once. The hub was likelier cut"
+        " off than that they all died, so they stay chosen."
+    )
+    if held.until is None:
+        return why, "They stay until a person releases their evictions."
+    return why, f"They wait for a person until {held.until:%H:%M} UTC. Then those that are still silent leave."
+
+
+BEFORE_HELD = frozenset(
+    {PlacementWord.REMOVING, PlacementWord.PAUSED, PlacementWord.PENDING, PlacementWord.MISCONFIGURED}
+)
 State = tuple[PlacementWord, datetime | None, str, str]
 
 

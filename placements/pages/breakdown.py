@@ -314,6 +314,7 @@ class Breakdown:
             "why": why,
             "trial_url": self._trial_url(name, why),
             "pretended": [each.short for each in self.draft.pretences if each.where == name],
+            "held": explanation.is_held(held, self.found.now) if (held := self.found.result.held.get(name)) else "",
             "ahead": self.explanation.ahead(each) if name in self.found.chosen else None,
         }
 

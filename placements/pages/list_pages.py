@@ -17,14 +17,17 @@ from clustersets import queries as clustersets
 from clustersets.rights.visible_bindings import bindings_for
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.row_counts import Counted
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from placements import queries
 from placements.explaining import status
-from placements.explaining.status import PlacementStatus, PlacementWord
+from placements.explaining.status import Held, PlacementStatus, PlacementWord
 from placements.kinds import PLACEMENT, is_disabled
 from placements.models import Placement
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.access.actor import Actor
@@ -61,7 +64,7 @@ def placement_list(request: HttpRequest) -> HttpResponse:
     """By namespace and name; filtered by word, set, namespace and a part of the name."""
     actor = actor_of(request)
     asked = {name: request.GET.get(name, "").strip() for name in ("q", "word", "set", "namespace")}
-    everything = _read(actor)
+    everything = _read(actor, clock.now())
     bound = _bound(actor, asked["set"])
     fitting = [each for each in everything if _fits(each, asked, bound)]
     counts = Counter(each.status.word for each in fitting)
@@ -87,14 +90,15 @@ def placement_list(request: HttpRequest) -> HttpResponse:
     return render(request, "placements/pages/list.html", context)
 
 
-def _read(actor: Actor) -> list[Found]:
-    """One query: the state follows from the document."""
+def _read(actor: Actor, now: datetime) -> list[Found]:
+    """One query: the state follows from the document and from what waits."""
     found = []
-    for namespace, name, sets, wire in queries.placements_for(actor).values_list(
-        "namespace", "name", "cluster_sets", "wire"
-    ):
+    columns = ("namespace", "name", "cluster_sets", "wire", "held__count", "held__since", "held__until")
+    for namespace, name, sets, wire, count, since, until in queries.placements_for(actor).values_list(*columns):
         doc = orjson.loads(wire)
-        found.append(Found(namespace, name, doc, tuple(sets), status.status_of(doc, is_disabled=is_disabled(doc))))
+        held = Held(count, since, until) if count and (until is None or now < until) else None
+        shown = status.status_of(doc, is_disabled=is_disabled(doc), held=held)
+        found.append(Found(namespace, name, doc, tuple(sets), shown))
     return sorted(found, key=lambda each: (each.namespace, each.name))
 
 

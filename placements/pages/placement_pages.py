@@ -29,9 +29,11 @@ from placements import queries
 from placements.controller import decisions, preview, scheduling
 from placements.explaining import explanation, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
+from placements.pages import brake_pages
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pages.happened import happened
 from placements.playground.drafts import Draft
+from placements.scheduler.brake import WAIT
 from placements.scheduler.pipeline import Unfinished
 
 if TYPE_CHECKING:
@@ -96,7 +98,8 @@ def _opened(row: Placement, draft: Draft) -> str:
 
 def visible_placement(actor: Actor, namespace: str, name: str) -> Placement:
     """Raises Http404, the same for what is not there and what one may not see."""
-    row: Placement | None = queries.placements_for(actor).filter(namespace=namespace, name=name).first()
+    rows = queries.placements_for(actor).filter(namespace=namespace, name=name)
+    row: Placement | None = rows.select_related("held").first()
     if row is None:
         raise Http404(f"There is no placement {name} in {namespace}, or you may not see it.")
     return row
@@ -120,11 +123,14 @@ def head(actor: Actor, row: Placement, found: PlacementPreview | None, tab: str,
     key = [row.namespace, row.name]
     named = spec_of(doc).get("clusterSets") or []
     seen = set(clustersets.sets_for(actor).filter(name__in=named).values_list("name", flat=True)) if named else set()
-    disabled = is_disabled(doc)
+    disabled, held = is_disabled(doc), queries.held_of(row, now)
     return {
         "placement": row,
         "sees_namespace": visible_bindings.namespaces_for(actor).filter(name=row.namespace).exists(),
-        "status": status.status_of(doc, is_disabled=disabled),
+        "status": status.status_of(doc, is_disabled=disabled, held=held),
+        "held": held,
+        "brakes": brake_pages.shown_brakes(actor, now) if held else [],
+        "hold_minutes": round(WAIT.total_seconds() / 60),
         "sets": [
             {"name": each, "url": reverse("clustersets:set", args=[each]) if each in seen else ""} for each in named
         ],
@@ -255,6 +261,8 @@ class _Groups:
         cluster = found.by_name.get(name) if found is not None else None
         if found is None or cluster is None or not self.is_decided_here:
             return ""
+        if (held := found.result.held.get(name)) is not None:
+            return explanation.is_held(held, found.now)
         if name in found.chosen:
             ahead = found.explanation.ahead(cluster)
             return explanation.leaves(*ahead, found.now) if ahead else ""

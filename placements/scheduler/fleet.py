@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clusters.claims import reported
 from clusters.kinds import taints_of
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema.quantities import parse_quantity
 from ocmconsole.kubeapi.schema.times import time_of
+
+if TYPE_CHECKING:
+    from placements.scheduler.brake import Brake
 
 # A taint or score without a readable time counts as old: its toleration has expired, its score has too.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,6 +74,10 @@ class Cluster:
     def is_being_deleted(self) -> bool:
         return bool(self.doc["metadata"].get("deletionTimestamp"))
 
+    @cached_property
+    def is_accepted(self) -> bool:
+        return bool((self.doc.get("spec") or {}).get("hubAcceptsClient"))
+
     def allocatable(self, resource: str) -> float | None:
         """An amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity (P17)."""
         if resource not in self._allocatable:
@@ -122,10 +129,11 @@ class Fleet:
     """``members``: clusters by set, in the order of their names. ``scores``: by cluster and AddOnPlacementScore name.
 
     ``decided``: in how many PlacementDecisions of the whole hub a cluster stands (P15). ``revision``: of the hub, that
-    all of it is no older than.
+    all of it is no older than. ``brakes``: on evictions (D27).
     """
 
     members: Mapping[str, Sequence[Cluster]]
     scores: Mapping[tuple[str, str], AddOnScore] = field(default_factory=dict)
     decided: Mapping[str, int] = field(default_factory=dict)
     revision: int = 0
+    brakes: Sequence[Brake] = ()

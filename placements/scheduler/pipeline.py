@@ -23,6 +23,7 @@ import orjson
 from clusters.kinds import spec_of
 from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler import prioritizers, spread, tolerations
+from placements.scheduler.brake import Hold
 from placements.scheduler.expressions import ScoresOf
 from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
 from placements.scheduler.groups import DecisionGroup, GroupStrategy
@@ -136,7 +137,8 @@ class PlacementResult:
     """``available``, ``matching``, ``feasible``: clusters left after sets, predicates and taints, in order of names.
 
     ``chosen``: best first. Scores are computed when they are asked for; ``look_again`` is the moment at which the
-    answer may change although nothing is written, or None.
+    answer may change although nothing is written, or None. ``holds``: feasible clusters by name that a taint would keep
+    away if their eviction did not wait (D27).
     """
 
     plan: PlacementSpec
@@ -146,6 +148,7 @@ class PlacementResult:
     available: Sequence[Cluster] = ()
     matching: Sequence[Cluster] = ()
     feasible: Sequence[Cluster] = ()
+    holds: Mapping[str, Hold] = field(default_factory=dict)
     observe: Observe = field(default=UNOBSERVED, repr=False, compare=False)
 
     # -------------------------------------------------------------------------------------------- scores
@@ -211,18 +214,24 @@ class PlacementResult:
         return self._best(max(self.plan.number, 0))
 
     @cached_property
+    def held(self) -> Mapping[str, Hold]:
+        """D27: chosen clusters whose eviction waits, by name."""
+        return {each.name: self.holds[each.name] for each in self.chosen if each.name in self.holds}
+
+    @cached_property
     def groups(self) -> list[DecisionGroup]:
         return self.plan.groups.divide(self.chosen, self.totals if self.plan.sorts_by_score else None)
 
     @cached_property
     def look_again(self) -> datetime | None:
-        """When to schedule again: a toleration of a chosen cluster ends (P13), or an add-on score that counts (K18)."""
+        """When to schedule again: at the end of a toleration (P13), hold (D27) or add-on score that counts (K18)."""
         given, now, present = self.plan.tolerations, self.scoring.now, self.scoring.present
         ends = [
             tolerations.next_end(each, given, is_decided=each.name in present, now=now)
             for each in self.chosen
             if each.taints
         ]
+        ends += [each.until for each in self.held.values()]
         if self.plan.needs_scores:
             ends.append(prioritizers.next_expiry(self.plan.prioritizers, self.feasible, self.scoring.fleet, now))
         return min((end for end in ends if end is not None), default=None)
@@ -332,16 +341,11 @@ def schedule(
     with observe("filter", "Predicate"):
         matching = _matching(plan, fleet, available, is_time_up, observe)
     with observe("filter", "TaintToleration"):
-        taints = TaintFilter(plan.tolerations, now)
-        feasible = [
-            cluster
-            for cluster in matching
-            if not cluster.taints or not taints.keeps_away(cluster, is_decided=cluster.name in present)
-        ]
+        feasible, holds = tolerations.feasible(matching, plan.tolerations, present, fleet.brakes, now)
     if plan.constraints and not plan.problem:
         wanted = len(feasible) if plan.number is None else plan.number
         plan = replace(plan, problem=spread.problem(feasible, plan.constraints, wanted))
-    return PlacementResult(plan, scoring, names, eligible, available, matching, feasible, observe)
+    return PlacementResult(plan, scoring, names, eligible, available, matching, feasible, holds, observe)
 
 
 def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:

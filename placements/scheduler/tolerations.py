@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from clusters.kinds import TaintEffect
 from ocmconsole.kubeapi.errors import Doc
+from placements.scheduler import brake
+from placements.scheduler.brake import Brake, Hold
 from placements.scheduler.fleet import Cluster, Taint
 
 _PREFERRED, _IF_NEW = TaintEffect.PREFER_NO_SELECT.value, TaintEffect.NO_SELECT_IF_NEW.value
@@ -110,6 +112,32 @@ class TaintFilter:
             found = tuple(each for each in self._tolerations if each.matches(taint))
             self._matching[taint[:3]] = found
         return any(each.seconds is None or (end := each.ends(taint)) is None or self._now < end for each in found)
+
+
+def feasible(
+    clusters: Iterable[Cluster],
+    tolerations: Sequence[Toleration],
+    present: Collection[str],
+    brakes: Sequence[Brake],
+    now: datetime,
+) -> tuple[list[Cluster], dict[str, Hold]]:
+    """P9: clusters whose taints are all tolerated; D27: also those that are chosen while a brake holds them, by name."""
+    taints, found, holds = TaintFilter(tolerations, now), [], {}
+    for cluster in clusters:
+        if cluster.taints:
+            is_decided = cluster.name in present
+            if taints.keeps_away(cluster, is_decided=is_decided):
+                hold = _held(cluster, tolerations, brakes, now) if is_decided and brakes else None
+                if hold is None:
+                    continue
+                holds[cluster.name] = hold
+        found.append(cluster)
+    return found, holds
+
+
+def _held(cluster: Cluster, tolerations: Sequence[Toleration], brakes: Sequence[Brake], now: datetime) -> Hold | None:
+    away = keeps_away(cluster, tolerations, is_decided=True, now=now)
+    return brake.hold(cluster, [each.taint for each in away], brakes, now)
 
 
 def next_end(

@@ -1,0 +1,127 @@
+"""Brakes on evictions (D27): which stand, why, what waits, and the three choices: wait, hold, release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Sum
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from clusters.health.status import clock_time
+from clustersets import queries as clustersets
+from ocmconsole.components.links import explain_url
+from ocmconsole.components.refusals import plain
+from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi.access.session import actor_of
+from placements import queries, services
+from placements.controller import brakes
+from placements.models import EvictionBrake
+from placements.scheduler.brake import WAIT
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+SHOWN = 20  # placements whose evictions wait; more are counted
+WIDTH = 900  # units of the bar
+
+
+@dataclass(frozen=True)
+class ShownBrake:
+    """One that stands, as the user may see it."""
+
+    row: EvictionBrake
+    now: datetime
+    scope: str
+    url: str
+    may_decide: bool
+    silent: int
+
+    @property
+    def elapsed(self) -> int:
+        """Units of the bar that have passed."""
+        return min(round((self.now - self.row.begun) / WAIT * WIDTH), WIDTH)
+
+    @property
+    def left(self) -> Any:
+        return self.row.until - self.now if self.row.until is not None else None
+
+    @property
+    def until(self) -> str:
+        return clock_time(self.row.until, self.now) if self.row.until is not None else ""
+
+    @property
+    def begun(self) -> str:
+        return clock_time(self.row.begun, self.now)
+
+    @property
+    def explain_url(self) -> str:
+        asked = services.right_for(self.row.scope)
+        return explain_url(asked.verb, f"{asked.resource}.{asked.group}", name=asked.name)
+
+
+def shown_brakes(actor: Actor, now: datetime) -> list[ShownBrake]:
+    """Those that stand now; a set is named to who sees it. Three queries for each."""
+    rows = [row for row in EvictionBrake.objects.filter(ended=None).order_by("begun") if _stands(row, now)]
+    names = {row.scope for row in rows if row.scope}
+    seen = set(clustersets.sets_for(actor).filter(name__in=names).values_list("name", flat=True)) if names else set()
+    return [
+        ShownBrake(
+            row,
+            now,
+            row.scope if row.scope in seen else "",
+            reverse("clustersets:set", args=[row.scope]) if row.scope in seen else "",
+            services.may_decide(actor, row.scope),
+            brakes.silent_now(row),
+        )
+        for row in rows
+    ]
+
+
+def _stands(row: EvictionBrake, now: datetime) -> bool:
+    return row.until is None or now < row.until
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def held_page(request: HttpRequest) -> HttpResponse:
+    """All that stand; a POST holds or releases one."""
+    actor, now = actor_of(request), clock.now()
+    if request.method == "POST":
+        return _decided(request, actor)
+    asked = request.GET.get("release", "")
+    found = shown_brakes(actor, now)
+    rows = queries.held_for(actor, now)
+    context = {
+        "brakes": found,
+        "asked": next((each for each in found if str(each.row.pk) == asked and each.may_decide), None),
+        "placements": rows.select_related("held")[:SHOWN],
+        "more": max(rows.count() - SHOWN, 0),
+        "evictions": rows.order_by().aggregate(total=Sum("held__count"))["total"] or 0,
+        "minutes": round(WAIT.total_seconds() / 60),
+    }
+    return render(request, "placements/pages/held.html", context)
+
+
+def _decided(request: HttpRequest, actor: Actor) -> HttpResponse:
+    text, act = request.POST.get("brake", ""), request.POST.get("act", "")
+    pk = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - no hub has more
+    try:
+        if act == "release":
+            services.release_evictions(actor, pk)
+            messages.success(request, "The evictions are released. Clusters that are silent leave within moments.")
+        elif act == "hold":
+            services.hold_evictions(actor, pk)
+            messages.success(request, "The evictions are held until somebody releases them.")
+    except errors.ApiError as error:
+        messages.error(request, plain(error.message))
+        return redirect("placements:held")
+    return redirect("placements:held")

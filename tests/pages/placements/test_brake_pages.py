@@ -1,0 +1,185 @@
+"""D27 on pages: what is kept, why, and the choices; the list, the bell, the debugger and the audit say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from clusters.kinds import GROUP
+from clusters.models import ManagedCluster, Serving
+from ocmconsole.kubeapi.health import metrics
+from ocmconsole.kubeapi.models import AuditEvent
+from placements.controller.scheduling import decided_in
+from placements.kinds import BRAKE_ENDED, BRAKE_KEPT
+from placements.models import EvictionBrake, PlacementDecision
+from placements.scheduler.brake import WAIT
+from tests import factories as make
+from tests.actors import grant, person, rule, signed_in
+from tests.api import entry
+from tests.pages.placements.scene import TEAM, author, fleet, place
+
+__all__ = ["fleet"]  # a fixture of every test
+
+pytestmark = [pytest.mark.django_db, pytest.mark.contract("D27")]
+
+KEPT = {"web-1", "web-3", "web-4"}
+
+
+@pytest.fixture(autouse=True)
+def silence(fleet: None) -> Iterator[None]:
+    """All five clusters fall silent at once, and p1 keeps the three that it has chosen."""
+    make.serve_since(timedelta(days=1))
+    place()
+    names = list(ManagedCluster.objects.values_list("name", flat=True))
+    for name in names:
+        make.accept(name)
+        make.available(name)
+    make.settle()
+    for name in names:
+        make.renew(name)
+    with time_machine.travel(timezone.now() + timedelta(seconds=301), tick=False):
+        Serving.objects.update(seen=timezone.now(), served=timezone.now())
+        make.sweep()
+        yield
+
+
+@pytest.fixture
+def admin() -> Client:
+    return signed_in("root", is_superuser=True)
+
+
+def text(response: Any) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
+
+
+def chosen() -> set[str]:
+    return set(decided_in(PlacementDecision.objects.filter(namespace=TEAM, placement="p1")))
+
+
+def brake() -> EvictionBrake:
+    return EvictionBrake.objects.get()
+
+
+def until() -> str:
+    end = brake().until
+    assert end is not None
+    return f"{end:%H:%M}"
+
+
+def test_the_page_of_a_placement_leads_with_what_is_kept_why_and_until_when(admin: Client) -> None:
+    page = text(admin.get(f"/placements/{TEAM}/p1/"))
+    assert "Evictions held" in page
+    assert "3 evictions are held" in page
+    assert "3 stay chosen" in page
+    assert f"They wait for a person until {until()} UTC. Then those that are still silent leave." in page
+    assert "3 evictions wait" in page
+    assert "5 of 5 accepted clusters fell silent or late at once" in page
+    assert f"held: would leave at {until()} UTC" in page
+    assert "Hold until I release it" in page
+    assert "Evict now" in page
+
+
+def test_list_overview_and_bell_say_that_evictions_are_held(admin: Client) -> None:
+    page = text(admin.get("/placements/?word=held"))
+    assert "Evictions held" in page
+    assert "3 of 3 chosen clusters fell silent with most others at once" in page
+    for path in ("/", "/attention/"):
+        found = text(admin.get(path))
+        assert "Evictions held" in found, path
+        assert f"3 stay chosen in 1 placement. They wait until {until()}." in found, path
+
+
+def test_why_not_the_playground_and_the_debugger_hold_them_too(admin: Client) -> None:
+    for path in (f"/placements/{TEAM}/p1/why/?show=chosen", f"/placements/playground/?from={TEAM}/p1"):
+        assert f"held: would leave at {until()} UTC" in text(admin.get(path)), path
+    gates = {**settings.OCMCONSOLE_FEATURE_GATES, "PlacementDebugServer": True}
+    with override_settings(OCMCONSOLE_FEATURE_GATES=gates):
+        found = entry.root().get(f"/debug/placements/{TEAM}/p1").doc
+    assert set(found["decisions"]) == KEPT
+    end = brake().until
+    assert end is not None
+    assert found["heldClusters"] == [
+        {"clusterName": name, "until": f"{end:%Y-%m-%dT%H:%M:%SZ}"} for name in sorted(KEPT)
+    ]
+    assert found["reasons"][0]["clusterName"] == "web-2"
+
+
+def test_the_playground_tells_of_the_time_after_the_brake(admin: Client) -> None:
+    path = f"/placements/playground/?from={TEAM}/p1"
+    address = admin.post(path, {"pretend": "1", "x-what": "time", "x-value": "20m"}, follow=True)
+    assert address.context["chosen_count"] == 0
+
+
+def test_a_person_holds_them_and_releases_them_with_a_page_in_between(admin: Client) -> None:
+    pk = str(brake().pk)
+    admin.post("/placements/held/", {"brake": pk, "act": "hold"})
+    make.settle()
+    assert (brake().until, brake().held_by) == (None, "root")
+    assert "until a person releases their evictions" in text(admin.get(f"/placements/{TEAM}/p1/"))
+    asked = text(admin.get(f"/placements/held/?release={pk}"))
+    assert "Evict 5 silent clusters now?" in asked
+    assert chosen() == KEPT
+    admin.post("/placements/held/", {"brake": pk, "act": "release"})
+    make.settle()
+    assert chosen() == set()
+    assert (brake().ended_why, brake().ended_by) == ("released", "root")
+    acts = AuditEvent.objects.filter(act__in=[BRAKE_KEPT, BRAKE_ENDED], user="root")
+    assert list(acts.order_by("pk").values_list("act", flat=True)) == [BRAKE_KEPT, BRAKE_ENDED]
+    again = admin.post("/placements/held/", {"brake": pk, "act": "release"}, follow=True)
+    assert "the brake has ended" in text(again)
+    assert "No eviction is held" in text(again)
+    assert "Evictions held" not in text(admin.get(f"/placements/{TEAM}/p1/"))
+
+
+def test_who_may_not_change_clusters_reads_of_it_and_decides_nothing() -> None:
+    author()
+    li = signed_in("li")
+    page = text(li.get(f"/placements/{TEAM}/p1/"))
+    assert "3 evictions wait" in page
+    assert "Holding and releasing takes the right to update every cluster" in page
+    assert "Evict now" not in page
+    answer = li.post("/placements/held/", {"brake": str(brake().pk), "act": "release"}, follow=True)
+    assert "cannot update resource" in text(answer)
+    assert brake().ended is None
+    assert AuditEvent.objects.filter(user="li", outcome=AuditEvent.Outcome.DENIED).exists()
+    assert "Evictions held" in text(li.get("/"))
+    mallory = signed_in("mallory")
+    found = text(mallory.get("/placements/held/"))
+    assert "0 evictions of placements that you may see" in found
+    assert "p1" not in found
+
+
+def test_the_owner_of_a_set_decides_about_the_brake_of_the_set() -> None:
+    EvictionBrake.objects.update(scope="web")
+    grant(person("raj"), rule("get list update", "managedclustersets", groups=GROUP))
+    raj = signed_in("raj")
+    raj.post("/placements/held/", {"brake": str(brake().pk), "act": "release"})
+    assert brake().ended_by == "raj"
+
+
+@pytest.mark.parametrize("sent", ["", "x", "0", "9999999999", "-1"])
+def test_a_brake_that_is_none_is_a_message(admin: Client, sent: str) -> None:
+    for act in ("hold", "release", ""):
+        assert admin.post("/placements/held/", {"brake": sent, "act": act}, follow=True).status_code == 200
+    assert admin.get(f"/placements/held/?release={sent}").status_code == 200
+    assert brake().ended is None
+
+
+def test_prometheus_reads_how_many_evictions_wait() -> None:
+    found = metrics.exposition().decode()
+    assert "ocmconsole_eviction_brakes 1.0" in found
+    assert "ocmconsole_evictions_held 3.0" in found
+
+
+def test_a_brake_lasts_a_quarter_of_an_hour() -> None:
+    end = brake().until
+    assert end is not None
+    assert end - brake().begun == WAIT
