@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from clusters.claims import reported
-from clusters.kinds import taints_of
+from clusters.kinds import is_accepted, taints_of
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.schema.quantities import parse_quantity
 from ocmconsole.kubeapi.schema.times import time_of
@@ -76,7 +76,7 @@ class Cluster:
 
     @cached_property
     def is_accepted(self) -> bool:
-        return bool((self.doc.get("spec") or {}).get("hubAcceptsClient"))
+        return is_accepted(self.doc)
 
     def allocatable(self, resource: str) -> float | None:
         """An amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity (P17)."""
