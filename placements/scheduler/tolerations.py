@@ -121,7 +121,7 @@ def feasible(
     brakes: Sequence[Brake],
     now: datetime,
 ) -> tuple[list[Cluster], dict[str, Hold]]:
-    """P9: clusters whose taints are all tolerated; D27: also those that are chosen while a brake holds them, by name."""
+    """P9: clusters whose taints are all tolerated; D27: also chosen ones that a brake holds, by name."""
     taints, found, holds = TaintFilter(tolerations, now), [], {}
     for cluster in clusters:
         if cluster.taints:
