@@ -25,7 +25,6 @@ from tests import hub as hubs
 from tests import tools
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.people import Console
-from tests.browser.tour import PLACEMENTS
 from tests.hub import ROOT, Hub
 
 Theme = Literal["light", "dark"]
@@ -221,7 +220,6 @@ def hub_with_fleet() -> Iterator[Hub]:
         assert _manage(hub, "demo", f"--clusters={CLUSTERS}", f"--seed={SEED}").wait() == 0, (
             "the hub could not be filled"
         )
-        assert _manage(hub, "shell", "-v", "0", "-c", PLACEMENTS).wait() == 0, "the placements could not be made"
         with hubs.running(hub):
             yield hub
 

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from clusters.kinds import LEASE_NAME, parse_instant
 from clusters.models import Lease, ManagedCluster, Serving
 from ocmconsole.core.models import BootstrapToken
-from ocmconsole.demo import past, people
+from ocmconsole.demo import past, people, placing
 from ocmconsole.demo.agents import BEATS, KLUSTERLET, WELL, renew, say
 from ocmconsole.demo.families import SETS, Names
 from ocmconsole.demo.states import DAY, StoryFleet, populate
@@ -56,6 +56,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     story.at(story.begin, lambda: fleet.tokens.update(people.mint(admin)))
     story.at(now - 3 * DAY, partial(people.mint_others, admin))
     story.at(now - 9 * DAY, partial(people.mint_and_revoke, admin))
+    placing.place(story, admin)
     populate(fleet, clusters)
     before = set(BootstrapToken.objects.values_list("pk", flat=True))
     count = story.play(on_progress)

@@ -52,7 +52,12 @@ GROUPS = {
 OWNED = "stores-fr"
 SELECTING = "production"  # a set by labels
 VIEWING = "console-viewers"  # a ClusterRole and its binding
-NAMESPACES = {"shop": ("web", "stores-fr", "stores-de"), "payments": ("web",), "telemetry": ("global",)}
+NAMESPACES = {
+    "shop": ("web", "stores-fr", "stores-de"),
+    "payments": ("web",),
+    "telemetry": ("global",),
+    "sandbox": (),
+}
 READS: Doc = {
     "apiGroups": [GROUP, "certificates.k8s.io"],
     "resources": ["managedclusters", "managedclustersets", "managedclustersetbindings", "certificatesigningrequests"],

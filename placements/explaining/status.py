@@ -49,7 +49,7 @@ class PlacementStatus:
     @property
     def label(self) -> str:
         """``3 short``; else the label of the word."""
-        return f"{self.missing} short" if self.word is PlacementWord.SHORT else self.word.label
+        return f"{self.missing:,} short" if self.word is PlacementWord.SHORT else self.word.label
 
     @property
     def tone(self) -> str:
@@ -69,9 +69,11 @@ class PlacementStatus:
 
     @property
     def sentence(self) -> str:
-        """How many are chosen; first how many evictions wait."""
+        """How many are chosen or kept; first how many evictions wait."""
         if self.held:
             return f"{self.held:,} eviction{' is' if self.held == 1 else 's are'} held"
+        if self.word is PlacementWord.MISCONFIGURED and self.chosen:
+            return f"The last good {self.chosen:,} {'is' if self.chosen == 1 else 'are'} kept"
         number = self.chosen if self.wanted is None else self.wanted
         of = "" if self.wanted is None else f" of {self.wanted:,}"
         return f"{self.chosen:,}{of} {'cluster' if number == 1 else 'clusters'} chosen"

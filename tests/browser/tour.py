@@ -39,28 +39,6 @@ for who in ("mallory", "li"):
     services.request_access(person(who), asked, "I look after the shops this week.")
 User.objects.create_user("wanda", password=PASSWORD)
 """
-# Placements in each state. What is chosen follows when the hub's workers have looked at them.
-PLACEMENTS = """
-from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.access.actor import Actor
-from placements.kinds import DISABLE_ANNOTATION, PLACEMENT
-
-of_the_tour = Actor(user="tour", groups=("system:masters", "system:authenticated"))
-SHOPS = {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchExpressions": [{"key": "env", "operator": "In", "values": ["prod"]}]}}}]}
-WANTED = {
-    ("shop", "checkout"): SHOPS | {"numberOfClusters": 2, "tolerations": [{"key": "ocmconsole.io/maintenance", "operator": "Exists", "tolerationSeconds": 999999999}]},
-    ("shop", "everywhere"): {"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "50%"}}},
-    ("shop", "too-many"): {"numberOfClusters": 999},
-    ("shop", "nowhere"): {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "none"}}}}]},
-    ("shop", "wrong"): {"numberOfClusters": -1},
-    ("default", "unbound"): {},
-}
-for (namespace, name), spec in WANTED.items():
-    made = {"apiVersion": PLACEMENT.storage.api_version, "kind": PLACEMENT.kind, "metadata": {"name": name}, "spec": spec}
-    verbs.create(of_the_tour, PLACEMENT, made, namespace=namespace)
-made = {"apiVersion": PLACEMENT.storage.api_version, "kind": PLACEMENT.kind, "metadata": {"name": "theirs", "annotations": {DISABLE_ANNOTATION: "true"}}, "spec": {}}
-verbs.create(of_the_tour, PLACEMENT, made, namespace="shop")
-"""
 # After she has signed in with her password alone; nobody can touch this passkey.
 FACTORS = """
 from django.contrib.auth.models import User
@@ -204,19 +182,19 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/placements/?word=short",
         "/placements/?q=nothing-like-it",
         "/placements/shop/checkout/",
-        "/placements/shop/everywhere/",
-        "/placements/shop/wrong/",
-        "/placements/default/unbound/",
+        "/placements/shop/catalog/",
+        "/placements/shop/loyalty/",
+        "/placements/sandbox/first-steps/",
         "/placements/shop/checkout/why/",
         "/placements/shop/checkout/why/?stage=taints",
-        "/placements/default/unbound/why/",
+        "/placements/sandbox/first-steps/why/",
         "/placements/playground/?from=shop/checkout",
-        "/placements/playground/?from=default/unbound",
+        "/placements/playground/?from=sandbox/first-steps",
         "/placements/playground/?from=shop/checkout&as=yaml",
         "/placements/playground/?from=shop/checkout&add=cel-1",
         "/placements/-/review/?from=shop/checkout",
         "/placements/-/review/?namespace=shop&name=new",
-        "/placements/playground/?from=shop/wrong&d=damaged",
+        "/placements/playground/?from=shop/loyalty&d=damaged",
         # access
         "/access/",
         "/access/?q=nothing-like-it",
@@ -390,7 +368,6 @@ class Tour:
 def prepared(hub: Hub) -> Iterator[Tour]:
     """Its clusters go on beating, by the clock of the hub."""
     _tell(hub, f"PASSWORD = {PASSWORD!r}\n{EVENTS}")
-    _tell(hub, PLACEMENTS)
     yield Tour(hub, json.loads(_tell(hub, ONE_OF_EACH)))
 
 
