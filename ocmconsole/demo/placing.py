@@ -71,5 +71,5 @@ def _create(admin: Actor, namespace: str, name: str, spec: Doc, *, is_paused: bo
 
 def _mistype(admin: Actor, key: Key) -> None:
     """A toleration that lacks its key (P12)."""
-    wrong = [{"operator": "Equal", "value": "true", "effect": "NoSelect"}]
+    wrong = [{"operator": "Equal", "value": "true"}]
     verbs.edit(admin, PLACEMENT, key, lambda doc: doc["spec"].update(tolerations=wrong))
