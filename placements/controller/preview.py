@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 # Every cluster of the hub, as a set; no set has an empty name.
 WHOLE_FLEET = Membership("", EVERYTHING)
-# CPU seconds for expressions in one request: a fleet of 10,000 clusters takes about one for each expression.
-LONGEST = 4.0
 
 # Clusters and the names of those that the actor sees.
 Change = Callable[[Sequence[Cluster], frozenset[str]], Sequence[Cluster]]
@@ -75,7 +73,7 @@ def preview(
 
     ``pretend`` changes clusters that the actor sees.
 
-    Raises Unfinished where expressions take longer than ``LONGEST``; another call gets further.
+    Raises Unfinished where expressions take longer than ``scheduling.PATIENCE``; another call gets further.
     """
     plan = PlacementSpec.of({"metadata": {}, "spec": spec})
     bound = snapshot.bound_sets(namespace).sets
@@ -96,7 +94,7 @@ def preview(
         present=present,
         steady=scheduling.steady_reference(plan, key, present) if key is not None else None,
         now=now,
-        is_time_up=scheduling.timer(LONGEST),
+        is_time_up=scheduling.timer(scheduling.PATIENCE),
     )
     return PlacementPreview(PlacementExplanation(result, everyone, namespace), frozenset(present), seen, now)
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from placements.controller.snapshot import BoundSets
     from placements.scheduler.fleet import Fleet
 
-# Of CPU time for expressions in one request, in seconds: the clusters that were evaluated keep their answers, so that
-# the same request gets further when it is sent again.
-PATIENCE = 3.0
-RETRY_SECONDS = 1
+# CPU seconds for expressions in one request: a fleet of 10,000 clusters takes about one for each expression. The
+# clusters that were evaluated keep their answers, so that the same request gets further when it is sent again.
+PATIENCE = 4.0
+RETRY_SECONDS = 1  # of Retry-After: the clusters that are left take no longer than the first ones
 METADATA = ("name", "namespace", "labels", "annotations")  # of a Placement that is tried; the rest says nothing
 
 
@@ -79,6 +79,7 @@ def result_of(placement: Doc, now: datetime) -> PlacementResult:
             decided,
             now=now,
             is_time_up=timer(PATIENCE),
+            shows_scores=True,
         )
     except Unfinished:
         text = "the expressions of the Placement take longer than one request may; send it again to go on"
@@ -99,14 +100,15 @@ def schedule_now(
     now: datetime,
     is_time_up: Callable[[], bool],
     observe: Observe = UNOBSERVED,
+    shows_scores: bool = False,
 ) -> PlacementResult:
     """The pipeline on the fleet of now. ``key``: the Placement's; ``decided``: the clusters that it has.
 
-    Raises Unfinished.
+    ``shows_scores``: the caller reads scores that may decide nothing. Raises Unfinished.
     """
     return schedule(
         plan,
-        fleet_for(plan, bound.sets),
+        fleet_for(plan, bound.sets, shows_scores=shows_scores),
         bound=bound.names,
         present=decided,
         steady=steady_reference(plan, key, decided),
@@ -116,13 +118,16 @@ def schedule_now(
     )
 
 
-def fleet_for(plan: PlacementSpec, sets: Collection[Membership]) -> Fleet:
-    """Members of the sets now, what else the plan chooses by, and the brakes on evictions (D27)."""
+def fleet_for(plan: PlacementSpec, sets: Collection[Membership], *, shows_scores: bool = False) -> Fleet:
+    """Members of the sets now, what else the plan chooses by, and the brakes on evictions (D27).
+
+    ``shows_scores``: also what scores are computed from where the plan chooses all.
+    """
     expressions = (expression for each in plan.predicates for expression in each.expressions)
     fleet = snapshot.present.fleet(
         sets,
         with_scores=any(each.add_on for each in plan.prioritizers) or any(each.reads_scores for each in expressions),
-        with_decided=plan.needs_scores or bool(plan.constraints),
+        with_decided=shows_scores or plan.needs_scores or bool(plan.constraints),
     )
     return replace(fleet, brakes=brakes.standing())
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conformance.replay import page
-from tests.conformance.replay.comparing import FOLDER, Doc, Finding, kept_answers, listed_differences
+from tests.conformance.replay.comparing import FOLDER, Doc, Finding, kept_answers, listed_differences, scheduler_answers
 from tests.conformance.replay.player import Player
 from tests.conformance.replay.recording import Delivery, Exchange, recorded
 from tests.conftest import StartHub
 
 DIFFERENCES = listed_differences()
 KEPT = kept_answers()
+SCHEDULER = scheduler_answers()
 TESTS = FOLDER.parents[1]
 
 
@@ -73,10 +74,12 @@ def test_the_recording_is_whole() -> None:
 
 
 def test_the_page_of_differences_says_what_is_listed() -> None:
-    assert page.PAGE.read_text() == page.render(DIFFERENCES, KEPT), "python -m tests.conformance.replay.page writes it"
+    assert page.PAGE.read_text() == page.render(DIFFERENCES, KEPT, SCHEDULER), (
+        "python -m tests.conformance.replay.page writes it"
+    )
 
 
-@pytest.mark.parametrize("kept", KEPT, ids=lambda each: each["here"])
+@pytest.mark.parametrize("kept", [*KEPT, *SCHEDULER], ids=lambda each: each["here"])
 def test_each_answer_that_is_kept_has_a_reason_and_a_test(kept: Doc) -> None:
     assert kept["there"]
     assert kept["why"]

@@ -115,6 +115,18 @@ def test_a_body_under_a_stored_name_is_scored_with_the_decisions_of_that_placeme
     ]
 
 
+@pytest.mark.contract("P15")
+def test_scores_are_those_of_the_scheduler_where_all_clusters_are_chosen_too() -> None:
+    for name in ("p1", "p2"):
+        place(name)
+    doc = entry.root().get(f"{PATH}/{TEAM}/p1").doc
+    assert doc["prioritizeResults"] == [
+        {"name": "Balance", "weight": 1, "scores": {"c1": -100}},
+        {"name": "Steady", "weight": 1, "scores": {"c1": 100}},
+    ]
+    assert doc["aggregatedScores"] == [{"clusterName": "c1", "score": 0}]
+
+
 def test_the_body_is_read_as_json_whatever_its_media_type_says_or_as_yaml() -> None:
     form = "application/x-www-form-urlencoded"
     raw = orjson.dumps(placement())

@@ -126,3 +126,9 @@ def kept_answers() -> list[Doc]:
     """Answers that are meant to be other than a kube-apiserver's, beyond the recordings; kept.yaml says what they are."""
     listed: list[Doc] = yaml.safe_load((FOLDER / "kept.yaml").read_text())
     return listed
+
+
+def scheduler_answers() -> list[Doc]:
+    """What is decided otherwise than by OCM's placement controller on purpose; scheduler.yaml says what it is."""
+    listed: list[Doc] = yaml.safe_load((FOLDER / "scheduler.yaml").read_text())
+    return listed

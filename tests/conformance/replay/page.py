@@ -1,4 +1,4 @@
-"""Writes docs/guide/differences.md from differences.yaml and kept.yaml: `python -m tests.conformance.replay.page`.
+"""Writes docs/guide/differences.md from differences.yaml, kept.yaml and scheduler.yaml: `python -m tests.conformance.replay.page`.
 
 That the committed page is the one that this writes is looked after by test_replay, as is that each row is true.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.conformance.replay.comparing import FOLDER, Doc, kept_answers, listed_differences
+from tests.conformance.replay.comparing import FOLDER, Doc, kept_answers, listed_differences, scheduler_answers
 
 PAGE = FOLDER.parents[2] / "docs" / "guide" / "differences.md"
 HEAD = """# Where this hub answers otherwise than a real one
@@ -51,9 +51,21 @@ with the reason and the test that shows it.
 |---|---|---|---|---|
 """
 
+SCHEDULER = """
+## Placements
 
-def render(differences: Iterable[Doc], kept: Iterable[Doc]) -> str:
-    return HEAD + "".join(map(_row, differences)) + NOT_BUILT + KEPT + "".join(map(_kept_row, kept))
+OCM's placement controller, built from its source and unmodified, ran with this hub as its API server, and its decisions were compared with those of this hub's own
+scheduler: each PlacementDecision with labels, owner and clusters, each status, after each of 20 kinds of change. What differs is in this table. Where one change
+concerns several Placements, both take them in any order, and Balance counts what the others have at that moment: there two runs of either may differ.
+
+| here | OCM's placement controller | why | shown by | rules |
+|---|---|---|---|---|
+"""
+
+
+def render(differences: Iterable[Doc], kept: Iterable[Doc], scheduler: Iterable[Doc]) -> str:
+    recorded = HEAD + "".join(map(_row, differences)) + NOT_BUILT
+    return recorded + KEPT + "".join(map(_kept_row, kept)) + SCHEDULER + "".join(map(_kept_row, scheduler))
 
 
 def _kept_row(kept: Doc) -> str:
@@ -67,4 +79,4 @@ def _row(difference: Doc) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(listed_differences(), kept_answers()))
+    PAGE.write_text(render(listed_differences(), kept_answers(), scheduler_answers()))
