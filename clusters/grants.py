@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.auth.backends import ModelBackend
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Value
 from guardian.models import GroupObjectPermissionBase, UserObjectPermissionBase
 
@@ -80,7 +79,7 @@ class Grants:
         person = _person(actor)
         if person is None:
             return NOTHING
-        everywhere = ModelBackend().get_all_permissions(person)
+        everywhere = authorization.permissions_of(person)
         if any(self._label(codename) in everywhere for codename in codenames):
             return EVERYTHING
         if (held := self._few(person)) is not None:
@@ -110,7 +109,7 @@ class Grants:
         person = _person(actor)
         if person is None or not names:
             return set()
-        if self._label(codename) in ModelBackend().get_all_permissions(person):
+        if self._label(codename) in authorization.permissions_of(person):
             return set(names)
         wanted = frozenset(names)
         question = ("held among", person.pk, self.kind.resource, wanted)
@@ -169,7 +168,7 @@ class Grants:
         )
 
     def _held(self, person: Any, name: str) -> set[str]:
-        everywhere = ModelBackend().get_all_permissions(person)
+        everywhere = authorization.permissions_of(person)
         held = {codename for codename in self.verbs if self._label(codename) in everywhere}
         return held | backends.held_on(person, self.kind.model, Key("", name), self._on(person, name)) if name else held
 

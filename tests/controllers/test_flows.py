@@ -115,7 +115,7 @@ def accept(actor: Actor, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("permissions", "own", "most"),
-    [((), (), 21), (("accept_managedcluster",), (), 26), (("view_managedcluster",), ("accept_managedcluster",), 27)],
+    [((), (), 21), (("accept_managedcluster",), (), 25), (("view_managedcluster",), ("accept_managedcluster",), 25)],
 )
 def test_the_decision_is_one_commit(cost: Any, permissions: tuple[str, ...], own: tuple[str, ...], most: int) -> None:
     """By a superuser, by somebody who may accept every cluster, and by somebody who may accept this one."""
