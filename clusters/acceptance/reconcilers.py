@@ -91,14 +91,14 @@ def reconcile_acceptance(key: Key) -> timedelta | None:
         return _remove(key.name, present=cluster is not None)
     if not cluster.hub_accepts_client:
         return _expel(cluster)
-    _admit(cluster.name)
+    _set_up(cluster.name)
     return None
 
 
 # ---------------------------------------------------------------- accepted
 
 
-def _admit(name: str) -> None:
+def _set_up(name: str) -> None:
     """In one transaction: namespace, finalizer, rights, what a new namespace has, a lease; then the condition says so.
 
     What can be given is given though something else cannot; the condition then says what. Raises Conflict for that.

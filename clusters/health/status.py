@@ -12,8 +12,8 @@ from enum import StrEnum
 from ocmconsole.components.labelled_enum import LabelledEnum
 from ocmconsole.environment.durations import span
 
-LATE_LEASES = 2  # lease durations without a heartbeat, of the five after which a cluster is Unknown
-GRACE_LEASES = 5  # lease durations without a renewal, after which a cluster is Unknown (H16)
+LATE_LEASES = 2  # lease durations without a heartbeat, of the five after which it is silent
+GRACE_LEASES = 5  # lease durations without a renewal, after which Available is Unknown (H16) and the cluster silent
 
 
 def silence_grace(lease_seconds: int) -> timedelta:

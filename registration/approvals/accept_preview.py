@@ -74,7 +74,7 @@ def accept_effects(actor: Actor, found: Evidence, chosen: SetChoice, asked: Aske
     signed = asked or next(iter(found.waiting), None)
     return [
         *([_signing(signed, len(found.waiting) - 1)] if signed else []),
-        *([] if found.is_accepted else _admission(found)),
+        *([] if found.is_accepted else _acceptance(found)),
         *(_sets(actor, found, chosen) if chosen.is_move or not found.is_accepted else []),
     ]
 
@@ -110,7 +110,7 @@ def certificate_sentence(asked: Asked, ca_ends: datetime | None) -> str:
     return f"Client certificate for {lifetime_text(signed.total_seconds())}, to {end}.{shorter}"
 
 
-def _admission(found: Evidence) -> list[Effect]:
+def _acceptance(found: Evidence) -> list[Effect]:
     """What only a cluster that is not let in yet still lacks."""
     accepts = Effect("Sets hubAcceptsClient to true", "The agent may renew its lease and report its status.")
     return [accepts, _namespace(found.name, exists=found.has_namespace)]
