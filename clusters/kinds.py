@@ -33,7 +33,7 @@ LEASE_NAME = "managed-cluster-lease"
 API_RESOURCE_CLEANUP = f"{GROUP}/api-resource-cleanup"
 RESOURCE_CLEANUP = f"{GROUP}/resource-cleanup"
 OWN_FINALIZERS = (API_RESOURCE_CLEANUP, RESOURCE_CLEANUP)  # of the hub on a ManagedCluster
-DEFAULT_LEASE_SECONDS = 60
+DEFAULT_LEASE_SECONDS = 60  # upstream's default
 # A day. Upstream takes any number up to 2^31, and agents write it: a cluster must not be able to be silent for years.
 # The document keeps what was written (D12); the hub waits no longer than five times this.
 LONGEST_LEASE_SECONDS = 86_400

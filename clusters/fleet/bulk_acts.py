@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.control.bulk_jobs import Arguments
     from ocmconsole.kubeapi.models import BulkJob
 
-NAMES_IN_COMMAND = 10
+NAMES_IN_COMMAND = 10  # names that the shown command repeats; a longer line is not read
 ROWS_AT_ONCE = 1_000  # of one statement
 
 FormValues = dict[str, Any]

@@ -24,7 +24,7 @@ MOST_NAMES = 200  # names on the page; more is no list that somebody reads
 MOST_VALUES = 30  # values with counts, the most frequent
 # A value is an outlier when at most one cluster in fifty has it and most have another.
 RARE = 0.02
-FEW_OUTLIERS = 12
+FEW_OUTLIERS = 12  # that a page shows, the most frequent
 # Above it, values tell clusters apart, as an identifier does, and none of them is odd.
 DISTINCT = 0.5
 

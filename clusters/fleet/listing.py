@@ -39,7 +39,7 @@ BY_WORD = frozenset({"status", "for"})  # filters of what only ``status_sql.with
 # Stand for what is not known, so that it comes last in either direction.
 FIRST = datetime(1, 1, 2, tzinfo=UTC)
 LAST = datetime(9999, 12, 30, tzinfo=UTC)
-LEAST, MOST = -(2**62), 2**62
+LEAST, MOST = -(2**62), 2**62  # beyond every number that a column holds, and within 64 bits
 
 
 # ---------------------------------------------------------------- order and place

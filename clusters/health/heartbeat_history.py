@@ -18,12 +18,12 @@ from clusters.health.status import GRACE_LEASES, LATE_LEASES
 CELL = timedelta(minutes=5)  # the finest that a day's picture shows
 DAY = timedelta(days=1)
 CELLS = DAY // CELL
-HOURS = 24
+HOURS = 24  # of a day, each with its largest clock difference
 KEPT = timedelta(days=30)  # of history; a row a cluster and day
 NO_CELLS = bytes(CELLS // 4)
 # Tenths of a second in two bytes; what is further off is shown as this far.
 FURTHEST = 32_767
-NO_SKEW = -32_768
+NO_SKEW = -32_768  # the least of 16 bits: no clock difference is known
 Span = tuple[datetime, datetime]
 NO_SKEWS = NO_SKEW.to_bytes(2, "big", signed=True) * HOURS
 

@@ -17,7 +17,7 @@ from clusters.kinds import LEASE, microseconds, parse_instant
 from clusters.models import Serving
 from ocmconsole.kubeapi.models import Change
 
-LONGEST_GAP = timedelta(seconds=15)
+LONGEST_GAP = timedelta(seconds=15)  # three notes of a server: shorter ones are its own pauses
 # Between two notes of a server, and two of a sweep: three may be lost before it looks like a gap.
 NOTE_SECONDS = 5.0
 # Kept: enough for a hub that stutters during the longest usual grace; the oldest are joined.

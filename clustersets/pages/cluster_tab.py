@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clustersets.membership import Membership
 
-SHOWN = 20
+SHOWN = 20  # namespaces; the others are counted
 
 
 @tab("sets", "Sets", "clustersets/pages/of_cluster.html")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.errors import Doc
 
-NAMES_SHOWN = 12
+NAMES_SHOWN = 12  # clusters that a selector would take; the others are counted
 
 
 @login_required

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-CLUSTERS_SHOWN = 12
+CLUSTERS_SHOWN = 12  # names of clusters that lose their set; the others are counted
 
 
 @login_required

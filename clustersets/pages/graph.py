@@ -15,7 +15,7 @@ from clusters.health.status_sql import WORST_FIRST
 MOST_NODES = 40
 MOST_SETS = 14  # nodes of sets; the rest is one node
 MOST_NAMESPACES = MOST_NODES - MOST_SETS - len(WORST_FIRST)
-HEIGHT = 1_000
+HEIGHT = 1_000  # of the drawing, in its own units, which the page scales
 REST = "…"
 WORDS = {f"word:{word}": word for word in WORST_FIRST}
 

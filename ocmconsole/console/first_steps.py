@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 PUT_AWAY = "first_steps"  # in the preferences: the keys of steps that are put away
-ENOUGH_ADMINS = 2
+ENOUGH_ADMINS = 2  # accounts: one of them may lose their passkey
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 STUCK_ATTEMPTS = 3  # tries of a work item after which it is shown; fewer are races
-SHOWN = 10
+SHOWN = 10  # lines of each list; the others are counted
 LIMITS = {
     "OCMCONSOLE_LIMIT_REQUESTS": "requests a second",
     "OCMCONSOLE_LIMIT_IN_FLIGHT": "requests in flight",

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-RECENT = 6
-VERSIONS = 6
-HOURS = 24
-HEARTBEATS = timedelta(hours=2)
-MONTH = timedelta(days=30)
+RECENT = 6  # decisions and events beside the charts, about as high as these
+VERSIONS = 6  # minor versions with a bar; Kubernetes supports three
+HOURS = 24  # of joins and losses, a column each: one day
+HEARTBEATS = timedelta(hours=2)  # of the chart of heartbeats: 120 points, one for each minute
+MONTH = timedelta(days=30)  # of the charts by day: as long as the history of heartbeats is kept
 # Upper limits in days of the bars of the histogram; the last bar has none, the first is what has ended.
 LIMITS = (0, 7, 30, 60, 90, 120, 180, 240, 300)
 BUCKET_TONES = ("danger", "warn", "caution")

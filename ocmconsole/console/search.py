@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-MOST = 6
-LONGEST = 200
+MOST = 6  # hits of each kind; a longer list is that of the kind's own page
+LONGEST = 200  # characters of a question; more are cut
 SHORTEST_PRINT = 6  # of a serial number or fingerprint
 NOUNS = {
     "Clusters": "cluster",

@@ -100,7 +100,7 @@ NAMESPACE = kinds.register(
 EVENT_SAYS = ("reportingController", "reportingInstance", "action", "reason")
 EVENT_TYPES = ("Normal", "Warning")
 LONGEST_EVENT_WORD = 128  # characters, as in the reference
-LONGEST_EVENT_NOTE = 1024
+LONGEST_EVENT_NOTE = 1024  # characters, as in the reference
 _EVENT_VERSION = schema_files.load(SCHEMA_FILES / "events.v1.events.k8s.io.yaml", name="io.k8s.api.events.v1.Event")
 
 

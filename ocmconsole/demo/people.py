@@ -27,7 +27,7 @@ from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Kind
 
 RBAC = "rbac.authorization.k8s.io"
-LONG = timedelta(days=365)
+LONG = timedelta(days=365)  # life of the demonstration's tokens, so that they outlast it
 # Who they are: their groups, and Django permissions on all objects.
 PEOPLE = {
     "ana": ("reviewers", "operators"),

@@ -343,7 +343,7 @@ STATES: tuple[tuple[Callable[[StoryFleet], None], float, int], ...] = (
     (wrong_subject, 0, 1),
     (two_askers, 0, 1),
 )
-SHOPS = 0.03
+SHOPS = 0.03  # share of the fleet that are shops without a network: enough to be seen as a group
 
 
 def populate(fleet: StoryFleet, clusters: int) -> None:

@@ -17,7 +17,7 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 
 Act = Callable[[], object]
-SETTLED = timedelta(milliseconds=1)
+SETTLED = timedelta(milliseconds=1)  # between acts: the next one is later than all that this one wrote
 
 
 @dataclass

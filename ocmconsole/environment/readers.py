@@ -19,13 +19,13 @@ from ocmconsole.environment import home as files
 from ocmconsole.environment.durations import parse_duration
 from ocmconsole.server.proxy import Proxies
 
-LAST_PORT = 65_535
+LAST_PORT = 65_535  # of TCP: 16 bits
 SHORTEST_SECRET = 32  # characters
 SHORTEST_RETENTION = timedelta(days=30)  # of the audit
 UNIX = "unix:"
 SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
 UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes
-LARGEST_NUMBER = 1_000_000_000
+LARGEST_NUMBER = 1_000_000_000  # of any unit: more is a mistake, and far below what a database column holds
 
 RESOURCE = re.compile(r"([a-z0-9-]+(\.[a-z0-9-]+)*)?/v[a-z0-9]+/[a-z0-9]+")
 UPSTREAM_GATES = {

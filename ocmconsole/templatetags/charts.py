@@ -16,11 +16,11 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
-WIDTH, HEIGHT = 600, 160
-SPARK_WIDTH, SPARK_HEIGHT = 120, 34
-BAR_HEIGHT = 120
-LINES = 4
-FEWEST_POINTS = 2
+WIDTH, HEIGHT = 600, 160  # of a chart, in units of its viewBox, which the page scales
+SPARK_WIDTH, SPARK_HEIGHT = 120, 34  # of a line in a card, in the same units
+BAR_HEIGHT = 120  # of the tallest bar, in the same units
+LINES = 4  # between the lines of the grid, so that quarters can be read
+FEWEST_POINTS = 2  # that make a line
 
 
 def points(values: Sequence[float], low: float, high: float, *, width: float, height: float) -> str:

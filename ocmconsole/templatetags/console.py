@@ -28,8 +28,8 @@ from ocmconsole.kubeapi import clock
 register = template.Library()
 
 NOTHING = "\N{EN DASH}"
-BARS = 16
-BAR_HEIGHT = 18
+BARS = 16  # of the picture of a key, one for a byte of its digest: 128 bits tell keys apart
+BAR_HEIGHT = 18  # in units of the picture: a line of text
 
 
 @register.simple_tag

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-PITCH, BAR, HEIGHT = 4, 3, 44
+PITCH, BAR, HEIGHT = 4, 3, 44  # units of the viewBox: from cell to cell, of a cell, of the drawing
 # Tone and height of each level: it is shown by more than its colour.
 BARS = {0: ("none", 40), 1: ("ok", 40), 2: ("caution", 24), 3: ("danger", 8)}
-ROWS = 4
-LABELS = 6
+ROWS = 4  # in which a narrow window shows the day
+LABELS = 6  # of times below it: every four hours of a day
 MARK = 2.2  # per cent of the width: a mark at 900 pixels
-CLOCK_WIDTH, CLOCK_HEIGHT = 230, 40
+CLOCK_WIDTH, CLOCK_HEIGHT = 230, 40  # of the line of clock differences, in units of its viewBox
 LEAST_RANGE = 5.0  # seconds: what is less is no difference
 
 

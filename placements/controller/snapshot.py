@@ -40,7 +40,7 @@ Place = tuple[str, str]  # namespace and name
 K = TypeVar("K")
 V = TypeVar("V")
 
-ROWS_AT_ONCE = 2_000
+ROWS_AT_ONCE = 2_000  # of one fetch, so that a fleet is never in memory as rows too
 MOST_MOVED = 500  # clusters that are put into the known members of a set one by one; with more all are sorted anew
 MOST_CHANGED = 20_000  # objects whose last changes are kept in memory, some 500 bytes each
 

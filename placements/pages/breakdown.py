@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from placements.scheduler.fleet import Cluster
 
 PAGE = 50  # rows
-MOST_REASONS = 12
+MOST_REASONS = 12  # groups of equal reasons, the most frequent
 MOST_NAMED = 2  # of clusters that enter or leave, in a sentence
 MOST_BOXES = 48  # clusters that a bar draws one by one
 LONGEST = 2.0  # CPU seconds for the reasons of one request: those of expressions cost a tenth of a millisecond each

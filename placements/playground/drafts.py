@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LARGEST = 64 * 1024  # bytes of a draft as JSON or YAML
 LONGEST = 6_000  # characters in an address: servers and browsers take 8,000 of one
-MOST_PRETENCES = 20
+MOST_PRETENCES = 20  # of one draft, so that its address stays short
 
 
 @dataclass(frozen=True, slots=True)

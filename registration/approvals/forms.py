@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_REQUESTS = 100  # fields of one hidden value, so that parsing is bounded
 DAMAGED = "This page is damaged; open it again."
-LONGEST_NAME = 253
+LONGEST_NAME = 253  # characters, as of a DNS subdomain
 
 
 # ---------------------------------------------------------------- what was seen

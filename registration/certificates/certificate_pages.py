@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 PAGE = 50  # rows
-REVOKED_SHOWN = 50
+REVOKED_SHOWN = 50  # rows of each list beside the table
 LONGEST = 253  # characters of a search; a common name has fewer
 BUCKETS = {
     CertificateBucket.IN_USE: "In use",

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from ocmconsole.kubeapi.access.actor import Actor
 
-SHOWN = 15
+SHOWN = 15  # certificates, the newest; earlier ones are counted
 # G25: an agent renews when between a fifth and a quarter of the life is left.
 WINDOW, LATEST = 0.25, 0.2
-WIDTH = 1000
+WIDTH = 1000  # of the drawing of a life, in its own units, which the page scales
 State = CertificateSigningRequest.State
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 State = BootstrapToken.State
 MOST = 200  # rows
-CLUSTERS_SHOWN = 4
+CLUSTERS_SHOWN = 4  # names in a row of the table; the others are counted
 EXPLAINED = explain_url("create", f"{bootstrap_terms.PLURAL}.{bootstrap_terms.GROUP}")
 MISSING = f"You need the permission {TokenPermission.ADD} (in RBAC: create bootstraptokens in {bootstrap_terms.GROUP})."
 

@@ -60,7 +60,7 @@ HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61
 SERVING_LIFETIME = timedelta(days=365)  # of the hub's own certificate
 SERVING_RENEWAL = timedelta(days=30)  # before its end
 BACKDATED = timedelta(minutes=5)  # W24: ``notBefore`` lies back, so that a slow clock does not find it in the future
-LONGEST_COMMON_NAME = 64
+LONGEST_COMMON_NAME = 64  # characters, as in X.509
 MASTERS = "system:masters"
 CLIENT_AUTH = "client auth"
 KEY_USAGES = {"digital signature": "digital_signature", "key encipherment": "key_encipherment"}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from registration.policies.policy_matching import PolicyInput
 
-USES_SHOWN = 20
+USES_SHOWN = 20  # clusters that a policy let in, the newest; the page says how many there are
 
 
 @login_required

@@ -28,7 +28,7 @@ ORDER = ("accept", "join", "move", "bind", "mint", "change", "remove", "see")
 ALL = "*"  # in a sentence: every object there is
 RESOURCE = re.compile(r"[a-z0-9*][a-z0-9.*-]*(/[a-z0-9*][a-z0-9.*-]*)?", re.ASCII)
 VERB = re.compile(r"[a-z]{1,20}|\*", re.ASCII)
-LONGEST = 253
+LONGEST = 253  # characters of a name, as of a DNS subdomain
 
 
 @dataclass(frozen=True, slots=True)

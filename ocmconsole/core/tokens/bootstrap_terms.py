@@ -33,7 +33,7 @@ LONGEST_LIFE = timedelta(days=365)  # a bootstrap token is short-lived
 LONGEST_NAME = 120  # characters
 MOST_USES = 10_000  # clusters
 TOKEN_OBJECTS = "OCMCONSOLE_LIMIT_TOKEN_OBJECTS"  # noqa: S105 - the name of a setting
-MOST_NETWORKS = 32
+MOST_NETWORKS = 32  # of one token: each is compared at each use
 # The group is the hub's own: tokens are no resource of the API.
 GROUP, PLURAL = "ocmconsole.io", "bootstraptokens"
 

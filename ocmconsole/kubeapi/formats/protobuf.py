@@ -21,10 +21,10 @@ Scalar = Literal["string", "bytes", "bool", "int32", "int64", "time", "micro-tim
 
 MAGIC = b"k8s\0"
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # wire types of the encoding
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10  # bytes of 64 bits, seven in each
-_UNSIGNED = 1 << 64
+_UNSIGNED = 1 << 64  # ten bytes carry 70 bits, of which 64 count
 _SECOND = 10**9  # nanoseconds
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all times of the wire are UTC
 

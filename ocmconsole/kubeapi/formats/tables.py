@@ -161,7 +161,7 @@ _SHOWN: dict[str, Callable[[Any, datetime], Any]] = {
 }
 
 
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400  # seconds
 # Below this many seconds: the unit shown, and the smaller one shown beside it when it is not zero, as kubectl's ages.
 _AGES = (
     (2 * _MINUTE, 1, "s", 0, ""),

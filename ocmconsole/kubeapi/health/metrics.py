@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["CONTENT_TYPE", "GaugeMetricFamily", "count_request", "exposition", "histogram", "reads"]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-UNAUTHORIZED = 401
+UNAUTHORIZED = 401  # the status of HTTP that is counted apart: failed credentials
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+# Upper limits of the buckets: from one row to a whole fleet.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
 Reader = Callable[[], "Iterable[Metric]"]

@@ -45,7 +45,7 @@ _BINARY = {
     "<": Operator.LESS,
 }
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_INT64 = 2**63
+_INT64 = 2**63  # one more than the largest integer that Kubernetes compares
 
 
 def _integer(text: str) -> int | None:

@@ -30,11 +30,11 @@ from ocmconsole.kubeapi.watch.change_log import ChangeEntry, Head
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 1.0  # between looks at the log where no wake-up came, in case one was lost
 SOON_SECONDS = 0.5  # where no wake-up comes: without Redis from other processes, and for denials and sign-ins
 NOTICE_SECONDS = 1.0  # between two reads of the audit, however much is written
 QUEUE_LENGTH = 1_000  # batches that a watch may be behind
-NOTICE_QUEUE_LENGTH = 100
+NOTICE_QUEUE_LENGTH = 100  # batches that a page may be behind: one a second
 
 
 # ---------------------------------------------------------------- what is passed on

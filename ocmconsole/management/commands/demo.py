@@ -24,7 +24,7 @@ from registration import hub_setup
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-FEWEST = 30
+FEWEST = 30  # clusters: with fewer some states of the story have nobody
 SECRET = ("_KEY", "_PASSWORD", "_PASSPHRASE", "_SECRET")  # how names of settings end whose values are secrets
 
 
