@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from placements.scheduler.pipeline import PlacementResult
 
-MOST_BARS = 8
+MOST_BARS = 8  # of the chart: with more, labels do not fit below them
 
 
 def chart_of(result: PlacementResult) -> dict[str, Any] | None:
