@@ -40,12 +40,12 @@ run: $(RUN) $(ASSETS) ## serve a hub and its console from this checkout, setting
 .PHONY: test
 test: $(DEV) $(ASSETS) ## the tests, on SQLite and on PostgreSQL with Redis (TESTS=…, PYTEST=…, FULL=1 for all of both)
 	$(PY) -m tests.tools
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --database=sqlite $(PYTEST) $(TESTS)
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --database=postgres $(PYTEST) $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) --database=sqlite $(PYTEST) $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) --database=postgres $(PYTEST) $(TESTS)
 
 .PHONY: check
 check: lint ## lint and the fast tests
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not browser and not kubectl" $(PYTEST) $(FAST)
+	$(PY) -m pytest -n $(WORKERS) -m "not slow and not browser and not kubectl" $(PYTEST) $(FAST)
 
 .PHONY: mutants
 mutants: $(DEV) $(ASSETS) ## silence each rule and reconciler: a test that carries its id must fail (MUTANTS=names)

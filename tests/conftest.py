@@ -26,7 +26,7 @@ from tests.server import Server, elsewhere
 from tests.statements import page
 
 # A deadline would fail a test for what else the machine is doing.
-hypothesis.settings.register_profile("hub", deadline=None)
+hypothesis.settings.register_profile("hub", deadline=None, max_examples=200 if selection.FULL else 60)
 hypothesis.settings.load_profile("hub")
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -100,6 +100,17 @@ def _start_servers(config: pytest.Config) -> None:
         os.environ["TEST_REDIS_URL"] = stack.enter_context(servers.redis_server())
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: tests of watches, timers and restarts wait for a third of their time."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return selection.Scheduler(config, log)
+
+
 def is_elsewhere(config: pytest.Config) -> bool:
     """The tests are pointed at somebody else's hub: of ours, none is started."""
     if bool(config.getoption("server")) != bool(config.getoption("kubeconfig")):
@@ -162,13 +173,15 @@ def start_hub(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFact
 
     def start(*, first: Sequence[str] = (), **settings: str) -> AbstractContextManager[hubs.Hub]:
         home = tmp_path_factory.mktemp("hub")
+        template = hubs.migrated(Path(os.environ["TEST_HOME"]))
         database_url = os.environ.get("TEST_DATABASE_URL")
         if database_url is None:
+            shutil.copy(template.home / "hub.sqlite3", home)
             return hubs.serve(home, first=first, **settings)
         number = next(hubs.numbers)
         return hubs.serve(
             home,
-            database_url=servers.create_database(database_url, f"hub_{WORKER or 'main'}_{number}"),
+            database_url=servers.create_database(database_url, f"hub_{WORKER or 'main'}_{number}", template.database),
             redis_url=f"{os.environ['TEST_REDIS_URL']}/{FIRST_REDIS_NUMBER + number % 15 + 1}",
             first=first,
             **settings,

@@ -5,6 +5,7 @@ On PostgreSQL, a Celery worker and beat run beside it, as in production. The fix
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import signal
@@ -112,6 +113,31 @@ def prepare(home: Path, *, database_url: str = "", redis_url: str = "", **settin
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OCMCONSOLE_")}
     environment |= {f"OCMCONSOLE_{name}": value for name, value in (chosen | settings).items()}
     return Hub(home, f"https://{api}", f"http://{console}", environment)
+
+
+@dataclass(frozen=True)
+class Template:
+    """A database with every migration and nothing else: the file hub.sqlite3 of a home, or a database of the server."""
+
+    home: Path
+    database: str
+
+
+def migrated(folder: Path) -> Template:
+    """Made once a run: migrations take 3 s of CPU time, and a run starts forty hubs. ``folder`` is the run's.
+
+    A hub that ``serve`` starts on an empty home still migrates for itself.
+    """
+    template = Template(folder / "migrated", "migrated")
+    done = template.home / "done"
+    with (folder / "migrated.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            server = os.environ.get("TEST_DATABASE_URL")
+            urls = {"database_url": servers.create_database(server, template.database)} if server else {}
+            prepare(template.home, **urls).manage("migrate", "--verbosity=0")
+            done.touch()
+    return template
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path, PurePosixPath
 
 import pytest
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # has no stubs
 
 TESTS = Path(__file__).resolve().parent
 FULL = os.environ.get("FULL", "") not in {"", "0"}
@@ -25,6 +26,7 @@ class Runs(Enum):
 # Folders and files below tests; the longest path that contains a test decides. Each top folder is named.
 PLACES: dict[str, Runs] = {
     "api": Runs.BOTH,
+    "api/clustersets/test_clusterset_versions.py": Runs.SQLITE,
     "api/clusters/test_addon_kinds.py": Runs.SQLITE,
     "api/clusters/test_managedcluster_permissions.py": Runs.SQLITE,
     "api/clustersets/test_clusterset_permissions.py": Runs.SQLITE,
@@ -37,23 +39,21 @@ PLACES: dict[str, Runs] = {
     "architecture": Runs.SQLITE,
     "browser": Runs.SQLITE,
     "commands": Runs.BOTH,
+    "commands/test_demo.py": Runs.SQLITE,
     "conformance": Runs.BOTH,
+    "conformance/test_replay.py": Runs.SQLITE,
     "conformance/python": Runs.SQLITE,
-    "conformance/python/test_watching.py": Runs.BOTH,
     "conformance/test_discovery.py": Runs.SQLITE,
     "conformance/test_printing.py": Runs.SQLITE,
     "conformance/test_validating.py": Runs.SQLITE,
     "conformance/wire": Runs.SQLITE,
     "conformance/wire/test_crud.py": Runs.BOTH,
-    "conformance/wire/test_deleting.py": Runs.BOTH,
     "conformance/wire/test_events_and_leases.py": Runs.BOTH,
     "conformance/wire/test_lists.py": Runs.BOTH,
     "conformance/wire/test_watches.py": Runs.BOTH,
     "controllers": Runs.SQLITE,
     "controllers/test_clock.py": Runs.BOTH,
     "controllers/test_cluster_health.py": Runs.BOTH,
-    "controllers/test_cluster_removal.py": Runs.BOTH,
-    "controllers/test_cluster_sets.py": Runs.BOTH,
     "controllers/test_contention.py": Runs.BOTH,
     "controllers/test_core_garbage.py": Runs.BOTH,
     "controllers/test_flows.py": Runs.BOTH,
@@ -64,30 +64,24 @@ PLACES: dict[str, Runs] = {
     "controllers/test_placement_wakes.py": Runs.BOTH,
     "controllers/test_probes.py": Runs.BOTH,
     "controllers/test_races.py": Runs.BOTH,
-    "controllers/test_requests.py": Runs.BOTH,
     "crash": Runs.BOTH,
     "entry_points": Runs.SQLITE,
-    "entry_points/test_accept.py": Runs.BOTH,
-    "entry_points/test_decline.py": Runs.BOTH,
-    "entry_points/test_stale.py": Runs.BOTH,
     "fuzz": Runs.BOTH,
     "pages": Runs.SQLITE,
     "pages/access/test_admin.py": Runs.BOTH,
-    "pages/clusters/test_claims.py": Runs.BOTH,
     "pages/clusters/test_clusters.py": Runs.BOTH,
     "pages/console/test_activity.py": Runs.BOTH,
     "pages/console/test_bulk.py": Runs.BOTH,
     "pages/console/test_exports.py": Runs.BOTH,
     "pages/console/test_health.py": Runs.BOTH,
-    "pages/truth/test_demo_stops.py": Runs.BOTH,
     "pages/truth/test_truth.py": Runs.BOTH,
     "pages/registration/test_inbox_pages.py": Runs.BOTH,
     "proxy": Runs.BOTH,
+    "proxy/test_nginx.py": Runs.SQLITE,
     "security": Runs.SQLITE,
     "security/test_audit_order.py": Runs.BOTH,
     "security/test_audit_seals.py": Runs.BOTH,
     "security/test_ended_rights.py": Runs.BOTH,
-    "security/test_ended_rights_of_records.py": Runs.BOTH,
     "security/test_limits.py": Runs.BOTH,
     "security/test_records.py": Runs.BOTH,
     "security/test_revocation.py": Runs.BOTH,
@@ -96,11 +90,11 @@ PLACES: dict[str, Runs] = {
     "serving/test_asgi.py": Runs.BOTH,
     "serving/test_database.py": Runs.BOTH,
     "serving/test_given_up.py": Runs.BOTH,
-    "serving/test_start.py": Runs.BOTH,
     "statements": Runs.SQLITE,
     "unit": Runs.SQLITE,
     "unit/clustersets/test_membership.py": Runs.BOTH,
     "watch": Runs.BOTH,
+    "watch/test_versions.py": Runs.SQLITE,
 }
 
 
@@ -129,10 +123,23 @@ def kubectls(path: Path, config: pytest.Config, known: list[str]) -> list[str]:
     return [name for name in known if name in wanted] or known[:1]
 
 
-# Few tests, each of up to a minute: a worker that began them last would let the other one wait.
-FIRST = ("crash", "watch", "proxy")
+# Few tests, each of up to a minute: a worker that began them last would let the others wait.
+FIRST = ("crash", "browser", "watch", "proxy")
 
 
 def turn(item: pytest.Item) -> bool:
-    """A key to sort by: files of these folders come first, everything else stays in its order. Workers take whole files."""
+    """A key to sort by: files of these folders come first, everything else stays in its order."""
     return item.path.relative_to(TESTS).parts[0] not in FIRST
+
+
+# Folders whose files share a hub with a fleet, which takes up to half a minute to make.
+TOGETHER = ("tests/browser/", "tests/proxy/", "tests/statements/")
+ALONE = ("tests/browser/test_accessibility.py",)  # has a hub of its own
+
+
+class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
+    """A file goes to one worker, and so does a folder whose files share a hub."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return next((folder for folder in TOGETHER if file.startswith(folder) and file not in ALONE), file)

@@ -106,10 +106,11 @@ def redis_server(url: str = "") -> Iterator[str]:
             yield url
 
 
-def create_database(url: str, name: str) -> str:
-    """A new database beside the one that the URL names; its URL."""
+def create_database(url: str, name: str, template: str = "template1") -> str:
+    """A new database beside the one that the URL names, a copy of the template, to which nobody is connected; its URL."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
     return url.rpartition("/")[0] + f"/{name}"
 
 

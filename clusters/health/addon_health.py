@@ -57,7 +57,7 @@ _moved = controllers.changed(is_deleting, _addon_available)
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(is_deleting, _cluster_available, _features),
+    keys=controllers.changed_in(is_deleting, _cluster_available, _features),
     also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
 )
 def reconcile_features(key: Key) -> None:
@@ -98,7 +98,7 @@ def _feature(addon: ManagedClusterAddOn) -> tuple[str, str]:
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(_cluster_available),
+    keys=controllers.changed_in(_cluster_available),
     also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
 )
 def reconcile_addon_health(key: Key) -> None:

@@ -127,7 +127,7 @@ def _ends(doc: Doc) -> object:
     return notes and notes.until
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_ends))
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed_in(_ends))
 def reconcile_maintenance(key: Key) -> timedelta | None:
     """S75: maintenance ends by itself at the time that its person has set.
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from clusters.fleet import bulk_acts
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
+from clusters.taints import maintenance
 from clustersets.tasks import keep_sets
 from ocmconsole.core.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, SECRET
 from ocmconsole.demo import reconcilers
@@ -44,6 +45,13 @@ def fleet() -> None:
         make.renew(name)
         make.addon(name, finalizers=HOLD)
         make.work(name, finalizers=HOLD if name in {"lingering", "leaving"} else [])
+    until = timezone.now() + timedelta(hours=1)
+    verbs.edit(
+        make.ADMIN,
+        MANAGED_CLUSTER,
+        Key("", "fine"),
+        lambda doc: maintenance.begin_maintenance(doc, reason="kernel", until=until, effect="NoSelect"),
+    )
     make.sweep()
     make.renew("silent", timezone.now() - timedelta(seconds=301))
     for name in ("denied", "lingering"):

@@ -31,7 +31,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "paths": (paths.cases(), 1),
 }
 PARTS = [(theme, part) for theme, (_, parts) in THEMES.items() for part in range(parts)]
-ORDINARY = "3000" if connection.vendor == "sqlite" else "1000"
+ORDINARY = "2000" if connection.vendor == "sqlite" else "1000"
 CASES = int(os.environ.get("FUZZ_CASES", "10000" if FULL else ORDINARY)) // len(PARTS)
 
 

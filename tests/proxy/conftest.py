@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +17,8 @@ from tests import servers, tools
 from tests.conftest import StartHub, missing
 from tests.hub import Hub
 from tests.proxy import nginx
+
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 
 
 @dataclass(frozen=True)
@@ -81,3 +84,17 @@ def _second(first: Hub) -> Hub:
         environment={**first.environment, **addresses},
         processes={},
     )
+
+
+@pytest.fixture(scope="session")
+def admin_pair(site: Site) -> Path:
+    return site.hub.admin_pair()
+
+
+def cluster(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "cluster.open-cluster-management.io/v1",
+        "kind": "ManagedCluster",
+        "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": False},
+    }

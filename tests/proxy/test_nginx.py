@@ -7,7 +7,6 @@ import json
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -16,28 +15,13 @@ import yaml
 
 from registration.pki import ca
 from tests.conformance.commands import eventually
-from tests.proxy.conftest import Site
+from tests.proxy.conftest import CLUSTERS, Site, cluster
 
 pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.slow]
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 PATIENCE = 40  # an open watch is asked for its right again every 30 s (ADR 7)
-
-
-def cluster(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "cluster.open-cluster-management.io/v1",
-        "kind": "ManagedCluster",
-        "metadata": {"name": name},
-        "spec": {"hubAcceptsClient": False},
-    }
-
-
-@pytest.fixture(scope="session")
-def admin_pair(site: Site) -> Path:
-    return site.hub.admin_pair()
 
 
 def pair_of(path: Path, home: Path, user: str, *, ago: timedelta = timedelta(0)) -> Path:
@@ -137,32 +121,6 @@ def test_the_console_knows_that_it_is_served_over_https(site: Site) -> None:
             headers={"Origin": site.console_url, "Referer": f"{site.console_url}/"},
         )
     assert answer.status_code == 302, answer.text
-
-
-def test_a_watch_through_nginx_brings_events_as_they_happen(site: Site, admin_pair: Path) -> None:
-    """On PostgreSQL reader and writer may well be on different servers."""
-    # Two clients: httpx reads a connection only for the answer that it waits for.
-    with site.client(admin_pair) as watcher, site.client(admin_pair) as client:
-        client.post(CLUSTERS, json=cluster("first")).raise_for_status()  # see below: something of a body
-        for number in range(4):
-            with watcher.stream("GET", CLUSTERS, params={"watch": "true"}) as stream:
-                lines = stream.iter_lines()
-                name = f"streamed{number}"
-                client.post(CLUSTERS, json=cluster(name)).raise_for_status()
-                names = (json.loads(line)["object"]["metadata"]["name"] for line in lines)
-                assert name in (seen for seen in names if seen == name)
-
-
-def test_a_server_that_goes_leaves_the_others_serving(site: Site, admin_pair: Path) -> None:
-    if len(site.servers) == 1:
-        pytest.skip("SQLite has one server")
-    second = site.servers[1]
-    second.stop("server")
-    try:
-        with site.client(admin_pair) as client:
-            assert all(client.get(CLUSTERS).status_code == 200 for _ in range(5))
-    finally:
-        second.start("server")
 
 
 def test_kubectl_reads_writes_and_watches_through_nginx(site: Site, kubectl: Path) -> None:

@@ -17,6 +17,7 @@ from itertools import islice
 import httpx
 import pytest
 
+from tests.selection import FULL
 from tests.watch.follower import Follower, Interest
 from tests.watch.history import History, Matches
 from tests.watch.site import Impatient, Site
@@ -25,7 +26,7 @@ from tests.watch.trouble import Trouble
 from tests.watch.writers import GROUP, LARGE, MapWriter, SetWriter, Writer, color
 
 SEED = int(os.environ.get("WATCH_SEED", "7"))
-SECONDS = float(os.environ.get("WATCH_SECONDS", "25"))
+SECONDS = float(os.environ.get("WATCH_SECONDS", "25" if FULL else "10"))
 MAPS, SETS = "configmaps", f"managedclustersets.{GROUP}"
 NAMESPACES = ("even", "odd")
 CATCH_UP_SECONDS = 120.0

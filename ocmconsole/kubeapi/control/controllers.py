@@ -38,6 +38,18 @@ def changed(*parts: Callable[[Doc], object]) -> Keys:
     return keys
 
 
+def changed_in(*parts: Callable[[Doc], object]) -> Keys:
+    """As ``changed``, but an object that came or went is left out where all these parts of it are empty."""
+
+    def keys(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+        before, after = (
+            tuple((part(doc) or None) if doc is not None else None for part in parts) for doc in (old, new)
+        )
+        return (key,) if before != after else ()
+
+    return keys
+
+
 @dataclass(frozen=True, slots=True)
 class Reconciler:
     """``reconcile(key)`` returns when to look again by the clock, or None.
