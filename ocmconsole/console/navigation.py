@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
+from clusters import queries as clusters
+from clustersets import queries as clustersets
+from ocmconsole.core.rbac import rule_index
 from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import request_cache
+from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from registration.policies import policy_services
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-    from ocmconsole.kubeapi.access.actor import Actor
 
 May = Callable[[Any, "Actor"], bool]
 
@@ -39,6 +43,21 @@ def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one 
     return policy_services.may_use_policies(actor, "view")
 
 
+def viewers_of_the_fleet(user: Any, actor: Actor) -> bool:
+    """Not for users with rights in namespaces alone: to them pages of clusters, sets and requests are empty."""
+    return request_cache.cached(("fleet", actor.user), lambda: not _is_namespace_user(user, actor))
+
+
+def _is_namespace_user(user: Any, actor: Actor) -> bool:
+    """A role in a namespace, no right on the hub beyond everybody's, no cluster and no set in sight."""
+    if user.is_superuser or not rule_index.index.namespaces_of(actor):
+        return False
+    everybody_s = rule_index.index.rules_for(Actor(user="", groups=(AUTHENTICATED,)))
+    if set(rule_index.index.rules_for(actor)) - set(everybody_s) or user.get_all_permissions():
+        return False
+    return not clusters.clusters_for(actor).exists() and not clustersets.sets_for(actor).exists()
+
+
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
     """A page of the navigation. ``count`` names what the shell counts for it."""
@@ -55,20 +74,20 @@ GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
     (
         "Fleet",
         (
-            NavigationEntry("Approvals", "inbox", "registration:approvals", count="waiting"),
-            NavigationEntry("Clusters", "server", "clusters:list"),
+            NavigationEntry("Approvals", "inbox", "registration:approvals", viewers_of_the_fleet, count="waiting"),
+            NavigationEntry("Clusters", "server", "clusters:list", viewers_of_the_fleet),
             NavigationEntry("Add cluster", "plus", "registration:add", minters),
-            NavigationEntry("Certificates", "file-key", "registration:certificates"),
+            NavigationEntry("Certificates", "file-key", "registration:certificates", viewers_of_the_fleet),
         ),
     ),
     (
         "Organize",
         (
-            NavigationEntry("Sets", "boxes", "clustersets:list"),
+            NavigationEntry("Sets", "boxes", "clustersets:list", viewers_of_the_fleet),
             NavigationEntry("Namespaces & bindings", "link-2", "clustersets:namespaces"),
             NavigationEntry("Placements", "crosshair", "placements:list"),
             NavigationEntry("Playground", "flask-conical", "placements:playground"),
-            NavigationEntry("Claims & labels", "tags", "clusters:claims"),
+            NavigationEntry("Claims & labels", "tags", "clusters:claims", viewers_of_the_fleet),
         ),
     ),
     (
@@ -90,6 +109,8 @@ GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
     ),
 )
 THUMBS = ("home", "registration:approvals", "clusters:list", "clustersets:list")
+# Instead of those that the person does not have.
+MORE_THUMBS = ("placements:list", "placements:playground", "clustersets:namespaces")
 
 
 @dataclass(slots=True)
@@ -128,7 +149,9 @@ def menu(request: HttpRequest, actor: Actor, counts: dict[str, int]) -> Menu:
     fitting = [page for page in pages if _leads_to(page.url, request.path)]
     if fitting:
         max(fitting, key=lambda page: len(page.url)).current = True
-    return Menu([group for group in groups if group.pages], [page for page in pages if page.route in THUMBS])
+    thumbs = [page for page in pages if page.route in THUMBS]
+    spare = [page for page in pages if page.route in MORE_THUMBS]
+    return Menu([group for group in groups if group.pages], [*thumbs, *spare][: len(THUMBS)])
 
 
 def _page(entry: NavigationEntry, counts: dict[str, int]) -> NavigationPage:

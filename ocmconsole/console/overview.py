@@ -30,6 +30,8 @@ from ocmconsole.core.tokens import tokens
 from ocmconsole.demo import reconcilers
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
+from placements.pages import list_pages as placements
+from placements.queries import may_create_somewhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +46,7 @@ VERSIONS = 6  # minor versions with a bar; Kubernetes supports three
 HOURS = 24  # of joins and losses, a column each: one day
 HEARTBEATS = timedelta(hours=2)  # of the chart of heartbeats: 120 points, one for each minute
 MONTH = timedelta(days=30)  # of the charts by day: as long as the history of heartbeats is kept
+MOST_PLACEMENTS = 8  # on the page of a person who sees no cluster: one screen
 # Upper limits in days of the bars of the histogram; the last bar has none, the first is what has ended.
 LIMITS = (0, 7, 30, 60, 90, 120, 180, 240, 300)
 BUCKET_TONES = ("danger", "warn", "caution")
@@ -76,6 +79,8 @@ def overview(request: HttpRequest) -> HttpResponse:
     }
     if not fleet.total:
         context |= {
+            "placements": placements.rows_for(actor, MOST_PLACEMENTS, now),
+            "may_place": may_create_somewhere(actor),
             "first_steps": first_steps.setup_steps(request),
             "put_away": first_steps.put_away(request),
             "demo_is_offered": reconcilers.is_offered(actor),

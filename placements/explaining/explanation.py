@@ -134,6 +134,16 @@ class PlacementExplanation:
         reason = self.result.reason(cluster)
         return reasons.why(reason) if reason is not None else None
 
+    def why_unseen(self, cluster: Cluster) -> Why | None:
+        """For a cluster that the user may not see: nothing that it has, only what of the Placement it fails."""
+        step = self.outcomes[cluster.name]
+        if step is Step.BOUND:
+            return Why(f"in no set that is bound into {self.namespace}")
+        if step is Step.SETS:
+            return Why("in no set that the Placement names")
+        reason = self.result.reason(cluster)
+        return reasons.unseen(reason) if reason is not None else None
+
     def _not_bound(self, cluster: Cluster) -> Why:
         name = cluster.labels.get(CLUSTERSET_LABEL, "")
         if not name:

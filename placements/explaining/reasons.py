@@ -68,6 +68,29 @@ def why(reason: Reason) -> Why:
             return _of_rank(reason)
 
 
+def unseen(reason: Reason) -> Why:
+    """For a cluster that the user may not see: which condition of the Placement it fails, and nothing that it has."""
+    match reason.step:
+        case "predicates":
+            unmet = min(reason.unmet, key=len)
+            listed = ", ".join(dict.fromkeys(_subject(each) for each in unmet))
+            if len(unmet) != 1:
+                return Why(f"{len(unmet)} conditions do not hold: {listed}", changes=len(unmet), is_here=False)
+            only = unmet[0]
+            text = f"{only.part} {only.condition}" if only.requirement else f"CEL {_cut(only.condition)}"
+            return Why(f"{text} does not hold", is_here=False)
+        case "taints":
+            return Why("it has a taint that is not tolerated", is_here=False)
+        case "configuration" | "spread" | "sets" | "being deleted":
+            return why(reason)
+        case _:
+            return Why("others come before it", "raise the number", is_here=False)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_EXPRESSION else f"{text[:LONGEST_EXPRESSION]}…"
+
+
 def _of_rank(reason: Reason) -> Why:
     match reason.step:
         case "configuration":
@@ -111,10 +134,9 @@ def _subject(unmet: Unmet) -> str:
 def _of_condition(unmet: Unmet) -> Why:
     requirement = unmet.requirement
     if requirement is None:
-        shown = unmet.condition
-        shown = shown if len(shown) <= LONGEST_EXPRESSION else f"{shown[:LONGEST_EXPRESSION]}…"
         return Why(
-            f"CEL {shown} {'is false' if unmet.value is None else f'has no value: {unmet.value}'}", is_here=False
+            f"CEL {_cut(unmet.condition)} {'is false' if unmet.value is None else f'has no value: {unmet.value}'}",
+            is_here=False,
         )
     present = "is missing" if unmet.value is None else f"is {unmet.value or 'empty'}"
     text = f"{unmet.part} {requirement.key} {present}, needs {unmet.condition}"

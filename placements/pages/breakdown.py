@@ -198,6 +198,22 @@ class Breakdown:
                         found[each.name] = why
         return found
 
+    @cached_property
+    def _hidden_whys(self) -> list[Why]:
+        """Of the open step, for clusters that the user does not see: which condition fails, as far as the time reaches.
+
+        The same counts follow from a Placement with that condition alone.
+        """
+        is_time_up = scheduling.timer(LONGEST)
+        found = []
+        for each in self.open.fallen:
+            if each.name not in self.found.seen:
+                if is_time_up():
+                    break
+                if (why := self.explanation.why_unseen(each)) is not None:
+                    found.append(why)
+        return found
+
     @property
     def _unexamined(self) -> int:
         return sum(each.name in self.found.seen and each.name not in self.whys for each in self.open.fallen)
@@ -205,16 +221,21 @@ class Breakdown:
     @cached_property
     def _reasons(self) -> list[dict[str, Any]]:
         """Of the open step, grouped by their literal text, the most frequent first."""
-        whys = [self.whys[each.name] for each in self.open.fallen if each.name in self.whys]
-        counts = Counter(whys)
-        most = max(counts.values(), default=1)
+        counts = Counter(self.whys[each.name] for each in self.open.fallen if each.name in self.whys)
+        hidden = Counter(self._hidden_whys)
+        most = max([*counts.values(), *hidden.values()], default=1)
+        return [*self._listed(counts, most), *self._listed(hidden, most, is_hidden=True)]
+
+    def _listed(self, counts: Counter[Why], most: int, *, is_hidden: bool = False) -> list[dict[str, Any]]:
+        """``is_hidden``: of clusters that the table does not have."""
         return [
             {
                 "text": why.text,
                 "change": why.change,
                 "count": count,
                 "share": max(round(count / most * 100), 2),
-                "url": self.url(stage=self.open.step.value, reason=_digest(why)) + "#clusters",
+                "url": "" if is_hidden else self.url(stage=self.open.step.value, reason=_digest(why)) + "#clusters",
+                "is_hidden": is_hidden,
             }
             for why, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].text))[:MOST_REASONS]
         ]

@@ -90,6 +90,12 @@ def placement_list(request: HttpRequest) -> HttpResponse:
     return render(request, "placements/pages/list.html", context)
 
 
+def rows_for(actor: Actor, most: int, now: datetime) -> dict[str, Any]:
+    """The first placements that the actor sees, as rows of the list, and how many there are."""
+    found = _read(actor, now)
+    return {"rows": _rows(actor, found[:most]), "total": len(found)}
+
+
 def _read(actor: Actor, now: datetime) -> list[Found]:
     """One query: the state follows from the document and from what waits."""
     found = []

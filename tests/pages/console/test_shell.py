@@ -21,6 +21,7 @@ from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, follower
+from placements.kinds import PLACEMENT
 from registration.pki import ca
 from tests import factories as make
 from tests.actors import grant, namespace, person, rule, signed_in
@@ -84,6 +85,29 @@ def test_an_admin_sees_every_page(admin: Client) -> None:
 def test_who_may_nothing_is_not_led_to_pages_that_refuse(mallory: Client) -> None:
     shown = links(page(mallory, "/"))
     assert not {"/ca/", "/hub/", "/policies/", "/tokens/", "/clusters/add/", "/admin/"} & shown
+
+
+def test_who_has_rights_in_one_namespace_alone_finds_what_is_theirs() -> None:
+    """No page about clusters, which would be empty; the overview lists the placements."""
+    nina = signed_in("nina")
+    namespace("shop")
+    assert {"/approvals/", "/clusters/", "/sets/"} <= links(page(nina, "/"))
+    grant(
+        person("nina"),
+        rule("create get list watch", "placements placementdecisions managedclustersetbindings", groups=GROUP),
+        namespace="shop",
+    )
+    make.create(PLACEMENT, make.document(PLACEMENT, "checkout", spec={}), namespace="shop")
+    make.cluster("hidden-1")
+    shown = page(nina, "/")
+    assert links(shown) == {
+        "/", "/namespaces/", "/placements/", "/placements/playground/", "/access/", "/activity/",
+    }  # fmt: skip
+    assert "Your placements" in shown
+    assert "/placements/shop/checkout/" in shown
+    assert "hidden-1" not in shown
+    assign_perm("clusters.view_managedcluster", User.objects.get(username="nina"))
+    assert {"/approvals/", "/clusters/", "/sets/"} <= links(page(nina, "/"))
 
 
 def test_every_link_of_the_navigation_leads_to_a_page(

@@ -253,7 +253,10 @@ class TestWhyNot:
             assert answer.context["funnel"][0]["left"] == 5
             assert not re.search(r"db-1|web-[123]|env is test", page)
         answer = client.get("/placements/shop/p1/why/?stage=predicates")
-        assert [each["text"] for each in answer.context["reasons"]] == ["label env is missing, needs env in (prod)"]
+        assert [(each["text"], each["count"], each["is_hidden"]) for each in answer.context["reasons"]] == [
+            ("label env is missing, needs env in (prod)", 1, False),
+            ("label env in (prod) does not hold", 1, True),
+        ]
         assert answer.context["hidden_reasons"] == 1
         assert [row["name"] for row in answer.context["rows"]] == ["web-4"]
         assert "4 others are counted above, not named" in text(answer)

@@ -59,6 +59,30 @@ def test_each_step_has_a_stage_a_sentence_and_the_smallest_change(
     assert (reasons.stage(reason), reasons.sentence(reason), reasons.why(reason).change) == (stage, sentence, change)
 
 
+@pytest.mark.contract("D16")
+def test_of_a_cluster_that_one_may_not_see_only_the_condition_is_said() -> None:
+    label = unmet("label", IN, "secret-value")
+    claim = unmet("claim", HAS, "secret-value")
+    taint = TolerationResult(TAINT, is_tolerated=False)
+    said = [
+        reasons.unseen(each).text
+        for each in (
+            Reason("predicates", ((label,),)),
+            Reason("predicates", ((label, claim),)),
+            Reason("predicates", ((Unmet("expression", "managedCluster.spec.x", "secret-value"),),)),
+            Reason("taints", taints=(taint,)),
+            Reason("score", rank=7, score=12345, needed=9),
+        )
+    ]
+    assert said == [
+        "label env in (dev) does not hold",
+        "2 conditions do not hold: label env, claim id",
+        "CEL managedCluster.spec.x does not hold",
+        "it has a taint that is not tolerated",
+        "others come before it",
+    ]
+
+
 def test_a_sentence_does_not_grow_with_what_a_placement_says() -> None:
     many = Requirement("env", Operator.IN, tuple(f"value-{number}" for number in range(1_000)))
     for each in (Unmet("expression", "x" * 5_000), unmet("label", many)):
