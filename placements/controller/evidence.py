@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import MANAGED_CLUSTER
@@ -177,10 +178,7 @@ class RunEvidence:
 
     def _in_the_audit(self, name: str) -> DecisionCause | None:
         """Its own change where this process has not followed it, as after a start; for a few clusters of a run."""
-        if snapshot.present.changes_of(name) or len(self._asked) >= MOST_ASKED:
-            return None
-        self._asked.add(name)
-        for entry in self._entries(MANAGED_CLUSTER, namespace="", name=name):
+        for entry in self._audited.get(name, ()):
             texts = (causes.differences(entry.diff, part) for part in _OF_CLUSTER)
             what = _CAME_OR_WENT.get(entry.verb) or ", ".join(filter(None, texts))
             if what:
@@ -189,8 +187,14 @@ class RunEvidence:
         return None
 
     @cached_property
-    def _asked(self) -> set[str]:
-        return set()
+    def _audited(self) -> Mapping[str, list[AuditEvent]]:
+        """Of the first clusters that moved and that this process has not followed, by name; one query."""
+        moved = sorted(self.after.keys() ^ self.before.keys())
+        names = list(islice((name for name in moved if not snapshot.present.changes_of(name)), MOST_ASKED))
+        found: dict[str, list[AuditEvent]] = {}
+        for entry in self._entries(MANAGED_CLUSTER, MOST_ASKED * MOST_ENTRIES, namespace="", name__in=names):
+            found.setdefault(entry.name, []).append(entry)
+        return found
 
     def _ended(self, name: str) -> DecisionCause | None:
         """That a toleration or score ended, which no object's change says."""
@@ -214,12 +218,12 @@ class RunEvidence:
         ]
         return max(found, key=lambda each: each.revision, default=None)
 
-    def _entries(self, kind: Kind, **place: str) -> list[AuditEvent]:
+    def _entries(self, kind: Kind, most: int = MOST_ENTRIES, **place: Any) -> list[AuditEvent]:
         """Newest first, since the previous run."""
         allowed = AuditEvent.objects.filter(
             resource=kind.resource, outcome=AuditEvent.Outcome.ALLOWED, time__gte=self.now - LATEST, **place
         )
-        return list(allowed.filter(revision__gt=self._since).order_by("-time")[:MOST_ENTRIES])
+        return list(allowed.filter(revision__gt=self._since).order_by("-time")[:most])
 
     def _of_placement(self) -> Iterator[DecisionCause]:
         for entry in self._entries(PLACEMENT, namespace=self.row.namespace, name=self.row.name):

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.statements import page
-from tests.statements.verdicts import AGENT, DECIDED, IDS, PLACEMENT
+from tests.statements.verdicts import AGENT, DECIDED, IDS
 
 
 def named(function: ast.FunctionDef) -> Iterator[str]:
@@ -35,10 +35,10 @@ def test_the_page_is_as_a_run_writes_it() -> None:
 def test_no_statement_is_without_a_row_and_none_is_missing_or_fails() -> None:
     rows = [line.split(" | ") for line in page.PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| S")]
     assert [row[0].removeprefix("| ") for row in rows if row[0] != "| statement"] == IDS
-    assert {row[1] for row in rows} <= {"verdict", "pass", "decided", "agent", "Placement"}
+    assert {row[1] for row in rows} <= {"verdict", "pass", "decided", "agent"}
 
 
 def test_what_is_no_matter_of_the_hub_alone_is_said_once() -> None:
-    others = [*AGENT, *DECIDED, *PLACEMENT]
+    others = [*AGENT, *DECIDED]
     assert len(others) == len(set(others))
     assert set(others) <= set(IDS)

@@ -234,7 +234,7 @@ def test_a_toleration_ends_by_the_clock() -> None:
     assert not WorkItem.objects.filter(reconciler="placement", name="p1").exists()
 
 
-@pytest.mark.contract("P18", "K18")
+@pytest.mark.contract("P18", "K18", "P31")
 def test_a_score_counts_until_it_ends() -> None:
     clusters("c1", "c2")
     until = (timezone.now() + timedelta(seconds=600)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -304,7 +304,7 @@ def test_placements_have_their_turns_in_different_minutes() -> None:
     assert max(turns) < 5
 
 
-@pytest.mark.contract("P16")
+@pytest.mark.contract("P16", "K48")
 def test_a_negative_steady_comes_to_rest() -> None:
     clusters("c1", "c2", "c3")
     place(numberOfClusters=1)

@@ -23,8 +23,8 @@ HEAD = """# Statements of the concept documents
 
 Every statement, command and YAML block of Open Cluster Management's concept documents about clusters, sets, bindings and claims, by its number in the
 contract, and the test in `tests/statements` that shows it. `make test` writes this page and fails when a row says `fail` or is missing. `pass` means
-that it holds here as written, `decided` that this hub does something else on purpose, `agent` that it happens on the managed cluster alone and
-`Placement` that it shows in the decisions of placements. A test beside one of the last three shows the hub's part.
+that it holds here as written, `decided` that this hub does something else on purpose, and `agent` that it happens on the managed cluster alone. A test
+beside one of the last two shows the hub's part.
 
 | statement | verdict | shown by |
 |---|---|---|
@@ -37,7 +37,7 @@ def verdict(name: str, outcomes: Iterable[bool]) -> str:
     wanted, _ = OTHERWISE.get(name, ("pass", ""))
     if not all(found):
         return "fail"
-    return wanted if found or wanted in {"agent", "Placement"} else "missing"
+    return wanted if found or wanted == "agent" else "missing"
 
 
 def render(tests: Mapping[str, Mapping[str, bool]]) -> str:

@@ -7,26 +7,6 @@ from __future__ import annotations
 
 IDS = [f"S{number}" for number in range(1, 185)]
 
-# Another component has to act before anybody sees it.
-_SCOPE = "which clusters a set offers to a workload shows in a Placement's decisions"
-_TAINT = "what a taint does to a choice shows in a Placement's decisions"
-PLACEMENT = {
-    "S18": _SCOPE,
-    "S43": _SCOPE,
-    "S74": _TAINT,
-    "S75": _TAINT,
-    "S76": _TAINT,
-    "S79": _TAINT,
-    "S80": _TAINT,
-    "S81": _TAINT,
-    "S88": "tolerations are a field of Placement",
-    "S98": "matching inside a set is what a Placement does",
-    "S112": "workload is placed by a Placement in the workspace",
-    "S122": "the access that a binding gives is that Placements of its namespace may choose the members",
-    "S154": "workload is placed by a Placement in the workspace",
-    "S164": "the access that a binding gives is that Placements of its namespace may choose the members",
-}
-
 # It happens on the managed cluster, where no request of the hub is involved.
 AGENT = {
     "S24": "the agent reads ClusterClaims of its own cluster and decides which it reports",
@@ -38,7 +18,9 @@ AGENT = {
 
 # The documents tell of versions that upstream dropped; here all of them are served (D1).
 _SERVED = "D1: every version is served at once, deprecated ones with a warning"
-DECIDED = dict.fromkeys(("S99", "S100", "S101", "S102", "S143"), _SERVED)
+DECIDED = dict.fromkeys(("S99", "S100", "S101", "S102", "S143"), _SERVED) | {
+    "S80": "D7: all are chosen, as the documents say, and where a number is asked for they come last",
+}
 
 # They hold, with a word about how.
 _SPELLING = "the field is hubAcceptsClient; the misspelling in the documents' prose is none"
@@ -51,7 +33,6 @@ REMARKS = {
 
 OTHERWISE = {
     **{name: ("pass", why) for name, why in REMARKS.items()},
-    **{name: ("Placement", why) for name, why in PLACEMENT.items()},
     **{name: ("agent", why) for name, why in AGENT.items()},
     **{name: ("decided", why) for name, why in DECIDED.items()},
 }

@@ -212,7 +212,7 @@ def test_an_add_ons_scores_can_be_asked_for_and_a_missing_object_is_no_match() -
 # ---------------------------------------------------------------- taints and tolerations: P9 to P13
 
 
-@pytest.mark.contract("P9", "P10", "P12")
+@pytest.mark.contract("P8", "P9", "P10", "P12")
 @pytest.mark.parametrize(
     ("taint", "tolerations", "is_decided", "is_chosen"),
     [
