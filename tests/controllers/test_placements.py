@@ -304,7 +304,7 @@ def test_placements_have_their_turns_in_different_minutes() -> None:
     assert max(turns) < 5
 
 
-@pytest.mark.contract("P16", "K48")
+@pytest.mark.contract("P16")
 def test_a_negative_steady_comes_to_rest() -> None:
     clusters("c1", "c2", "c3")
     place(numberOfClusters=1)
