@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.kinds import CLUSTERSET_LABEL
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.control import controllers
@@ -19,28 +18,20 @@ from placements import reconcilers
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT
 from placements.models import PlacementDecision, SteadyReference
 from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set, members, place
 
 pytestmark = pytest.mark.django_db
 
 Doc = dict[str, Any]
-TEAM = "shop"
 
 
 @pytest.fixture(autouse=True)
 def web(db: None) -> None:
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
+    bound_set()
 
 
 def cluster(name: str) -> None:
-    make.cluster(name, labels={CLUSTERSET_LABEL: "web"})
-    make.said(name, "ManagedClusterConditionAvailable", "True")
-    make.settle()
-
-
-def place(name: str = "p1", **spec: Any) -> None:
-    make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace=TEAM)
+    members(name)
     make.settle()
 
 

@@ -6,34 +6,23 @@ from typing import Any
 
 import pytest
 
-from clusters.kinds import CLUSTERSET_LABEL
 from ocmconsole.core.models import Event
 from placements.controller import events
 from placements.kinds import PLACEMENT
 from placements.models import PlacementDecision
 from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set, members, place
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("P32", "P33")]
 
 Doc = dict[str, Any]
-TEAM = "shop"
 
 
 @pytest.fixture(autouse=True)
 def web(db: None) -> None:
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
-    for name in ("c1", "c2"):
-        make.cluster(name, labels={CLUSTERSET_LABEL: "web", "env": "prod"})
-        make.said(name, "ManagedClusterConditionAvailable", "True")
+    bound_set()
+    members("c1", "c2", env="prod")
     make.settle()
-
-
-def place(**spec: Any) -> Doc:
-    made = make.create(PLACEMENT, make.document(PLACEMENT, "p1", spec=spec), namespace=TEAM)
-    make.settle()
-    return made
 
 
 def found() -> list[Doc]:

@@ -21,33 +21,29 @@ from placements.controller.history import HistoryEntry
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import DecisionMove, DecisionRun
 from tests import factories as make
+from tests.controllers import placement_scene
+from tests.controllers.placement_scene import TEAM, bound_set, members
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("K43")]
 
 Doc = dict[str, Any]
-TEAM = "shop"
 PROD = [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]
 
 
 @pytest.fixture(autouse=True)
 def web(db: None) -> None:
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
+    bound_set()
     cluster("c1")
     cluster("c2")
 
 
-def cluster(name: str, **labels: str) -> None:
-    make.cluster(name, labels={CLUSTERSET_LABEL: "web", "env": "prod", **labels})
-    make.said(name, "ManagedClusterConditionAvailable", "True")
+def cluster(name: str, env: str = "prod", **labels: str) -> None:
+    members(name, spec=None, within="web", env=env, **labels)
     make.settle()
 
 
 def place(name: str = "p1", **spec: Any) -> None:
-    spec = {"predicates": PROD, **spec}
-    make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace=TEAM)
-    make.settle()
+    placement_scene.place(name, **{"predicates": PROD, **spec})
 
 
 def entries(name: str = "p1") -> tuple[HistoryEntry, ...]:

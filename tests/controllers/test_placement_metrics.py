@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from clusters.kinds import CLUSTERSET_LABEL
 from ocmconsole.kubeapi.health import metrics
-from placements.kinds import PLACEMENT
 from tests import factories as make
+from tests.controllers.placement_scene import bound_set, members, place
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("H46", "P34")]
 
-TEAM = "shop"
 NAME = 'name="placement_scheduling"'
 
 
@@ -26,21 +26,17 @@ def counts() -> dict[str, float]:
 
 
 def test_each_run_of_a_placement_and_each_of_its_plugins_is_timed() -> None:
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
-    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
-    make.said("c1", "ManagedClusterConditionAvailable", "True")
+    bound_set()
+    members("c1")
     make.settle()
     before = counts()
     scores = [{"scoreCoordinate": {"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}}, "weight": 1}]
-    spec = {
+    spec: dict[str, Any] = {
         "numberOfClusters": 1,
         "predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}}],
         "prioritizerPolicy": {"configurations": scores},
     }
-    make.create(PLACEMENT, make.document(PLACEMENT, "p1", spec=spec), namespace=TEAM)
-    make.settle()
+    place(**spec)
     after = counts()
     moved = {series: after[series] - before.get(series, 0) for series in after}
     plugins = [

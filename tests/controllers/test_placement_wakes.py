@@ -16,32 +16,24 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from ocmconsole.kubeapi.watch import change_log
-from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT
+from placements.kinds import ADD_ON_PLACEMENT_SCORE
 from placements.models import PlacementDecision
 from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set, members, place
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("P1")]
 
 Doc = dict[str, Any]
-TEAM = "shop"
 
 
 @pytest.fixture(autouse=True)
 def web(db: None) -> None:
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
+    bound_set()
     cluster("c1")
 
 
 def cluster(name: str, **labels: str) -> None:
-    make.cluster(name, labels={CLUSTERSET_LABEL: "web", **labels})
-    make.said(name, "ManagedClusterConditionAvailable", "True")
-    make.settle()
-
-
-def place(name: str, namespace: str = TEAM, **spec: Any) -> None:
-    make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace=namespace)
+    members(name, spec=None, within="web", **labels)
     make.settle()
 
 

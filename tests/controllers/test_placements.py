@@ -22,20 +22,19 @@ from ocmconsole.kubeapi.store import Write
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION
 from placements.tasks import TURNS, resync, resync_placements
 from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set
+from tests.controllers.placement_scene import members as clusters
 
 pytestmark = pytest.mark.django_db
 
 Doc = dict[str, Any]
-TEAM = "shop"
 ACT = "managedcluster:create"
 
 
 @pytest.fixture(autouse=True)
 def web(db: None) -> None:
     """A namespace with the set ``web``."""
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
+    bound_set()
 
 
 def place(name: str = "p1", **spec: Any) -> Doc:
@@ -68,13 +67,6 @@ def satisfied(name: str = "p1") -> tuple[str, str, str]:
 
 def misconfigured(name: str = "p1") -> tuple[str, str, str]:
     return make.condition(found(name), "PlacementMisconfigured")
-
-
-def clusters(*named: str, within: str = "web", spec: Doc | None = None, **labels: str) -> None:
-    """Clusters without taints: their agents report at once."""
-    for name in named:
-        make.cluster(name, labels={CLUSTERSET_LABEL: within, **labels}, spec=spec)
-        make.said(name, "ManagedClusterConditionAvailable", "True")
 
 
 def respec(change: Any, name: str = "p1") -> None:
