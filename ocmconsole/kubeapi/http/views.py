@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from ocmconsole.kubeapi import admission, clock, errors, kinds, verbs, virtual_resources
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authentication import KubernetesAuthentication
-from ocmconsole.kubeapi.formats import apply, patches, tables
+from ocmconsole.kubeapi.formats import apply, patches, strategic_patches, tables
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http import hooks, paging, request_bodies, request_info, responses, static_resources
 from ocmconsole.kubeapi.http.api_calls import Call
@@ -292,7 +292,7 @@ def _patch(call: Call) -> HttpResponseBase:
         if how == "json":
             new = patches.json_patch(old, body)
         elif how == "strategic":
-            new = patches.strategic_patch(old, body, kind.merge_keys)
+            new = strategic_patches.strategic_patch(old, body, kind.merge_keys)
         else:
             new = patches.merge_patch(old, body)
         request_bodies.check_name(call, new)

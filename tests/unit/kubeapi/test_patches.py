@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocmconsole.kubeapi.errors import ApiError, BadRequest, Doc, Invalid, RequestTooLarge
-from ocmconsole.kubeapi.formats.patches import clone, json_patch, merge_patch, strategic_patch
+from ocmconsole.kubeapi.formats.patches import clone, json_patch, merge_patch
+from ocmconsole.kubeapi.formats.strategic_patches import strategic_patch
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.text(alphabet="ab~/$", max_size=3))
 keys = st.sampled_from(["a", "b", "c", "~", "a/b", "", "0"])
