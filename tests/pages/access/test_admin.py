@@ -56,14 +56,14 @@ NOT_LISTED = {
         "ocmconsole.preferences", "clusters.savedview", "clusters.listchoice", "registration.snooze", "kubeapi.bulkselection",
     ),
     "parts of rows that are listed": (
-        "kubeapi.owner", "kubeapi.bulkitem", "placements.steadyreference", "clusters.reportedclaim", "clusters.clustertaint",
+        "kubeapi.owner", "kubeapi.bulkitem", "placements.steadyreference", "placements.heldevictions", "clusters.reportedclaim", "clusters.clustertaint",
         "clusters.managedclusteruserpermission", "clusters.managedclustergrouppermission",
         "clustersets.managedclustersetuserpermission", "clustersets.managedclustersetgrouppermission",
         "guardian.userobjectpermission", "guardian.groupobjectpermission", "auth.permission",
     ),
     "the log of changes, and what the hub notes of itself": (
         "kubeapi.revision", "kubeapi.change", "kubeapi.compaction", "clusters.serving", "clusters.fleetminute",
-        "ocmconsole.demofleet", "placements.decisionrun", "placements.decisionmove",
+        "ocmconsole.demofleet", "placements.decisionrun", "placements.decisionmove", "placements.evictionbrake",
     ),
     "Django's own": ("admin.logentry", "contenttypes.contenttype"),
 }  # fmt: skip
