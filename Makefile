@@ -48,7 +48,7 @@ check: lint ## lint and the fast tests
 	$(PY) -m pytest -n $(WORKERS) -m "not slow and not browser and not kubectl" $(PYTEST) $(FAST)
 
 .PHONY: mutants
-mutants: $(DEV) $(ASSETS) ## silence each rule and reconciler: a test that carries its id must fail (MUTANTS=names)
+mutants: $(DEV) $(ASSETS) ## silence each rule, reconciler and step of the scheduler: a test that carries its id must fail (MUTANTS=names)
 	$(PY) -m tests.mutants $(MUTANTS)
 
 .PHONY: bench

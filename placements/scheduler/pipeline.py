@@ -32,6 +32,7 @@ from placements.scheduler.prioritizers import Prioritizer, Scoring
 from placements.scheduler.tolerations import TaintFilter, Toleration, TolerationResult
 
 BY_SCORE = "Score"
+MOST_PREDICATES = 50  # that are looked at in one go: some 100 ms for 10,000 clusters
 FEW = 8  # a part of the clusters: for fewer it is quicker to look for the best than to sort all
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a value
 # Around a step: its type (``filter``, ``prioritizer``, ``cel``) and name; for those who take the time.
@@ -52,7 +53,8 @@ class Unfinished(Exception):
 class PlacementSpec:
     """A Placement's spec, read once. ``problem``: why it is misconfigured, in upstream's words; empty if it is not.
 
-    ``question``: digest of predicates with expressions, else empty.
+    ``question``: digest of predicates that take so long that each cluster keeps their answer: those with expressions,
+    and more than ``MOST_PREDICATES``; else empty.
     """
 
     sets: tuple[str, ...]
@@ -92,9 +94,9 @@ class PlacementSpec:
 def _predicates(spec: Doc) -> dict[str, Any]:
     selectors = [each.get("requiredClusterSelector") or {} for each in spec.get("predicates") or ()]
     predicates = tuple(map(Predicate.of, selectors))
-    has_expressions = any(each.expressions for each in predicates)
+    is_long = len(predicates) > MOST_PREDICATES or any(each.expressions for each in predicates)
     # One text in memory for the answers of all clusters.
-    question = sys.intern(sha256(orjson.dumps(selectors)).hexdigest()) if has_expressions else ""
+    question = sys.intern(sha256(orjson.dumps(selectors)).hexdigest()) if is_long else ""
     return {"predicates": predicates, "question": question}
 
 
@@ -370,8 +372,9 @@ def _matching(
         return clusters
     scores = _scores_in(fleet, plan.predicates)
     if plan.question:
-        with observe("cel", "Predicate"):
-            return _matching_expressions(plan, clusters, scores, is_time_up)
+        has_expressions = any(each.expressions for each in plan.predicates)
+        with observe("cel", "Predicate") if has_expressions else nullcontext():
+            return _matching_in_turns(plan, clusters, scores, is_time_up)
     if len(plan.predicates) == 1:
         return plan.predicates[0].select(clusters, scores)
     matching: set[str] = set()
@@ -382,10 +385,13 @@ def _matching(
     return [cluster for cluster in clusters if cluster.name in matching]
 
 
-def _matching_expressions(
+def _matching_in_turns(
     plan: PlacementSpec, clusters: Sequence[Cluster], scores: ScoresOf, is_time_up: Callable[[], bool]
 ) -> Sequence[Cluster]:
-    """P7: an evaluation takes a tenth of a millisecond at best, so that each is done once for each document."""
+    """P7: an evaluation takes a tenth of a millisecond at best, so that each is done once for each document.
+
+    D12: where time is up, others have their turn before it goes on.
+    """
     reads_scores = any(expression.reads_scores for each in plan.predicates for expression in each.expressions)
 
     def evaluated(cluster: Cluster) -> bool:

@@ -17,6 +17,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 OWN = {"Secret", "ConfigMap"}
 # A cluster let in again gets a fresh lease (K15), which speaks for its clock, only if reconcilers saw it sent away.
 OF_TIME = "ManagedClusterConditionClockSynced"
+# How often a placement was decided, and so how many Events say so, depends on how work has folded.
+SCHEDULER = "placement-controller"
 BY_CHANCE = ("uid", "resourceVersion", "managedFields")
 
 
@@ -77,11 +79,12 @@ def state(hub: Hub) -> dict[Place, Doc]:
     from ocmconsole.kubeapi import kinds
 
     with hub.reading() as query:
-        return {
-            (kind.resource, namespace, name): _comparable(json.loads(TIME.sub("<time>", wire)))
+        found = {
+            (kind.resource, namespace, name): json.loads(TIME.sub("<time>", wire))
             for kind in kinds.all_kinds()
             for namespace, name, wire in query(f"SELECT namespace, name, wire FROM {kind.model._meta.db_table}")  # noqa: S608 - Django's own names
         }
+    return {place: _comparable(doc) for place, doc in found.items() if doc.get("reportingComponent") != SCHEDULER}
 
 
 def _comparable(doc: Doc) -> Doc:
@@ -110,3 +113,11 @@ def differences(found: dict[Place, Doc], expected: dict[Place, Doc]) -> dict[Pla
         for place in sorted(found.keys() | expected.keys())
         if found.get(place) != expected.get(place)
     }
+
+
+def decided(hub: Hub) -> dict[str, list[str]]:
+    """By name of a PlacementDecision the clusters in it."""
+    with hub.reading() as query:
+        rows = query("SELECT name, wire FROM placements_placementdecision ORDER BY name")
+    named = {name: (json.loads(wire).get("status") or {}).get("decisions") or [] for name, wire in rows}
+    return {name: [each["clusterName"] for each in found] for name, found in named.items()}

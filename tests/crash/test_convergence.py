@@ -154,3 +154,11 @@ def test_every_reconciler_run_twice_on_every_key_writes_nothing(killed: Ended, a
         found = json.loads(done.stdout)
         assert found["written"] == []
         assert found["ran"]["acceptance"] >= writes.FLEET
+        assert found["ran"]["placement"] >= len(writes.PLACEMENT_NAMES)
+
+
+@pytest.mark.contract("K16", "P24", "P25")
+def test_placements_have_decided_the_same(killed: Ended, alone: Ended) -> None:
+    ended = [stored.decided(each.hub) for each in (killed, alone)]
+    assert ended[0] == ended[1]
+    assert any(ended[0].values()), "none has chosen a cluster: the script is too poor"

@@ -1,4 +1,4 @@
-"""What people do to a hub in one test: lists of writes, one for each cluster and one for all sets, done at once.
+"""What people do to a hub in one test: lists of writes, one for each cluster, one for all sets, one for placements, at once.
 
 No list writes what another one does, each write may be sent twice, and the hub's own work is waited for only where the
 outcome would hang on it. So the objects at the end follow from the seed alone.
@@ -21,6 +21,9 @@ SET_WRITES = 30
 SETS = "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
 SET_NAMES = ("blue", "green", "by-tier", "passing")
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
+PLACEMENTS = "/apis/cluster.open-cluster-management.io/v1beta1"
+PLACEMENT_NAMES = ("all", "few", "grouped", "third")
+PLACEMENT_WRITES = 16
 NAMESPACES = "/api/v1/namespaces"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLE = "open-cluster-management:managedcluster:{}"
@@ -45,7 +48,7 @@ class Step:
 def scripts(seed: int) -> list[list[Step]]:
     dice = random.Random(seed)  # noqa: S311 - a repeatable choice
     clusters = [[*_life_of_cluster(dice, f"c{number:02}")] for number in range(FLEET)]
-    return [*clusters, [*_life_of_sets(dice)]]
+    return [*clusters, [*_life_of_sets(dice)], [*_life_of_placements(dice)]]
 
 
 # ---------------------------------------------------------------- clusters
@@ -141,6 +144,46 @@ def _create_set(name: str) -> Step:
 def _create_binding(bindings: str, name: str) -> Step:
     about = {"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding"}
     return Step("POST", bindings, about | {"metadata": {"name": name}, "spec": {"clusterSet": name}})
+
+
+# ---------------------------------------------------------------- placements
+
+
+def _life_of_placements(dice: random.Random) -> Iterator[Step]:
+    """In a namespace of their own, bound to sets that come and go."""
+    team = "placing-team"
+    yield Step("POST", NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}})
+    group = SETS.rpartition("/")[0]
+    for name in ("blue", "green", "by-tier"):
+        yield _create_binding(f"{group}/namespaces/{team}/managedclustersetbindings", name)
+    placements = f"{PLACEMENTS}/namespaces/{team}/placements"
+    there: set[str] = set()
+    for _ in range(PLACEMENT_WRITES):
+        name = dice.choice(PLACEMENT_NAMES)
+        if name not in there:
+            doc = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement"}
+            yield Step("POST", placements, doc | {"metadata": {"name": name}, "spec": _spec(dice)})
+            there.add(name)
+        elif dice.random() < 0.2:
+            yield Step("DELETE", f"{placements}/{name}", until=Until.GONE)
+            there.remove(name)
+        else:
+            yield Step("PATCH", f"{placements}/{name}", {"spec": _spec(dice)})
+
+
+def _spec(dice: random.Random) -> Doc:
+    """Every field, as a patch keeps what it does not name. No score follows what was chosen before: that is chance."""
+    exact = {"mode": "Exact", "configurations": [{"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}}]}
+    labels = {"labelSelector": {"matchLabels": {"tier": dice.choice(["a", "b"])}}}
+    strategy = {"clustersPerDecisionGroup": dice.choice([0, 1, 2, "40%"])}
+    return {
+        "clusterSets": dice.choice([[], ["blue"], ["green", "by-tier"]]),
+        "numberOfClusters": dice.choice([None, 2, 5]),
+        "predicates": dice.choice([[], [{"requiredClusterSelector": labels}]]),
+        "prioritizerPolicy": exact,
+        "decisionStrategy": {"groupStrategy": strategy},
+        "tolerations": [{"operator": "Exists"}],
+    }
 
 
 # ---------------------------------------------------------------- doing it

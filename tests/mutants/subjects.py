@@ -1,11 +1,12 @@
-"""What may be replaced by something that does nothing: rules, reconcilers, authorizers, and the clock's tasks.
+"""What may be replaced by something that does nothing: rules, reconcilers, authorizers, tasks, steps of the scheduler.
 
 Each is found where it is registered, so nothing has to be listed by hand; its contract ids are those in the first
-paragraph of its docstring. Used by the plugin, which silences one, and by the architecture tests.
+paragraph of its docstring. A step of the scheduler is a function whose docstring names an id; it finds nothing then. Used by the plugin, which silences one, and by the architecture tests.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ class Subject:
 
 def subjects() -> dict[str, Subject]:
     """By name, in the order of registration; a function that is registered for two kinds is one subject."""
-    return {subject.name: subject for subject in (*_rules(), *_reconcilers(), *_tasks())}
+    return {subject.name: subject for subject in (*_rules(), *_reconcilers(), *_tasks(), *_steps())}
 
 
 def _rules() -> Iterator[Subject]:
@@ -89,6 +90,40 @@ def _tasks() -> Iterator[Subject]:
         yield _subject(task, partial(setattr, task, "__code__", _nothing.__code__))  # also where it was imported
 
 
+def _steps() -> Iterator[Subject]:
+    """Functions and methods of the scheduler, and of what it writes, with an id in their docstring."""
+    from placements.controller import decisions
+    from placements.scheduler import groups, pipeline, predicates, prioritizers, spread, tolerations
+
+    for module in (pipeline, predicates, tolerations, prioritizers, groups, spread, decisions):
+        owned = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+        inside = [each for owner in owned if inspect.isclass(owner) for each in vars(owner).values()]
+        for function in filter(inspect.isfunction, map(_unwrapped, (*owned, *inside))):
+            if _ids(function):
+                silent = _finding_nothing(str(function.__annotations__.get("return", "")))
+                yield _subject(function, partial(setattr, function, "__code__", silent.__code__))
+
+
+def _unwrapped(found: Any) -> Any:
+    """The function of a property, cached or not, or of a class method."""
+    for name in ("func", "fget", "__func__"):
+        if not inspect.isfunction(found) and (function := getattr(found, name, None)) is not None:
+            return function
+    return found
+
+
+def _finding_nothing(returns: str) -> Function:
+    """A function without an effect whose answer has the type of an annotation."""
+    for beginnings, silent in (
+        (("list", "Sequence", "Iterator", "tuple", "frozenset"), _no_rows),
+        (("Mapping", "dict"), _no_entries),
+        (("bool",), _no),
+    ):
+        if returns.startswith(beginnings):
+            return silent
+    return _nothing
+
+
 def _subject(function: Function, silence: Callable[[], None]) -> Subject:
     owner = getattr(function, "__self__", None)
     module = function.__module__ if owner is None else owner.app  # one method is an authorizer for each app's grants
@@ -120,3 +155,11 @@ def _nothing(*_arguments: object, **_options: object) -> None:
 
 def _no_rows(*_arguments: object, **_options: object) -> tuple[()]:
     return ()
+
+
+def _no_entries(*_arguments: object, **_options: object) -> dict[str, Any]:
+    return {}
+
+
+def _no(*_arguments: object, **_options: object) -> bool:
+    return False
