@@ -32,7 +32,7 @@ Theme = Literal["light", "dark"]
 SCREENS = ROOT / "docs" / "screens"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 WIDE, NARROW = ViewportSize(width=1440, height=900), ViewportSize(width=360, height=760)
-TALLEST = 1600
+TALLEST, WHOLE = 1600, 2800  # pixels of a picture
 COLOURS, EXACT = 256, 24
 CLUSTERS, SEED = 200, 5
 
@@ -45,6 +45,7 @@ class Shot:
     link: str = ""
     below: str = ""
     act: Callable[[Page], None] | None = None
+    tallest: int = TALLEST
 
     def open(self, console: Console) -> None:
         console.open(self.path)
@@ -120,6 +121,24 @@ def _follow(words: str) -> Callable[[Page], None]:
     return act
 
 
+def _try(page: Page) -> None:
+    """Fewer conditions pass, two more clusters are wanted, a set is not bound, and one thing is pretended."""
+    page.get_by_label("Number of clusters").fill("5")
+    page.get_by_label("Other sets").fill("web stores-de lab")
+    page.get_by_role("button", name="Work it out").last.click()
+    page.get_by_label("What to pretend").select_option("taint")
+    page.get_by_label("Of which cluster or set").fill("stores-de")
+    page.get_by_label("What is pretended").fill("rack/power=off:NoSelect")
+    page.get_by_role("button", name="Pretend", exact=True).click()
+    page.locator(".oc-pretend").first.wait_for()
+
+
+def _review(page: Page) -> None:
+    _try(page)
+    page.get_by_role("button", name="Review and save…").click()
+    page.locator("#review").wait_for()
+
+
 ROW = "tbody a.oc-name"
 REQUEST = "#rows a.oc-name"
 BLOCKED, CHECK, SAFE = (f"/approvals/?verdict={verdict}" for verdict in ("blocked", "check", "safe"))
@@ -180,8 +199,11 @@ PAGES: Mapping[str, Shot] = {
     "claims": Shot("/claims/"),
     "placements": Shot("/placements/"),
     "placement": Shot("/placements/shop/checkout/"),
-    "playground": Shot("/placements/playground/?from=shop/checkout"),
-    "placement-review": Shot("/placements/-/review/?from=shop/checkout"),
+    "placement-misconfigured": Shot("/placements/shop/loyalty/"),
+    "playground": Shot("/placements/playground/?from=shop/checkout", tallest=WHOLE),
+    "playground-tried": Shot("/placements/playground/?from=shop/checkout", act=_try, tallest=WHOLE),
+    "playground-unbound": Shot("/placements/playground/?from=sandbox/first-steps"),
+    "placement-review": Shot("/placements/playground/?from=shop/checkout", act=_review),
     "placement-why": Shot("/placements/shop/checkout/why/"),
     "access": Shot("/access/"),
     "access-person": Shot("/access/users/ana/"),
@@ -209,7 +231,18 @@ PAGES: Mapping[str, Shot] = {
 # What they do shows elsewhere, so they come last.
 CHANGING: Mapping[str, Shot] = {"bulk": Shot("/clusters/", act=_label_many), "bulk-acts": Shot("/bulk/")}
 LOGIN = Shot("/login/")
-ON_PHONES = ("overview", "approvals", "request", "clusters", "cluster", "sets", "placements", "placement", "wizard")
+ON_PHONES = (
+    "overview",
+    "approvals",
+    "request",
+    "clusters",
+    "cluster",
+    "sets",
+    "placements",
+    "placement",
+    "playground",
+    "wizard",
+)
 
 
 @contextmanager
@@ -273,7 +306,7 @@ def _take(console: Console, name: str, shot: Shot, variant: str) -> Path:
     shot.open(console)
     page.mouse.move(0, 0)
     height = page.evaluate("scrollTo(0, 0), document.documentElement.scrollHeight")
-    page.set_viewport_size({"width": size["width"], "height": min(max(height, size["height"]), TALLEST)})
+    page.set_viewport_size({"width": size["width"], "height": min(max(height, size["height"]), shot.tallest)})
     _save(page.screenshot(), path)
     page.set_viewport_size(size)
     return path

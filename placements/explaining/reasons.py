@@ -35,7 +35,8 @@ class Why:
     """``text``: what the step found, literally. ``change``: the smallest that would pass it; empty if none is known.
 
     ``changes``: how many are needed. ``is_here``: whether a person can make it on this hub. ``trial``: how it can be
-    tried: kind and value, as ``playground.drafts.Draft.trying`` takes them; empty where it cannot.
+    tried: kind and value, as ``playground.drafts.Draft.trying`` takes them; empty where it cannot. ``shared``: what
+    clusters with another rank have in common with it.
     """
 
     text: str
@@ -43,6 +44,12 @@ class Why:
     changes: int = 1
     is_here: bool = True
     trial: tuple[str, str] = ("", "")
+    shared: str = ""
+
+    @property
+    def grouped(self) -> Why:
+        """The same for all clusters that it is counted with."""
+        return Why(self.shared, "raise the number") if self.shared else self
 
 
 def stage(reason: Reason) -> str:
@@ -102,12 +109,14 @@ def _of_rank(reason: Reason) -> Why:
                 f"rank {reason.rank}: it has a taint PreferNoSelect, so it comes last",
                 f"raise the number to {reason.rank}",
                 trial=("number", str(reason.rank)),
+                shared="a taint PreferNoSelect puts it last",
             )
         case _:
             return Why(
                 f"rank {reason.rank} with {reason.score}; the last that is chosen has {reason.needed}",
                 f"raise the number to {reason.rank}",
                 trial=("number", str(reason.rank)),
+                shared=f"total {reason.score}; the last that is chosen has {reason.needed}",
             )
 
 

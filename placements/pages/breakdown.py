@@ -221,7 +221,7 @@ class Breakdown:
     @cached_property
     def _reasons(self) -> list[dict[str, Any]]:
         """Of the open step, grouped by their literal text, the most frequent first."""
-        counts = Counter(self.whys[each.name] for each in self.open.fallen if each.name in self.whys)
+        counts = Counter(self.whys[each.name].grouped for each in self.open.fallen if each.name in self.whys)
         hidden = Counter(self._hidden_whys)
         most = max([*counts.values(), *hidden.values()], default=1)
         return [*self._listed(counts, most), *self._listed(hidden, most, is_hidden=True)]
@@ -298,7 +298,7 @@ class Breakdown:
             ("changes", "Changes", len((self.enter | self.leave) & seen)),
             ("chosen", "Chosen", len(self.found.chosen & seen)),
             ("near", "One change away", sum(map(self._is_near, self.whys))),
-            ("out", f"Fell out at {stage.label.lower()}", sum(each.name in seen for each in self.open.fallen)),
+            ("out", f"Fell out at step {self.open.number}", sum(each.name in seen for each in self.open.fallen)),
         ]
         query = {"stage": stage.value} if self.asked.stage else {}
         return [
@@ -370,7 +370,7 @@ def words_of(actor: Actor, names: list[str], now: datetime) -> dict[str, Word]:
 
 
 def _digest(why: Why) -> str:
-    return sha256(why.text.encode()).hexdigest()[:12]
+    return sha256(why.grouped.text.encode()).hexdigest()[:12]
 
 
 def _listed(names: Iterable[str], most: int = 4) -> str:

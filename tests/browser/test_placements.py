@@ -1,4 +1,4 @@
-"""Placements as people use them: why a cluster is not chosen, and a console for somebody with rights in one namespace."""
+"""Placements as people use them: why a cluster is not chosen, and a console for rights in one namespace."""
 
 from __future__ import annotations
 
