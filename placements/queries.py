@@ -29,10 +29,16 @@ def placements_for(actor: Actor) -> QuerySet[Any]:
 
 
 def _listable(actor: Actor) -> Q:
+    namespaces = listable_namespaces(actor)
+    return EVERYTHING if namespaces is None else Q(namespace__in=namespaces)
+
+
+def listable_namespaces(actor: Actor) -> set[str] | None:
+    """Those in which the actor may list placements; None for all."""
     if may_access(actor, "list", PLACEMENT):
-        return EVERYTHING
+        return None
     mine = rule_index.index.namespaces_of(actor)
-    return Q(namespace__in={each for each in mine if may_access(actor, "list", PLACEMENT, namespace=each)})
+    return {each for each in mine if may_access(actor, "list", PLACEMENT, namespace=each)}
 
 
 def held_for(actor: Actor, now: datetime) -> QuerySet[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from placements.pages import cluster_tab, impact  # noqa: F401 - a tab, and what pages of clusters ask
 from placements.pages.brake_pages import held_page
 from placements.pages.list_pages import placement_list
 from placements.pages.placement_pages import placement_page, why_page

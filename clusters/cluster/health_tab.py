@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clusters.cluster import page_frame
+from clusters.cluster import impact, page_frame
 from clusters.cluster.page_frame import Opened, tab_url
 from clusters.cluster.timeline import Explained, Timeline
 from clusters.health import heartbeat_history
@@ -28,6 +28,8 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     is_month = request.GET.get("gaps") == MONTH
     cells = timeline.month if is_month else [cell for cell in timeline.strip if cell.start >= timeline.begin]
     gaps = timeline.gaps(cells)
+    spans = [(each.gap.start, cluster.now if each.goes_on else each.gap.end) for each in reversed(gaps)]
+    meanwhile = impact.meanwhile(cluster.actor, cluster.name, spans)[::-1]
     own = heartbeat_history.heartbeat_gaps(timeline.strip)
     longest = heartbeat_history.longest(own)
     known = [skew for skew in timeline.skews if skew is not None]
@@ -37,7 +39,7 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "gap_count": sum(gap.worst is not Level.UNKNOWN for gap in own),
         "longest": span(longest.length) if longest else "",
         "changes": timeline.changes,
-        "gaps": [_gap(each) for each in gaps],
+        "gaps": [_gap(each, did) for each, did in zip(gaps, meanwhile, strict=True)],
         "is_month": is_month,
         "month_url": f"{tab_url(cluster.name, 'health')}?gaps={MONTH}",
         "day_url": tab_url(cluster.name, "health"),
@@ -60,7 +62,7 @@ def _percent(share: float | None) -> str:
     return "" if share is None else "100 %" if share == 1 else f"{min(share * 100, 99.99):.2f} %"
 
 
-def _gap(each: Explained) -> dict[str, Any]:
+def _gap(each: Explained, placements: list[str]) -> dict[str, Any]:
     tone, icon, label = LEVELS[each.gap.worst]
     return {
         "start": each.gap.start,
@@ -70,4 +72,5 @@ def _gap(each: Explained) -> dict[str, Any]:
         "icon": icon,
         "label": label,
         "cause": each.cause,
+        "placements": placements,
     }

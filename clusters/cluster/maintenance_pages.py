@@ -9,16 +9,19 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from clusters import services
-from clusters.cluster import page_frame
+from clusters.cluster import impact, page_frame
 from clusters.cluster.page_frame import SUMMARY, Opened, frame, opens_cluster, tab_url
 from clusters.cluster.taints_tab import put_beside
 from clusters.forms import AT, ENDLESS, MaintenanceForm
 from clusters.health import status
-from clusters.taints import maintenance
-from ocmconsole.kubeapi import errors
+from clusters.kinds import TaintEffect
+from clusters.taints import maintenance, taint_rules
+from ocmconsole.kubeapi import clock, errors
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.errors import Doc
 
 
 @opens_cluster
@@ -54,6 +57,7 @@ def _page(request: HttpRequest, cluster: Opened, form: MaintenanceForm, code: in
         **frame(cluster),
         "page_name": "Maintenance",
         "form": form,
+        "impact": impact.impact_of(cluster.actor, [cluster.name], _as_maintained, cluster.now),
         "notes": maintenance.notes_of(cluster.doc),
         "commands": maintenance.maintenance_commands({cluster.name: cluster.doc}, **typed),
     }
@@ -70,3 +74,9 @@ def end_maintenance(request: HttpRequest, cluster: Opened) -> HttpResponse:
     else:
         messages.success(request, f"The maintenance of {cluster.name} is over.")
     return redirect(tab_url(cluster.name, SUMMARY))
+
+
+def _as_maintained(doc: Doc) -> Doc:
+    """With the effect that keeps most placements away."""
+    maintenance.begin_maintenance(doc, reason="", until=None, effect=TaintEffect.NO_SELECT.value)
+    return taint_rules.stamped(doc, clock.now())

@@ -10,15 +10,19 @@ from django.views.decorators.http import require_POST
 
 from clusters import cluster_rights, services
 from clusters.acceptance import removal_progress
+from clusters.cluster import impact
 from clusters.cluster.page_frame import Opened, frame, opens_cluster
 from clusters.cluster.taints_tab import put_beside
 from clusters.forms import AbandonForm, RemoveForm
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.components.links import audit_url
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi.schema import times
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.errors import Doc
 
 
 @opens_cluster
@@ -71,6 +75,9 @@ def _page(
         **frame(cluster),
         "page_name": "Remove",
         "departure": found,
+        "impact": None
+        if found.has_begun
+        else impact.impact_of(cluster.actor, [cluster.name], _as_removed, cluster.now),
         "may_revoke": removal_progress.certificates().may_revoke(cluster.actor, cluster.name),
         "may_delete": cluster_rights.to_delete(cluster.actor, cluster.name),
         "form": form or RemoveForm(cluster.name),
@@ -84,3 +91,8 @@ def _page(
         "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
     }
     return render(request, "clusters/cluster/remove.html", context, status=code)
+
+
+def _as_removed(doc: Doc) -> Doc:
+    """Placements drop a cluster that is being deleted (P5)."""
+    return {**doc, "metadata": {**doc["metadata"], "deletionTimestamp": times.timestamp(clock.now())}}

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from clusters import services
-from clusters.cluster import page_frame
+from clusters.cluster import impact, page_frame
 from clusters.cluster.page_frame import Opened, opens_cluster, tab
 from clusters.cluster.summary_tab import taint_row
 from clusters.forms import TaintForm
@@ -38,6 +38,7 @@ def taint_rows(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     return {
         "rows": rows,
         "edited": editable,
+        "has_preview": True,
         "form": TaintForm(initial=_initial(editable) if editable else {"effect": TaintEffect.NO_SELECT.value}),
         "commands": taint_rules.taint_commands({cluster.name: present}, EXAMPLE),
     }
@@ -53,6 +54,8 @@ def set_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
     form = TaintForm(request.POST)
     if not form.is_valid():
         return _again(request, cluster, form, 400)
+    if "preview" in request.POST:
+        return _previewed(request, cluster, form)
     try:
         services.set_taint(cluster.actor, cluster.name, form.taint(), instead=form.instead())
     except errors.ApiError as error:
@@ -76,10 +79,24 @@ def remove_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
     return redirect(page_frame.tab_url(cluster.name, TAINTS))
 
 
-def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int) -> HttpResponse:
+def _previewed(request: HttpRequest, cluster: Opened, form: TaintForm) -> HttpResponse:
+    """What placements would do with the taint of the form; nothing is written."""
+    taint, instead = form.taint(), form.instead()
+
+    def tainted(doc: Doc) -> Doc:
+        present = taints_of(doc)
+        former = taint_rules.find_taint(present, *instead) if instead else None
+        taint_rules.write_taints(doc, taint_rules.put_taint(present, taint, former))
+        return taint_rules.stamped(doc, cluster.now)
+
+    found = impact.impact_of(cluster.actor, [cluster.name], tainted, cluster.now)
+    return _again(request, cluster, form, 200, impact=found)
+
+
+def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int, **more: Any) -> HttpResponse:
     was = form.data.get("was_key", ""), form.data.get("was_effect", "")
     edited = taint_rules.find_taint(taints_of(cluster.doc), *was)
-    return page_frame.show(request, cluster, TAINTS, status=status, form=form, edited=edited)
+    return page_frame.show(request, cluster, TAINTS, status=status, form=form, edited=edited, **more)
 
 
 def put_beside(form: forms.Form, error: errors.ApiError) -> None:

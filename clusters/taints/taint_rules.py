@@ -9,10 +9,12 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect
+from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect, taints_of
+from ocmconsole.kubeapi.schema import times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from ocmconsole.kubeapi.errors import Doc
 
@@ -97,3 +99,10 @@ def write_taints(doc: Doc, wanted: list[Doc]) -> None:
         spec["taints"] = [{name: part for name, part in taint.items() if part is not None} for taint in wanted]
     else:
         spec.pop("taints", None)
+
+
+def stamped(doc: Doc, now: datetime) -> Doc:
+    """A document that is not stored, with the time that a write would give its new taints (A1)."""
+    for taint in taints_of(doc):
+        taint.setdefault("timeAdded", times.timestamp(now))
+    return doc

@@ -10,14 +10,16 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from clusters import queries as clusters
+from clusters.cluster import impact
 from clusters.fleet.bulk_acts import NAMES_IN_COMMAND
 from clusters.fleet.bulk_pages import selected
+from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import queries, services
 from clustersets.forms import MoveForm
 from clustersets.kinds import DEFAULT_SET
 from clustersets.moves import bulk_moves, move_preview
 from ocmconsole.components.refusals import plain
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import bulk_jobs
 
@@ -26,9 +28,12 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
+    from clusters.cluster.impact import PlacementImpact
     from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import BulkSelection
 
+MOST_WORKED_OUT = 500  # clusters whose placements a page works out
 SHOWN = 100  # clusters of a preview, those that cannot move first
 
 
@@ -116,6 +121,7 @@ def _page(
     context = {
         "form": form,
         "plan": plan,
+        "impact": _impact(actor, [step.cluster for step in possible], to),
         "rows": rows,
         "one": rows[0] if len(rows) == 1 else None,
         "to": to,
@@ -126,3 +132,15 @@ def _page(
         "command": f"clusteradm clusterset set {to} --clusters {many}" if possible else "",
     }
     return render(request, "clustersets/moves/move.html", context, status=status)
+
+
+def _impact(actor: Actor, names: list[str], to: str) -> PlacementImpact | None:
+    """None for a move of nobody, or of more clusters than a page works out."""
+    if not 0 < len(names) <= MOST_WORKED_OUT:
+        return None
+
+    def moved(doc: Doc) -> Doc:
+        doc["metadata"]["labels"] = {**(doc["metadata"].get("labels") or {}), CLUSTERSET_LABEL: to}
+        return doc
+
+    return impact.impact_of(actor, names, moved, clock.now())

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from operator import attrgetter
 
 from ocmconsole.kubeapi.errors import Doc
 from placements.models import DecisionMove, DecisionRun
 
 PAGE = 20  # runs or moves of a page
+MOST_MOVES = 500  # of one cluster that a page reads at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,22 @@ def of_cluster(
     rows = list(found.select_related("run").order_by("-id")[: most + 1])
     entries = [HistoryEntry(row.run, (Move(row),)) for row in rows[:most]]
     return HistoryPage(tuple(entries), rows[most - 1].pk if len(rows) > most else None)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedMove:
+    """That a cluster entered or left the decisions of a placement. ``key``: its namespace and name."""
+
+    key: tuple[str, str]
+    time: datetime
+    entered: bool
+
+
+def moves_since(cluster: str, since: datetime, *, namespaces: Collection[str] | None) -> list[TimedMove]:
+    """Oldest first, at most ``MOST_MOVES``. ``namespaces``: as in ``of_cluster``."""
+    found = DecisionMove.objects.filter(first__lte=cluster, last__gte=cluster, names__contains=f"\n{cluster}\n")
+    found = found.filter(run__time__gte=since).order_by("id")
+    if namespaces is not None:
+        found = found.filter(run__namespace__in=list(namespaces))
+    rows = found.values_list("run__namespace", "run__name", "run__time", "is_entered")[:MOST_MOVES]
+    return [TimedMove((namespace, name), time, entered) for namespace, name, time, entered in rows]

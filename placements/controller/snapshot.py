@@ -174,6 +174,13 @@ class Snapshot:
             self._catch_up(self._decided, change_log.newest_revision())
             return dict(self._counts)
 
+    def deciding(self, names: Collection[str]) -> list[Place]:
+        """PlacementDecisions that name one of these clusters, in order."""
+        wanted = frozenset(names)
+        with self._lock:
+            self._catch_up(self._decided, change_log.newest_revision())
+            return sorted(place for place, listed in self._decided.items.items() if not wanted.isdisjoint(listed))
+
     def changes_of(self, cluster: str) -> Sequence[ClusterChange]:
         """The latest changes of a cluster that this process has followed, the newest last."""
         return self._changes.get(cluster, ())

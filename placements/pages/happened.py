@@ -57,11 +57,11 @@ def _move(move: Move, *, is_seen: bool) -> dict[str, Any]:
         "more": max(move.row.count - NAMES, 0),
         "stage": move.row.stage,
         "reason": move.row.reason if is_seen else "",
-        "cause": _cause(move.row.cause) if is_seen else "",
+        "cause": said_cause(move.row.cause) if is_seen else "",
     }
 
 
-def _cause(cause: Doc) -> str:
+def said_cause(cause: Doc) -> str:
     """Such as ``Placement p1: spec.numberOfClusters: 2 → 1``; without a name it is the clusters' own change."""
     if not cause:
         return ""

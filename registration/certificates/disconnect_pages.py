@@ -9,11 +9,12 @@ from django.shortcuts import redirect, render
 from django.utils.html import format_html
 
 from clusters.acceptance import removal_progress
-from clusters.cluster import page_frame
+from clusters.cluster import impact, page_frame
 from clusters.cluster.page_frame import Opened, frame, opens_cluster, tab_url
 from clusters.health.status import Word
-from clusters.kinds import accept_command
-from ocmconsole.kubeapi import errors
+from clusters.kinds import UNREACHABLE_TAINT, accept_command, is_hub_taint, taints_of
+from clusters.taints import taint_rules
+from ocmconsole.kubeapi import clock, errors
 from registration.approvals import sending_away, services
 from registration.approvals.forms import DisconnectForm
 from registration.certificates import issued_certificates
@@ -21,6 +22,8 @@ from registration.keys import key_lines
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+    from ocmconsole.kubeapi.errors import Doc
 
 
 @opens_cluster
@@ -49,6 +52,7 @@ def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int
         "form": form,
         "valid": valid,
         "ends": max((row.not_after for row in valid), default=None),
+        "impact": impact.impact_of(cluster.actor, [cluster.name], _as_silent, cluster.now),
         "grace": page_frame.grace_of(cluster.row),
         "departure": removal_progress.departure_of(cluster.row, cluster.now),
         "is_accepted": cluster.row.hub_accepts_client,
@@ -86,3 +90,10 @@ def _reconnect_page(request: HttpRequest, cluster: Opened, code: int = 200) -> H
 def _tell(request: HttpRequest, cluster: Opened, text: str) -> None:
     url = f"{tab_url(cluster.name, 'events')}?source=audit"
     messages.success(request, format_html('{} <a href="{}">Audit entry</a>', text, url))
+
+
+def _as_silent(doc: Doc) -> Doc:
+    """With the hub's taint for silence, which it gets after the grace period (H16, H21)."""
+    taints = [each for each in taints_of(doc) if not is_hub_taint(each)]
+    taint_rules.write_taints(doc, [*taints, dict(UNREACHABLE_TAINT)])
+    return taint_rules.stamped(doc, clock.now())

@@ -33,6 +33,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet, Session
 from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
+from placements.models import EvictionBrake
 from registration import hub_setup
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
@@ -92,6 +93,14 @@ def _joined(*_: Any) -> None:
     make.certificate("eu-1", CERTIFICATE, begins=now, ends=now + timedelta(days=9))
     make.certificate("gone-1", ODD, begins=now, ends=now + timedelta(days=9))
     make.settle()
+
+
+def _braked(_: Client) -> dict[str, Any]:
+    """A brake on evictions that stands."""
+    now = timezone.now()
+    until = now + timedelta(minutes=15)
+    row = EvictionBrake.objects.create(since=now, begun=now, until=until, silent=2, late=0, members=3)
+    return {"brake": str(row.pk)}
 
 
 def _revoked(fingerprint: str = CERTIFICATE) -> bool:
@@ -280,6 +289,9 @@ SAMPLES = {
     ),
     "registration:revoke-many": Sample(
         "/certificates/-/revoke/", lambda: _revoked(ODD), {"confirmed": "", "select": ODD, "reason": "gone"}, _joined
+    ),
+    "placements:held": Sample(
+        "/placements/held/", EvictionBrake.objects.filter(ended_by="boss").exists, {"act": "release"}, _braked
     ),
     "admin:auth_* add": Sample(
         "/admin/auth/user/add/", User.objects.filter(username="new").exists, {**NEW, "usable_password": "true"}

@@ -1,0 +1,155 @@
+"""A cluster's tab of sets, with placements: which have chosen it, which have not and why, when it entered and left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.urls import reverse
+
+from clusters.cluster import impact
+from clusters.cluster.page_frame import Opened, tab
+from clusters.kinds import MANAGED_CLUSTER
+from clustersets import queries as clustersets
+from clustersets.membership import sets_of
+from clustersets.models import ManagedClusterSetBinding
+from clustersets.pages.cluster_tab import sets_of_cluster
+from placements import queries
+from placements.controller import history, scheduling, snapshot
+from placements.controller.together import Together
+from placements.explaining import explanation, reasons
+from placements.kinds import is_disabled
+from placements.models import Placement, PlacementDecision
+from placements.pages.happened import said_cause
+from placements.scheduler.fleet import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from django.http import HttpRequest
+
+    from ocmconsole.kubeapi.access.actor import Actor
+    from placements.controller.history import HistoryEntry
+    from placements.explaining.reasons import Why
+
+MOST = 30  # placements that are worked out for one page
+LONGEST = 1.5  # CPU seconds of one page
+ENTRIES = 12  # of the history
+MOST_IN_GAP = 4  # placements that one gap names
+SOON = timedelta(minutes=30)  # after a gap: a brake lasts 15 minutes, a toleration may end
+
+
+@dataclass(frozen=True, slots=True)
+class ForCluster:
+    """What one Placement makes of the cluster. ``why``: None where it is chosen, or was not worked out."""
+
+    namespace: str
+    name: str
+    url: str
+    is_chosen: bool
+    is_known: bool
+    why: Why | None
+    note: str
+
+
+@tab("sets", "Sets & placements", "placements/pages/of_cluster.html")
+def sets_and_placements(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
+    """A bounded number of queries: placements are worked out on one look at the fleet."""
+    context = sets_of_cluster(request, cluster)
+    rows, more = _rows(cluster)
+    found = _worked_out(cluster, rows)
+    return context | {
+        "chosen_by": [each for each in found if each.is_chosen],
+        "not_chosen_by": [each for each in found if not each.is_chosen],
+        "more_placements": more,
+        "happened": _happened(cluster),
+        "playground_url": reverse("placements:playground"),
+    }
+
+
+def _rows(cluster: Opened) -> tuple[list[Placement], int]:
+    """Placements that the user may list: of namespaces where a set of the cluster is bound, and that have chosen it."""
+    within = sets_of(cluster.row.labels, clustersets.all_memberships())
+    namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=within).values("namespace")
+    names = snapshot.present.deciding([cluster.name])
+    owners = Q(pk__in=())
+    for namespace, decision in names[:MOST]:
+        owners |= Q(namespace=namespace, name=decision)
+    deciding = PlacementDecision.objects.filter(owners).order_by().values_list("namespace", "placement")
+    has = Q(pk__in=())
+    for namespace, placement in deciding if names else ():
+        has |= Q(namespace=namespace, name=placement)
+    rows = queries.placements_for(cluster.actor).filter(Q(namespace__in=namespaces) | has, deleted_at=None)
+    found = list(rows[: MOST + 1])
+    return found[:MOST], rows.count() - MOST if len(found) > MOST else 0
+
+
+def _worked_out(cluster: Opened, rows: list[Placement]) -> list[ForCluster]:
+    together = Together.read(rows, cluster.now)
+    is_time_up = scheduling.timer(LONGEST)
+    return [_for_cluster(cluster, row, together, is_time_up) for row in rows]
+
+
+def _for_cluster(cluster: Opened, row: Placement, together: Together, is_time_up: Any) -> ForCluster:
+    is_chosen = cluster.name in together.of(row)
+    url = reverse("placements:placement", args=[row.namespace, row.name])
+    plain = ForCluster(row.namespace, row.name, url, is_chosen, is_known=False, why=None, note="")
+    if is_disabled(row.doc):
+        return plain
+    result = together.schedule(row, is_time_up)
+    if result is None:
+        return plain
+    held = result.held.get(cluster.name)
+    note = explanation.is_held(held, cluster.now) if held is not None else ""
+    reason = result.reason(Cluster(cluster.doc))
+    if is_chosen and reason is not None:
+        note = "kept from the last good decisions" if result.plan.problem else f"leaves: {reasons.why(reason).text}"
+    why = reasons.why(reason) if reason is not None and not is_chosen else None
+    return ForCluster(row.namespace, row.name, url, is_chosen, is_known=True, why=why, note=note)
+
+
+def _happened(cluster: Opened) -> list[dict[str, Any]]:
+    """When it entered and left, of placements that the user may list."""
+    entries = history.of_cluster(cluster.name, namespaces=queries.listable_namespaces(cluster.actor), most=ENTRIES)
+    return [_entry(cluster, each) for each in entries.entries]
+
+
+def _entry(cluster: Opened, entry: HistoryEntry) -> dict[str, Any]:
+    move = entry.moves[0]
+    cause = move.row.cause
+    is_own = not cause or cause.get("kind") != MANAGED_CLUSTER.kind or cause.get("name") in {"", cluster.name}
+    return {
+        "time": entry.run.time,
+        "namespace": entry.run.namespace,
+        "name": entry.run.name,
+        "entered": move.row.is_entered,
+        "stage": move.row.stage,
+        "reason": move.row.reason,
+        "cause": said_cause(cause) if is_own else "another cluster changed",
+    }
+
+
+# ---------------------------------------------------------------- gaps of the health timeline
+
+
+@impact.says_what_happened
+def in_gaps(actor: Actor, cluster: str, spans: Sequence[tuple[datetime, datetime]]) -> list[list[str]]:
+    """Which placements dropped it in a gap or soon after, and when they chose it again. One query."""
+    moves = history.moves_since(cluster, spans[0][0], namespaces=queries.listable_namespaces(actor))
+    ends = [*(start for start, _ in spans[1:]), None]
+    found = []
+    for (start, end), following in zip(spans, ends, strict=True):
+        last = end + SOON if following is None else min(end + SOON, following)
+        left = {move.key: move.time for move in moves if not move.entered and start <= move.time <= last}
+        texts = []
+        for key, at in sorted(left.items(), key=lambda each: each[1])[:MOST_IN_GAP]:
+            back = next((m.time for m in moves if m.entered and m.key == key and m.time > at), None)
+            again = f", chose it again at {back:%H:%M}" if back is not None else ", has not chosen it since"
+            texts.append(f"Placement {'/'.join(key)} dropped it at {at:%H:%M}{again}.")
+        if len(left) > MOST_IN_GAP:
+            texts.append(f"{len(left) - MOST_IN_GAP} more placements dropped it.")
+        found.append(texts)
+    return found

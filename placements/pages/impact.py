@@ -1,0 +1,109 @@
+"""Which placements would drop, keep or gain clusters that somebody is about to change: by the scheduler's pipeline.
+
+Registered with the pages of clusters. Placements that the user may not list are counted and not named (D16).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+from django.urls import reverse
+
+from clusters.cluster import impact
+from clusters.cluster.impact import Change, Outcome, PlacementImpact, PlacementLink
+from clusters.models import ManagedCluster
+from clustersets import queries as clustersets
+from clustersets.membership import sets_of
+from clustersets.models import ManagedClusterSetBinding
+from placements import queries
+from placements.controller import scheduling, snapshot
+from placements.controller.together import Together
+from placements.kinds import is_disabled
+from placements.models import Placement, PlacementDecision
+from placements.scheduler.fleet import Cluster
+
+if TYPE_CHECKING:
+    from ocmconsole.kubeapi.access.actor import Actor
+
+MOST = 60  # placements that are worked out for one page
+MOST_DECISIONS = 500  # that name one of the clusters, 100 a Placement at most
+LISTED = 12  # placements of one outcome that a page names
+LONGEST = 1.5  # CPU seconds of one page
+
+
+@impact.works_out_impact
+def impact_of(actor: Actor, names: Collection[str], change: Change, now: datetime) -> PlacementImpact:
+    """Of at most ``MOST`` placements, in ``LONGEST`` seconds of CPU time; of the others the number is given."""
+    rows = list(ManagedCluster.objects.filter(name__in=names).order_by("name"))
+    changed = {row.name: Cluster(change(deepcopy(row.doc))) for row in rows}
+    found = _concerned(changed, [row.labels for row in rows])
+    together = Together.read(found[:MOST], now)
+    is_time_up = scheduling.timer(LONGEST)
+    drop: list[tuple[Placement, int, int]] = []
+    keep: list[tuple[Placement, int, int]] = []
+    gain: list[tuple[Placement, int, int]] = []
+    unknown = len(found[MOST:])
+    keys = [row.pk for row in found]
+    visible = set(queries.placements_for(actor).filter(pk__in=keys).values_list("pk", flat=True))
+    for row in found[:MOST]:
+        result = together.schedule(row, is_time_up, changed)
+        if result is None:
+            unknown += 1
+            continue
+        chosen = {each.name for each in result.chosen}
+        has = together.of(row) & changed.keys()
+        lost, stays, comes = has - chosen, has & chosen, (chosen & changed.keys()) - has
+        others = len(chosen - together.of(row) - changed.keys())
+        for outcome, clusters in ((drop, lost), (keep, stays), (gain, comes)):
+            if clusters:
+                outcome.append((row, len(clusters), others if outcome is drop else 0))
+    return PlacementImpact(_outcome(drop, visible), _outcome(keep, visible), _outcome(gain, visible), unknown)
+
+
+def _concerned(changed: Mapping[str, Cluster], labels: Sequence[Mapping[str, str]]) -> list[Placement]:
+    """Those that have one of the clusters; then those of namespaces that would see one which they do not see now."""
+    has = {
+        (namespace, name)
+        for namespace, name in PlacementDecision.objects.filter(_at(snapshot.present.deciding(changed.keys())))
+        .order_by()
+        .values_list("namespace", "placement")
+    }
+    rows = Placement.objects.filter(deleted_at=None).order_by("namespace", "name")
+    found = list(rows.filter(_at(sorted(has)))) if has else []
+    sets = clustersets.all_memberships()
+    entered = {
+        name
+        for before, after in zip(labels, changed.values(), strict=True)
+        for name in {*sets_of(after.labels, sets)} - {*sets_of(before, sets)}
+    }
+    if entered:
+        namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=entered).values("namespace")
+        found += rows.filter(namespace__in=namespaces).exclude(pk__in=[row.pk for row in found])[: MOST + 1]
+    return [row for row in found if not is_disabled(row.doc)]
+
+
+def _at(places: Sequence[tuple[str, str]]) -> Q:
+    """Rows at the places; a database takes no more of them at once."""
+    wanted = Q(pk__in=())
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for namespace, name in places[:MOST_DECISIONS]:
+        names[namespace].append(name)
+    for namespace, listed in names.items():
+        wanted |= Q(namespace=namespace, name__in=listed)
+    return wanted
+
+
+def _outcome(found: Sequence[tuple[Placement, int, int]], visible: Collection[str]) -> Outcome:
+    seen = [each for each in found if each[0].pk in visible]
+    links = tuple(
+        PlacementLink(
+            row.namespace, row.name, reverse("placements:placement", args=[row.namespace, row.name]), count, others
+        )
+        for row, count, others in seen[:LISTED]
+    )
+    return Outcome(len(found), len(found) - len(seen), links)

@@ -1,0 +1,144 @@
+"""What an act on a cluster would do to placements, on the page before it; and the cluster's tab of sets and placements."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.kinds import CLUSTERSET_LABEL, GROUP
+from clusters.models import ManagedCluster
+from ocmconsole.kubeapi.access import session
+from placements.pages import cluster_tab
+from tests import factories as make
+from tests.actors import grant, person, rule, signed_in
+from tests.pages.placements.scene import TEAM, fleet, matching, place
+
+__all__ = ["fleet"]  # a fixture of every test
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def admin(fleet: None) -> Client:
+    """``all`` has three clusters, ``one`` the best of them, ``patient`` tolerates everything."""
+    for row in ManagedCluster.objects.all():
+        make.accept(row.name)
+        make.available(row.name)
+    make.settle()
+    place("all")
+    place("one", numberOfClusters=1)
+    place("patient", tolerations=[{"operator": "Exists"}])
+    return signed_in("root", is_superuser=True)
+
+
+def text(response: Any) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())).replace(" ,", ",").replace(" .", ".")
+
+
+class TestBeforeAnAct:
+    def test_maintenance_says_which_placements_drop_the_cluster_and_which_keep_it(self, admin: Client) -> None:
+        page = text(admin.get("/clusters/web-1/maintenance/"))
+        assert "2 placements would drop it with the effect NoSelect" in page
+        assert "shop/all, shop/one. 1 other cluster would take its place there." in page
+        assert "1 placement would keep it whatever the effect shop/patient." in page
+
+    def test_removal_drops_it_from_all_and_disconnection_from_those_that_do_not_tolerate_silence(
+        self, admin: Client
+    ) -> None:
+        assert "3 placements would drop it shop/all, shop/one, shop/patient." in text(
+            admin.get("/clusters/web-1/remove/")
+        )
+        page = text(admin.get("/clusters/web-1/disconnect/"))
+        assert "2 placements would drop it then" in page
+        assert "1 placement would keep it" in page
+
+    def test_a_taint_can_be_tried_and_is_not_stored(self, admin: Client) -> None:
+        data = {"key": "gpu", "value": "", "effect": "NoSelect"}
+        page = text(admin.post("/clusters/web-1/taints/set/", {**data, "preview": "1"}))
+        assert "2 placements would drop it" in page
+        assert "gpu:NoSelect" not in make.taints("web-1")
+        page = text(admin.post("/clusters/web-1/taints/set/", {**data, "effect": "NoSelectIfNew", "preview": "1"}))
+        assert "No placement would drop it Those that have chosen it keep it." in page
+
+    def test_a_move_says_who_drops_it_and_who_chooses_it_anew(self, admin: Client) -> None:
+        make.binding("db", namespace="ops")
+        place("theirs", namespace="ops")
+        page = text(admin.get("/clusters/web-1/set/?to=db"))
+        assert "3 placements would drop clusters" in page
+        assert "1 placement would choose clusters anew ops/theirs." in page
+
+    @pytest.mark.usefixtures("admin")
+    def test_placements_that_one_may_not_see_are_counted(self) -> None:
+        grant(person("li"), rule("get list update patch", "managedclusters", groups=GROUP))
+        page = text(signed_in("li").get("/clusters/web-1/maintenance/"))
+        assert "2 placements would drop it" in page
+        assert "2 that you may not see." in page
+        assert "shop/all" not in page
+
+
+class TestTab:
+    def test_it_says_which_placements_chose_it_which_did_not_and_the_smallest_change(self, admin: Client) -> None:
+        place("prod", predicates=matching(env="prod"))
+        page = text(admin.get("/clusters/web-4/sets/"))
+        assert "Sets &amp; placements" in page or "Sets & placements" in page
+        assert "Chosen by 2 placements" in page
+        assert "label env is missing, needs env in (prod)" in page
+        assert "set env=prod" in page
+        assert re.search(r"rank \d with", page)
+
+    def test_it_says_when_it_entered_and_left_and_why(self, admin: Client) -> None:
+        make.label("web-1", {CLUSTERSET_LABEL: "db"})
+        make.settle()
+        page = text(admin.get("/clusters/web-1/sets/"))
+        assert "Entered" in page
+        assert "Left" in page
+        assert f"label {CLUSTERSET_LABEL}: web → db" in page
+
+    def test_the_number_of_queries_does_not_grow_with_placements(self, admin: Client) -> None:
+        def queries() -> int:
+            with CaptureQueriesContext(connection) as found:
+                assert admin.get("/clusters/web-1/sets/").status_code == 200
+            return len(found)
+
+        queries()
+        before = queries()
+        for number in range(8):
+            place(f"more-{number}")
+        queries()
+        assert queries() <= before
+
+    @pytest.mark.usefixtures("admin")
+    def test_only_placements_that_one_may_list_are_shown(self) -> None:
+        grant(person("li"), rule("get list", "managedclusters", groups=GROUP))
+        page = text(signed_in("li").get("/clusters/web-1/sets/"))
+        assert "Chosen by 0 placements" in page
+        assert TEAM + "/" not in page
+        assert "The history has no Placement" in page
+
+
+class TestGaps:
+    def test_a_gap_says_which_placements_dropped_the_cluster_and_when_they_chose_it_again(self, admin: Client) -> None:
+        begin = timezone.now()
+        with time_machine.travel(begin + timedelta(minutes=10), tick=False):
+            make.available("web-1", "Unknown")
+            make.settle()
+        with time_machine.travel(begin + timedelta(minutes=25), tick=False):
+            make.available("web-1")
+            make.settle()
+        actor = session.actor_for(User.objects.get(username="root"))
+        spans = [(begin, begin + timedelta(minutes=20)), (begin + timedelta(hours=2), begin + timedelta(hours=3))]
+        first, second = cluster_tab.in_gaps(actor, "web-1", spans)
+        left, back = (f"{begin + timedelta(minutes=after):%H:%M}" for after in (10, 25))
+        assert f"Placement shop/all dropped it at {left}, chose it again at {back}." in first
+        assert second == []
+        assert cluster_tab.in_gaps(person("li"), "web-1", spans) == [[], []]
+        assert admin.get("/clusters/web-1/health/").status_code == 200
