@@ -30,7 +30,7 @@ class PlacementLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Affected:
     """Placements that would do the same. ``hidden``: how many of them the user may not see; ``more``: not listed."""
 
     count: int
@@ -50,9 +50,9 @@ class Outcome:
 class PlacementImpact:
     """``drop``, ``keep`` and ``gain`` clusters in question; ``unknown``: how many placements were not worked out."""
 
-    drop: Outcome
-    keep: Outcome
-    gain: Outcome
+    drop: Affected
+    keep: Affected
+    gain: Affected
     unknown: int
 
 

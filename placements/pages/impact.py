@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from clusters.cluster import impact
-from clusters.cluster.impact import Change, Outcome, PlacementImpact, PlacementLink
+from clusters.cluster.impact import Affected, Change, PlacementImpact, PlacementLink
 from clusters.models import ManagedCluster
 from clustersets import queries as clustersets
 from clustersets.membership import sets_of
@@ -98,7 +98,7 @@ def _at(places: Sequence[tuple[str, str]]) -> Q:
     return wanted
 
 
-def _outcome(found: Sequence[tuple[Placement, int, int]], visible: Collection[str]) -> Outcome:
+def _outcome(found: Sequence[tuple[Placement, int, int]], visible: Collection[str]) -> Affected:
     seen = [each for each in found if each[0].pk in visible]
     links = tuple(
         PlacementLink(
@@ -106,4 +106,4 @@ def _outcome(found: Sequence[tuple[Placement, int, int]], visible: Collection[st
         )
         for row, count, others in seen[:LISTED]
     )
-    return Outcome(len(found), len(found) - len(seen), links)
+    return Affected(len(found), len(found) - len(seen), links)

@@ -181,6 +181,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/placements/",
         "/placements/?word=short",
         "/placements/?q=nothing-like-it",
+        "/placements/held/",
         "/placements/shop/checkout/",
         "/placements/shop/catalog/",
         "/placements/shop/loyalty/",
