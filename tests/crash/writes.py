@@ -158,8 +158,7 @@ def _life_of_placements(dice: random.Random) -> Iterator[Step]:
         yield _create_binding(f"{group}/namespaces/{team}/managedclustersetbindings", name)
     placements = f"{PLACEMENTS}/namespaces/{team}/placements"
     there: set[str] = set()
-    for _ in range(PLACEMENT_WRITES):
-        name = dice.choice(PLACEMENT_NAMES)
+    for name in [*PLACEMENT_NAMES, *dice.choices(PLACEMENT_NAMES, k=PLACEMENT_WRITES - len(PLACEMENT_NAMES))]:
         if name not in there:
             doc = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement"}
             yield Step("POST", placements, doc | {"metadata": {"name": name}, "spec": _spec(dice)})
