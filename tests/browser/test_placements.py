@@ -17,7 +17,7 @@ SETS = f"/apis/{GROUP}/v1beta2/managedclustersets"
 TEAM = "tills"
 PLACEMENTS = f"/apis/{GROUP}/v1beta1/namespaces/{TEAM}/placements"
 DECISIONS = f"/apis/{GROUP}/v1beta1/namespaces/{TEAM}/placementdecisions"
-AUTHOR, PASSWORD = "pia", "places-in-one-namespace"
+AUTHOR, PASSWORD = "paula", "places-in-one-namespace"
 KNOWS = f"""
 from django.contrib.auth.models import User
 User.objects.create_user({AUTHOR!r}, password={PASSWORD!r})
@@ -30,7 +30,7 @@ def make(fleet: Fleet, path: str, version: str, kind: str, doc: Doc) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def scene(fleet: Fleet) -> None:
-    """A set with two clusters, bound into a namespace in which pia writes placements and holds nothing else."""
+    """A set with two clusters, bound into a namespace in which paula writes placements and holds nothing else."""
     make(fleet, SETS, f"{GROUP}/v1beta2", "ManagedClusterSet", {"metadata": {"name": "registers"}})
     for name, env in (("register-1", "prod"), ("register-2", "test")):
         fleet.join(name, labels={f"{GROUP}/clusterset": "registers", "env": env})

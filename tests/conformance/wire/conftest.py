@@ -100,7 +100,7 @@ def _is_tended(path: str, doc: Doc) -> bool:
     """Whether the hub has made its first writes; of other kinds that is not known."""
     if path.startswith(CLUSTERS):
         return bool(doc["metadata"].get("finalizers") and doc["spec"].get("taints"))
-    if "/managedclustersets/" in path or "/managedclustersetbindings/" in path:
+    if any(f"/{kind}/" in path for kind in ("managedclustersets", "managedclustersetbindings", "placements")):
         return bool((doc.get("status") or {}).get("conditions"))
     return True
 
