@@ -66,20 +66,25 @@ def decisions_of(namespace: str, placement: str) -> list[PlacementDecision]:
     return sorted(found, key=lambda each: (len(each.name), each.name))
 
 
+def rows_at(places: Iterable[tuple[str, str]]) -> Q:
+    """Rows with one of these pairs of namespace and name: one condition for each namespace; none for no pair."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for namespace, name in places:
+        names[namespace].append(name)
+    wanted = Q(pk__in=())
+    for namespace, listed in names.items():
+        wanted |= Q(namespace=namespace, name__in=listed)
+    return wanted
+
+
 def last_changes(rows: Iterable[tuple[str, str, Iterable[str]]]) -> dict[tuple[str, str], datetime]:
     """By namespace and name of a Placement, when one of its PlacementDecisions was written last. One query.
 
     ``rows``: namespace, name and the names of its decisions.
     """
     owners = {(namespace, decision): (namespace, name) for namespace, name, names in rows for decision in names}
-    by_namespace: defaultdict[str, list[str]] = defaultdict(list)
-    for namespace, decision in owners:
-        by_namespace[namespace].append(decision)
-    wanted = Q(pk__in=())
-    for namespace, names in by_namespace.items():
-        wanted |= Q(namespace=namespace, name__in=names)
     entries = AuditEvent.objects.filter(
-        wanted, resource=PLACEMENT_DECISION.resource, outcome=AuditEvent.Outcome.ALLOWED
+        rows_at(owners), resource=PLACEMENT_DECISION.resource, outcome=AuditEvent.Outcome.ALLOWED
     ).order_by()
     found: dict[tuple[str, str], datetime] = {}
     for namespace, decision, at in entries.values_list("namespace", "name").annotate(last=Max("time")):

@@ -15,16 +15,22 @@ from placements.models import Placement, PlacementDecision, SteadyReference
 from placements.scheduler.fleet import Cluster, Fleet
 from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished, schedule
 
+PAGE_SECONDS = 1.5  # CPU seconds of one page; what is left then is given as a number
+
 
 @dataclass(frozen=True)
 class Together:
-    """``bound``: sets by namespace. ``present``: clusters that stored decisions name, by the key of the row."""
+    """``bound``: sets by namespace. ``present``: clusters that stored decisions name, by the key of the row.
+
+    ``is_time_up``: whether ``PAGE_SECONDS`` have passed since the first placement was worked out.
+    """
 
     fleet: Fleet
     bound: Mapping[str, Sequence[Membership]]
     present: Mapping[str, frozenset[str]]
     steady: Mapping[str, SteadyReference]
     now: datetime
+    is_time_up: Callable[[], bool]
 
     @classmethod
     def read(cls, rows: Sequence[Placement], now: datetime) -> Together:
@@ -42,24 +48,20 @@ class Together:
                 present[pk].update(decisions.names_in(row.doc))
         steady = {each.placement_id: each for each in SteadyReference.objects.filter(placement__in=rows)}
         named = {pk: frozenset(names) for pk, names in present.items()}
-        return cls(replace(fleet, brakes=brakes.standing()), bound, named, steady, now)
+        fleet = replace(fleet, brakes=brakes.standing())
+        return cls(fleet, bound, named, steady, now, scheduling.timer(PAGE_SECONDS))
 
     def of(self, row: Placement) -> frozenset[str]:
         """Clusters that its stored decisions name."""
         return self.present.get(row.pk, frozenset())
 
-    def schedule(
-        self,
-        row: Placement,
-        is_time_up: Callable[[], bool],
-        changed: Mapping[str, Cluster] | None = None,
-    ) -> PlacementResult | None:
+    def schedule(self, row: Placement, changed: Mapping[str, Cluster] | None = None) -> PlacementResult | None:
         """What the scheduler would decide now, with clusters that are ``changed``; None when the time is up."""
         plan = PlacementSpec.of(row.doc)
         sets = self.bound.get(row.namespace, ())
         present = self.of(row)
         fleet = _with(self.fleet, sets, changed) if changed else self.fleet
-        if is_time_up():
+        if self.is_time_up():
             return None
         try:
             return schedule(
@@ -69,7 +71,7 @@ class Together:
                 present=present,
                 steady=self._steady(row, plan, present),
                 now=self.now,
-                is_time_up=is_time_up,
+                is_time_up=self.is_time_up,
             )
         except Unfinished:
             return None

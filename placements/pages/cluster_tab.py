@@ -17,7 +17,7 @@ from clustersets.membership import sets_of
 from clustersets.models import ManagedClusterSetBinding
 from clustersets.pages.cluster_tab import sets_of_cluster
 from placements import queries
-from placements.controller import history, scheduling, snapshot
+from placements.controller import history, snapshot
 from placements.controller.together import Together
 from placements.explaining import explanation, reasons
 from placements.kinds import is_disabled
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from placements.explaining.reasons import Why
 
 MOST = 30  # placements that are worked out for one page
-LONGEST = 1.5  # CPU seconds of one page
 ENTRIES = 12  # of the history
 MOST_IN_GAP = 4  # placements that one gap names
 SOON = timedelta(minutes=30)  # after a gap: a brake lasts 15 minutes, a toleration may end
@@ -74,14 +73,9 @@ def _rows(cluster: Opened) -> tuple[list[Placement], int]:
     """Placements that the user may list: of namespaces where a set of the cluster is bound, and that have chosen it."""
     within = sets_of(cluster.row.labels, clustersets.all_memberships())
     namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=within).values("namespace")
-    names = snapshot.present.deciding([cluster.name])
-    owners = Q(pk__in=())
-    for namespace, decision in names[:MOST]:
-        owners |= Q(namespace=namespace, name=decision)
-    deciding = PlacementDecision.objects.filter(owners).order_by().values_list("namespace", "placement")
-    has = Q(pk__in=())
-    for namespace, placement in deciding if names else ():
-        has |= Q(namespace=namespace, name=placement)
+    names = snapshot.present.deciding([cluster.name])[:MOST]
+    deciding = PlacementDecision.objects.filter(queries.rows_at(names)).order_by().values_list("namespace", "placement")
+    has = queries.rows_at(deciding if names else ())
     rows = queries.placements_for(cluster.actor).filter(Q(namespace__in=namespaces) | has, deleted_at=None)
     found = list(rows[: MOST + 1])
     return found[:MOST], rows.count() - MOST if len(found) > MOST else 0
@@ -89,17 +83,16 @@ def _rows(cluster: Opened) -> tuple[list[Placement], int]:
 
 def _worked_out(cluster: Opened, rows: list[Placement]) -> list[ForCluster]:
     together = Together.read(rows, cluster.now)
-    is_time_up = scheduling.timer(LONGEST)
-    return [_for_cluster(cluster, row, together, is_time_up) for row in rows]
+    return [_for_cluster(cluster, row, together) for row in rows]
 
 
-def _for_cluster(cluster: Opened, row: Placement, together: Together, is_time_up: Any) -> ForCluster:
+def _for_cluster(cluster: Opened, row: Placement, together: Together) -> ForCluster:
     is_chosen = cluster.name in together.of(row)
     url = reverse("placements:placement", args=[row.namespace, row.name])
     plain = ForCluster(row.namespace, row.name, url, is_chosen, is_known=False, why=None, note="")
     if is_disabled(row.doc):
         return plain
-    result = together.schedule(row, is_time_up)
+    result = together.schedule(row)
     if result is None:
         return plain
     held = result.held.get(cluster.name)

@@ -5,13 +5,11 @@ Registered with the pages of clusters. Placements that the user may not list are
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
 from django.urls import reverse
 
 from clusters.cluster import impact
@@ -21,7 +19,7 @@ from clustersets import queries as clustersets
 from clustersets.membership import sets_of
 from clustersets.models import ManagedClusterSetBinding
 from placements import queries
-from placements.controller import scheduling, snapshot
+from placements.controller import snapshot
 from placements.controller.together import Together
 from placements.kinds import is_disabled
 from placements.models import Placement, PlacementDecision
@@ -31,19 +29,17 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 MOST = 60  # placements that are worked out for one page
-MOST_DECISIONS = 500  # that name one of the clusters, 100 a Placement at most
+MOST_DECISIONS = 500  # that name one of the clusters, 100 a Placement at most; a database takes no more at once
 LISTED = 12  # placements of one outcome that a page names
-LONGEST = 1.5  # CPU seconds of one page
 
 
 @impact.works_out_impact
 def impact_of(actor: Actor, names: Collection[str], change: Change, now: datetime) -> PlacementImpact:
-    """Of at most ``MOST`` placements, in ``LONGEST`` seconds of CPU time; of the others the number is given."""
+    """Of at most ``MOST`` placements, in the CPU time of a page; of the others the number is given."""
     rows = list(ManagedCluster.objects.filter(name__in=names).order_by("name"))
     changed = {row.name: Cluster(change(deepcopy(row.doc))) for row in rows}
     found = _concerned(changed, [row.labels for row in rows])
     together = Together.read(found[:MOST], now)
-    is_time_up = scheduling.timer(LONGEST)
     drop: list[tuple[Placement, int, int]] = []
     keep: list[tuple[Placement, int, int]] = []
     gain: list[tuple[Placement, int, int]] = []
@@ -51,7 +47,7 @@ def impact_of(actor: Actor, names: Collection[str], change: Change, now: datetim
     keys = [row.pk for row in found]
     visible = set(queries.placements_for(actor).filter(pk__in=keys).values_list("pk", flat=True))
     for row in found[:MOST]:
-        result = together.schedule(row, is_time_up, changed)
+        result = together.schedule(row, changed)
         if result is None:
             unknown += 1
             continue
@@ -67,14 +63,15 @@ def impact_of(actor: Actor, names: Collection[str], change: Change, now: datetim
 
 def _concerned(changed: Mapping[str, Cluster], labels: Sequence[Mapping[str, str]]) -> list[Placement]:
     """Those that have one of the clusters; then those of namespaces that would see one which they do not see now."""
+    deciding = snapshot.present.deciding(changed.keys())[:MOST_DECISIONS]
     has = {
         (namespace, name)
-        for namespace, name in PlacementDecision.objects.filter(_at(snapshot.present.deciding(changed.keys())))
+        for namespace, name in PlacementDecision.objects.filter(queries.rows_at(deciding))
         .order_by()
         .values_list("namespace", "placement")
     }
     rows = Placement.objects.filter(deleted_at=None).order_by("namespace", "name")
-    found = list(rows.filter(_at(sorted(has)))) if has else []
+    found = list(rows.filter(queries.rows_at(sorted(has)[:MOST_DECISIONS]))) if has else []
     sets = clustersets.all_memberships()
     entered = {
         name
@@ -85,17 +82,6 @@ def _concerned(changed: Mapping[str, Cluster], labels: Sequence[Mapping[str, str
         namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=entered).values("namespace")
         found += rows.filter(namespace__in=namespaces).exclude(pk__in=[row.pk for row in found])[: MOST + 1]
     return [row for row in found if not is_disabled(row.doc)]
-
-
-def _at(places: Sequence[tuple[str, str]]) -> Q:
-    """Rows at the places; a database takes no more of them at once."""
-    wanted = Q(pk__in=())
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    for namespace, name in places[:MOST_DECISIONS]:
-        names[namespace].append(name)
-    for namespace, listed in names.items():
-        wanted |= Q(namespace=namespace, name__in=listed)
-    return wanted
 
 
 def _outcome(found: Sequence[tuple[Placement, int, int]], visible: Collection[str]) -> Affected:

@@ -23,10 +23,10 @@ from placements.kinds import BRAKE_BEGUN, BRAKE_ENDED, PLACEMENT
 from placements.models import EvictionBrake, HeldEvictions, PlacementDecision
 from placements.scheduler import brake
 from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set, place
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D27")]
 
-TEAM = "shop"
 GRACE = timedelta(seconds=300)
 
 
@@ -34,9 +34,7 @@ GRACE = timedelta(seconds=300)
 def web(db: None) -> None:
     """A namespace with the set ``web``, in a hub that has served for a day."""
     make.serve_since(timedelta(days=1))
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
+    bound_set()
 
 
 def heard(*names: str, within: str = "web") -> None:
@@ -55,11 +53,6 @@ def fleet(count: int, within: str = "web") -> list[str]:
     names = [f"{within}-{number:02}" for number in range(count)]
     heard(*names, within=within)
     return names
-
-
-def place(name: str = "p1", **spec: Any) -> None:
-    make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec), namespace=TEAM)
-    make.settle()
 
 
 def chosen(name: str = "p1") -> set[str]:

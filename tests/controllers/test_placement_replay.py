@@ -20,23 +20,19 @@ from ocmconsole.kubeapi.models import Change, WorkItem
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import Placement, PlacementDecision
 from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set, members
 
 pytestmark = pytest.mark.django_db
 
 Doc = dict[str, Any]
-TEAM = "shop"
 FLEET = [f"c{number}" for number in range(8)]
 TIERS = ("one", "two", "three")
 
 
 @pytest.fixture(autouse=True)
 def web(db: None) -> None:
-    make.namespace(TEAM)
-    make.clusterset("web")
-    make.binding("web", namespace=TEAM)
-    for name in FLEET:
-        make.cluster(name, labels={CLUSTERSET_LABEL: "web", "tier": "one"})
-        make.said(name, "ManagedClusterConditionAvailable", "True")
+    bound_set()
+    members(*FLEET, tier="one")
     make.settle()
 
 
