@@ -1,6 +1,6 @@
 """Keeps the two listeners apart: the API's never serves pages or reads cookies, the console's never serves the API.
 
-Which listener took a request is in its environ, put there by ``request_threads``; a test client without one is the
+Which listener took a request is in its environ, put there by ``request_environ``; a test client without one is the
 console's.
 """
 

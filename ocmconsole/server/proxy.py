@@ -4,7 +4,7 @@ Invariant: nobody else is believed. A proxy is known by the Unix socket that it 
 (``OCMCONSOLE_TRUSTED_PROXY``) together with ``OCMCONSOLE_PROXY_SECRET``. A certificate that anybody else passes on is a
 bad credential, never an anonymous call. What is passed on is proven like any other:
 ``registration.keys.client_certificates`` checks chain, usage and dates at each request; only that the client holds the
-key is the proxy's word. Called by ``request_threads``.
+key is the proxy's word. Called by ``request_environ``.
 """
 
 from __future__ import annotations

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import io
 import logging
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +19,10 @@ from contextvars import Context
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl
 from weakref import WeakSet
 
 import orjson
-from django.conf import settings
 from django.core import signals
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
 from django.db import Error as DatabaseFailure
@@ -39,17 +36,16 @@ from ocmconsole.kubeapi.health import limit_records, metrics, outages, probes
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.server import intake
 from ocmconsole.server.listeners import API, API_URLCONF
-from ocmconsole.server.proxy import Client
+from ocmconsole.server.request_environ import BODY_TOO_LARGE, Environ, environ_of, put_body
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
-__all__ = ["BODY_TOO_LARGE", "AsyncStreamResponse", "RequestThreads", "django_handler"]
+__all__ = ["AsyncStreamResponse", "RequestThreads", "django_handler"]
 
 log = logging.getLogger(__name__)
 
-Environ = dict[str, Any]
 Handle = Callable[[Environ], "HttpResponseBase"]
 
 
@@ -65,7 +61,6 @@ Judge = Callable[[Environ], str | bool]  # as ``intake.Intake.read`` says; it ma
 T = TypeVar("T")
 Headers = list[tuple[bytes, bytes]]
 
-BODY_TOO_LARGE = "ocmconsole.body_too_large"  # in the environ: the limit in bytes that was passed, or 0
 SPENT = "ocmconsole.spent"  # in the environ: the CPU time that ``request_limits.metering`` found
 SHARE_OF_THREADS = 4  # one identity may read, and write, on this part of the API's threads each, and on two at least
 THREADS = "django-"  # how the names of the pools' threads begin
@@ -125,7 +120,7 @@ class RequestThreads:
             return
         exchange = _Exchange(self, scope, receive, send)
         try:
-            await exchange.answer(_environ(scope, self.listener))
+            await exchange.answer(environ_of(scope, self.listener))
         except intake.ClientGoneError:
             _abort(scope)
         except asyncio.CancelledError:
@@ -259,7 +254,7 @@ class _Exchange:
             body, held = await self.application.intake.read(
                 self.scope, environ, self.receive, self._judged, visit.digest
             )
-            _put_body(environ, body)
+            put_body(environ, body)
         except intake.BusyError:
             self._note(visit, request_limits.BODIES if visit.account.name else request_limits.STRANGER_BODIES)
             await self._refuse(BUSY)
@@ -500,67 +495,7 @@ def _abort(scope: HTTPScope) -> bool:
     return abort is not None
 
 
-# ---------------------------------------------------------------- the request
-
-
 def _with_database(judge: Judge, environ: Environ) -> str | bool:
     """On a thread of the pool, outside of a request: a database connection that broke is dropped first."""
     close_old_connections()
     return judge(environ)
-
-
-def _environ(scope: HTTPScope, listener: str) -> Environ:
-    """A WSGI environ of the head alone. Strings are the bytes of the wire as Latin-1, as PEP 3333 wants them."""
-    server = scope.get("server") or ("localhost", None)
-    headers = _header_variables(scope, listener)
-    client = settings.OCMCONSOLE_TRUSTED_PROXIES.client(_connected(scope), headers)
-    raw_path = scope.get("raw_path") or scope["path"].encode()
-    environ: Environ = {
-        "REQUEST_METHOD": scope["method"],
-        "SCRIPT_NAME": "",
-        "PATH_INFO": unquote_to_bytes(raw_path).decode("latin-1"),
-        "QUERY_STRING": scope["query_string"].decode("latin-1"),
-        "SERVER_NAME": server[0],
-        "SERVER_PORT": str(server[1] or 0),
-        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "REMOTE_ADDR": client.address,
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": client.scheme,
-        "wsgi.input": io.BytesIO(),
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": True,
-        "wsgi.multiprocess": True,
-        "wsgi.run_once": False,
-        "ocmconsole.listener": listener,
-        "ocmconsole.peer_certificate": client.certificate,
-        BODY_TOO_LARGE: 0,
-        **headers,
-    }
-    environ["CONTENT_LENGTH"] = "0"
-    return environ
-
-
-def _put_body(environ: Environ, body: bytes) -> None:
-    environ["wsgi.input"] = io.BytesIO(body)
-    environ["CONTENT_LENGTH"] = str(len(body))
-
-
-def _connected(scope: HTTPScope) -> Client:
-    """Who holds the connection, which is the client or a proxy before it."""
-    extensions = cast("dict[str, Any]", scope.get("extensions") or {})
-    address = (scope.get("client") or ("", 0))[0]
-    certificate, is_local = (extensions.get(f"ocmconsole.{name}") for name in ("peer_certificate", "is_local"))
-    return Client(address, certificate, scope["scheme"], bool(is_local))
-
-
-def _header_variables(scope: HTTPScope, listener: str) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        if b"_" in name:  # X-Forwarded_For would become the variable of X-Forwarded-For
-            continue
-        key = name.decode("latin-1").upper().replace("-", "_")
-        found.setdefault(key if key == "CONTENT_TYPE" else f"HTTP_{key}", []).append(value.decode("latin-1"))
-    found.pop("HTTP_CONTENT_LENGTH", None)
-    if listener == API:  # the API has no cookies: a browser cannot be made to speak for its user here
-        found.pop("HTTP_COOKIE", None)
-    return {name: ("; " if name == "HTTP_COOKIE" else ",").join(values) for name, values in found.items()}

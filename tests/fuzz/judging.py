@@ -18,7 +18,7 @@ from django.db.models import Model
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Revision, WorkItem
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
-from ocmconsole.server import intake, request_threads
+from ocmconsole.server import intake, request_environ, request_threads
 from tests.fuzz.cases import Case
 from tests.fuzz.world import Credential
 
@@ -81,11 +81,11 @@ class Judge:
         headers = [*case.headers]
         if credential.token:
             headers.append(("Authorization", f"Bearer {credential.token}"))
-        environ = request_threads._environ(_scope(case, headers, credential), "api")
+        environ = request_environ.environ_of(_scope(case, headers, credential), "api")
         if len(case.body) > intake.LARGEST_BODY:
-            environ[request_threads.BODY_TOO_LARGE] = intake.LARGEST_BODY
+            environ[request_environ.BODY_TOO_LARGE] = intake.LARGEST_BODY
         else:
-            request_threads._put_body(environ, case.body)
+            request_environ.put_body(environ, case.body)
         response = self.handle(environ)
         try:
             content = b"" if isinstance(response, AsyncStreamResponse) else b"".join(cast("Any", response))
