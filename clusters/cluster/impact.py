@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
 
 # Makes of a cluster's document what it would be.
-Change = Callable[["Doc"], "Doc"]
+ClusterEdit = Callable[["Doc"], "Doc"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PlacementImpact:
     unknown: int
 
 
-Work = Callable[["Actor", Collection[str], Change, datetime], PlacementImpact]
+Work = Callable[["Actor", Collection[str], ClusterEdit, datetime], PlacementImpact]
 _works: list[Work] = []
 
 
@@ -66,9 +66,9 @@ def works_out_impact(work: Work) -> Work:
     return work
 
 
-def impact_of(actor: Actor, names: Collection[str], change: Change, now: datetime) -> PlacementImpact | None:
+def impact_of(actor: Actor, names: Collection[str], edit: ClusterEdit, now: datetime) -> PlacementImpact | None:
     """None where no app has placements."""
-    return _works[0](actor, names, change, now) if _works else None
+    return _works[0](actor, names, edit, now) if _works else None
 
 
 # ---------------------------------------------------------------- what they did during gaps

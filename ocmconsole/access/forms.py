@@ -23,7 +23,10 @@ SCOPES = {
     PresetScope.CLUSTER: "One cluster",
     PresetScope.NAMES: "Clusters by name, also before they exist",
     PresetScope.NAMESPACE: "One set, in one namespace",
+    PresetScope.NAMESPACE_ALONE: "One namespace",
 }
+
+IN_NAMESPACE = {PresetScope.NAMESPACE, PresetScope.NAMESPACE_ALONE}
 
 
 def text_input(suggestions: str = "", **attributes: str) -> forms.TextInput:
@@ -132,7 +135,7 @@ class GiveForm(forms.Form):
         given = self.cleaned_data
         if scope in {PresetScope.SET, PresetScope.NAMESPACE} and not given["set"]:
             self.add_error("set", "Name the set.")
-        if scope is PresetScope.NAMESPACE and not given["namespace"]:
+        if scope in IN_NAMESPACE and not given["namespace"]:
             self.add_error("namespace", "Name the namespace.")
         if scope in {PresetScope.CLUSTER, PresetScope.NAMES} and not self._listed():
             self.add_error("names", "Name the cluster.")
@@ -151,8 +154,8 @@ class GiveForm(forms.Form):
         given = self.cleaned_data
         scope = PresetScope(given["scope"])
         names = (given["set"],) if scope in {PresetScope.SET, PresetScope.NAMESPACE} else self._listed()
-        about = () if scope is PresetScope.ALL else names
-        namespace = given["namespace"] if scope is PresetScope.NAMESPACE else ""
+        about = () if scope in {PresetScope.ALL, PresetScope.NAMESPACE_ALONE} else names
+        namespace = given["namespace"] if scope in IN_NAMESPACE else ""
         return GrantRequest(PRESETS[given["preset"]], given["holder"], scope, about, namespace)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 GROUP = "cluster.open-cluster-management.io"
 CLUSTERS, SETS, BINDINGS = "managedclusters", "managedclustersets", "managedclustersetbindings"
+PLACEMENTS, DECISIONS = "placements", "placementdecisions"
 TOKENS = ("ocmconsole.io", "bootstraptokens")
 READ = ("get", "list", "watch")
 RBAC_PREFIX = "access"
@@ -36,12 +37,25 @@ class PresetScope(StrEnum):
     SET = "set"
     CLUSTER = "cluster"
     NAMES = "names"
-    NAMESPACE = "namespace"
+    NAMESPACE = "namespace"  # one set in one namespace
+    NAMESPACE_ALONE = "namespace-alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What a preset does in one namespace: verbs on resources of OCM, and the same in words."""
+
+    says: str
+    plurals: tuple[str, ...]
+    verbs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """``words`` are rights by word and plural; ``labels`` are permissions that no word is for."""
+    """``words`` are rights by word and plural; ``labels`` are permissions that no word is for.
+
+    ``duties`` become rules of RBAC in the namespace of a grant.
+    """
 
     key: str
     title: str
@@ -50,6 +64,7 @@ class Preset:
     words: tuple[tuple[str, str], ...]
     scopes: tuple[PresetScope, ...]
     labels: tuple[str, ...] = ()
+    duties: tuple[Duty, ...] = ()
     note: str = ""
 
 
@@ -81,6 +96,20 @@ PRESETS = {
             "link-2",
             (("bind", SETS),),
             (PresetScope.NAMESPACE,),
+            duties=(Duty("create and delete bindings", (BINDINGS,), ("create", "delete", *READ)),),
+        ),
+        Preset(
+            "placement-author",
+            "Placement author",
+            "Writes the placements of one namespace and reads what they choose.",
+            "crosshair",
+            (),
+            (PresetScope.NAMESPACE_ALONE,),
+            duties=(
+                Duty("read and write placements", (PLACEMENTS,), (*READ, "create", "update", "patch", "delete")),
+                Duty("read decisions and the bindings of sets", (DECISIONS, BINDINGS), READ),
+            ),
+            note="Placements choose from the sets that are bound into the namespace, and decisions name the clusters.",
         ),
         Preset(
             "viewer",
@@ -159,7 +188,7 @@ class GrantPlan:
 
 def plan_grant(wish: GrantRequest) -> GrantPlan:
     words = _words(wish)
-    if wish.scope in {PresetScope.NAMES, PresetScope.NAMESPACE}:
+    if wish.scope in {PresetScope.NAMES, PresetScope.NAMESPACE, PresetScope.NAMESPACE_ALONE}:
         return _of_rules(wish, words)
     names = wish.names if wish.scope is not PresetScope.ALL else ("",)
     permitted = [Permitted(word.permission, word.group, word.plural, name) for word in words for name in names]
@@ -190,26 +219,26 @@ def _of_rules(wish: GrantRequest, words: list[Right]) -> GrantPlan:
     sentences = [word.sentence(wish.names or (known_rights.ALL,)) for word in words]
     name = f"{RBAC_PREFIX}-{wish.preset.key}-{_digest(wish)}"
     if wish.scope is PresetScope.NAMES:
-        rules.append(_rule(GROUP, CLUSTERS, ("update", "patch"), wish.names))
+        rules.append(_rule(GROUP, (CLUSTERS,), ("update", "patch"), wish.names))
         sentences.append(f"change the labels and taints of {', '.join(wish.names)} as well")
         notes.append("RBAC takes each name as it is, without patterns, and counts for names that do not exist yet.")
         notes.append("RBAC cannot limit an update to acceptance; a Django permission on one cluster can.")
-    documents = role_and_binding(name, wish.subject, rules)
-    if wish.scope is PresetScope.NAMESPACE:
-        verbs = ("create", "delete", *READ)
-        documents += role_and_binding(name, wish.subject, [_rule(GROUP, BINDINGS, verbs)], namespace=wish.namespace)
-        sentences.append(f"create and delete bindings in namespace {wish.namespace}")
+    documents = role_and_binding(name, wish.subject, rules) if rules else ()
+    if wish.namespace:
+        duties = [_rule(GROUP, each.plurals, each.verbs) for each in wish.preset.duties]
+        documents += role_and_binding(name, wish.subject, duties, namespace=wish.namespace)
+        sentences += [f"{each.says} in namespace {wish.namespace}" for each in wish.preset.duties]
     return GrantPlan(wish.subject, documents=documents, sentences=tuple(sentences), notes=tuple(notes))
 
 
 def rule_of(right: Right, names: tuple[str, ...]) -> Doc:
     """The right as RBAC spells it first (D2)."""
     asked = right.asked("")[0]
-    return _rule(asked.group, asked.full_resource, (asked.verb,), names)
+    return _rule(asked.group, (asked.full_resource,), (asked.verb,), names)
 
 
-def _rule(group: str, resource: str, verbs: tuple[str, ...], names: tuple[str, ...] = ()) -> Doc:
-    rule: dict[str, Any] = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...], names: tuple[str, ...] = ()) -> Doc:
+    rule: dict[str, Any] = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
     return rule | ({"resourceNames": list(names)} if names else {})
 
 

@@ -131,15 +131,19 @@ def _exact(groups: list[HitGroup], query: str) -> list[Hit]:
 def _best(rows: QuerySet[Any], query: str) -> tuple[list[str], int]:
     """The first names that hold the text, and how many do: the name itself first, then what begins with it."""
     query = query.lower()
-    rank = Case(
-        When(name=query, then=Value(0)),
-        When(name__startswith=query, then=Value(1)),
+    fitting = rows.filter(name__contains=query).order_by(_rank(query), "name")
+    names = list(fitting.values_list("name", flat=True)[:MOST])
+    return names, _count(fitting, names)
+
+
+def _rank(name: str) -> Case:
+    """The name itself first, then what begins with it."""
+    return Case(
+        When(name=name, then=Value(0)),
+        When(name__startswith=name, then=Value(1)),
         default=Value(2),
         output_field=IntegerField(),
     )
-    fitting = rows.filter(name__contains=query).order_by(rank, "name")
-    names = list(fitting.values_list("name", flat=True)[:MOST])
-    return names, _count(fitting, names)
 
 
 def _count(rows: QuerySet[Any], found: list[Any]) -> int:
@@ -174,7 +178,7 @@ def _placements(actor: Actor, query: str) -> Found:
     """By a part of the name, or by namespace and name as ``shop/checkout``."""
     namespace, mark, name = query.lower().rpartition("/")
     rows = placements.placements_for(actor).filter(name__contains=name)
-    rows = rows.filter(namespace=namespace) if mark else rows
+    rows = (rows.filter(namespace=namespace) if mark else rows).order_by(_rank(name), "namespace", "name")
     hits = [
         Hit(
             f"{row.namespace}/{row.name}",

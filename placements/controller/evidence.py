@@ -1,7 +1,8 @@
 """Evidence of decisions: what a run of the scheduler changed, stage by stage, and which change caused it.
 
-Rows are written in the transaction of the decisions. Clusters that moved for the same reason share a row of bounded
-size, so that a storm is few rows for each placement; names are all kept, and reasons in full up to a bound.
+Rows are written in the transaction of the decisions, also when these go with their Placement. Clusters that moved for
+the same reason share a row of bounded size, so that a storm is few rows for each placement; names are all kept, and
+reasons in full up to a bound.
 
 A cause is found, not carried: the queue folds work. A cluster's own latest change is in the snapshot of this process;
 changes of the placement, its bindings and sets are in the audit. Only what came after the previous run of the placement
@@ -20,22 +21,25 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from ocmconsole.kubeapi import admission, clock
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.models import AuditEvent
-from placements.controller import snapshot
+from placements.controller import decisions, snapshot
 from placements.explaining import causes, reasons
 from placements.explaining.causes import DecisionCause
-from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION
-from placements.models import DecisionMove, DecisionRun
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
+from placements.models import DecisionMove, DecisionRun, Placement
 
 if TYPE_CHECKING:
     from django.db import models
 
+    from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
     from placements.controller.decisions import Group
-    from placements.models import Placement
     from placements.scheduler.fleet import Cluster
     from placements.scheduler.pipeline import PlacementResult
 
+SCHEDULER = Actor.controller("placements").user  # its own deletions are part of a run
 MOST_REASONS = 200  # clusters of a run whose reasons are worked out; of the others the stage is recorded
 MOST_EXPRESSIONS = 20  # where that evaluates expressions
 MOST_ROWS = 60  # reasons of one run that have rows of their own
@@ -43,6 +47,8 @@ MOST_ASKED = 20  # clusters of a run that are looked up in the audit
 MOST_ENTRIES = 20  # of the audit that are read for one kind
 MOST_OTHERS = 200  # newest changes of clusters and scores that are looked through for who displaced another
 LATEST = timedelta(minutes=10)  # a run follows its cause within seconds
+LONGEST_NAME = 253  # characters of a cluster's name, as of a DNS subdomain
+LONGEST_UID = 36  # characters: this hub makes UUIDs
 MOST_SEEN = 20_000  # placements whose last run this process remembers
 
 _seen: OrderedDict[str, int] = OrderedDict()
@@ -74,8 +80,8 @@ class RunEvidence:
 
     def records(self) -> Iterator[models.Model]:
         """The rows, in the order in which they are saved; none where nothing has changed."""
-        entered = sorted(self.after.keys() - self.before.keys())
-        left = sorted(self.before.keys() - self.after.keys())
+        entered = _recorded(self.after.keys() - self.before.keys())
+        left = _recorded(self.before.keys() - self.after.keys())
         regrouped = sum(self.before[name] != self.after[name] for name in self.before.keys() & self.after.keys())
         if not (entered or left or regrouped):
             return
@@ -94,19 +100,8 @@ class RunEvidence:
         )
         yield run
         for (is_entered, stage, reason, _), (cause, names) in moves.items():
-            for start in range(0, len(names), DecisionMove.MOST):
-                part = names[start : start + DecisionMove.MOST]
-                yield DecisionMove(
-                    run=run,
-                    is_entered=is_entered,
-                    stage=stage,
-                    reason=reason,
-                    cause=cause.to_row() if cause is not None else {},
-                    count=len(part),
-                    first=part[0],
-                    last=part[-1],
-                    names="\n" + "\n".join(part) + "\n",
-                )
+            said = {"stage": stage, "reason": reason, "cause": cause.to_row() if cause is not None else {}}
+            yield from _move_rows(run, names, is_entered=is_entered, **said)
 
     # ------------------------------------------------------------------------------------ who moved, and why
 
@@ -276,6 +271,76 @@ class RunEvidence:
         if not found and not moves and self._common is not None:
             found = [self._common]
         return max(found, key=lambda each: each.revision).to_row() if found else {}
+
+
+def _recorded(names: Collection[str]) -> list[str]:
+    """In order, without what no cluster is called: who writes a PlacementDecision by hand may write anything there."""
+    return sorted(name for name in names if 0 < len(name) <= LONGEST_NAME and "\n" not in name)
+
+
+def _move_rows(run: DecisionRun, names: Sequence[str], **said: Any) -> Iterator[DecisionMove]:
+    """``names`` in order."""
+    for start in range(0, len(names), DecisionMove.MOST):
+        part = names[start : start + DecisionMove.MOST]
+        listed = "\n" + "\n".join(part) + "\n"
+        yield DecisionMove(run=run, count=len(part), first=part[0], last=part[-1], names=listed, **said)
+
+
+# ---------------------------------------------------------------- decisions that end
+
+
+@admission.records(PLACEMENT_DECISION)
+def end_of_decisions_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[models.Model]:
+    """K43: the history says that clusters left because the Placement, or a PlacementDecision alone, was deleted."""
+    if old is None or new is not None or actor.user == SCHEDULER:
+        return []
+    return list(_records_of_end(old, clock.now()))
+
+
+def _records_of_end(decision: Doc, now: datetime) -> Iterator[models.Model]:
+    """Rows for a PlacementDecision that goes: its clusters leave.
+
+    Its Placement is gone or going, or somebody deleted the PlacementDecision alone: then the scheduler makes it anew,
+    and the clusters enter again. Read under the counter's lock, at most three queries.
+    """
+    metadata = decision["metadata"]
+    namespace, name = metadata["namespace"], (metadata.get("labels") or {}).get(PLACEMENT_LABEL) or ""
+    names = _recorded(set(decisions.names_in(decision)))
+    if not name or not names:
+        return
+    references = [each for each in metadata.get("ownerReferences") or () if each["kind"] == PLACEMENT.kind]
+    owner = next((each["uid"] for each in references if len(each["uid"]) <= LONGEST_UID), "")
+    row = Placement.objects.filter(namespace=namespace, name=name, deleted_at=None).first()
+    if row is not None and owner in {"", row.uid}:
+        uid, reason = row.uid, "its PlacementDecision was deleted"
+        cause = DecisionCause(PLACEMENT_DECISION.kind, namespace, metadata["name"], "deleted", 0, now)
+    else:
+        uid, reason = owner, "the Placement was deleted"
+        cause = _deletion(namespace, name, now)
+    last = DecisionRun.objects.filter(namespace=namespace, name=name).order_by("-id").first()
+    before = last.chosen if last is not None else len(names)
+    run = DecisionRun(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        time=now,
+        revision=int(metadata["resourceVersion"]),
+        left=len(names),
+        chosen=max(before - len(names), 0),
+        cause=cause.to_row(),
+    )
+    yield run
+    yield from _move_rows(run, names, is_entered=False, reason=reason, cause=cause.to_row())
+
+
+def _deletion(namespace: str, name: str, now: datetime) -> DecisionCause:
+    entries = AuditEvent.objects.filter(
+        resource=PLACEMENT.resource, namespace=namespace, name=name, outcome=AuditEvent.Outcome.ALLOWED
+    )
+    entry = entries.filter(verb__startswith="delete").order_by("-time").first()
+    if entry is None:
+        return DecisionCause(PLACEMENT.kind, namespace, name, "deleted", 0, now)
+    return _cause(PLACEMENT, entry, "deleted")
 
 
 _OF_CLUSTER = ("metadata.labels", "metadata.deletionTimestamp", "spec.taints", "status.clusterClaims")

@@ -33,18 +33,30 @@ class PlacementWord(LabelledEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementStatus:
-    """``wanted``: ``numberOfClusters``, None for all that fit, never below 0. ``since``: of the condition or the brake.
+    """``asked``: ``numberOfClusters``, None for all that fit. ``since``: of the condition or the brake.
 
     ``held``: clusters that are chosen only because a brake stands (D27).
     """
 
     word: PlacementWord
     chosen: int
-    wanted: int | None
+    asked: int | None
     since: datetime | None
     why: str
     next: str
     held: int = 0
+
+    @property
+    def wanted(self) -> int | None:
+        """K17: a negative number counts as 0."""
+        return None if self.asked is None else max(self.asked, 0)
+
+    @property
+    def of_wanted(self) -> str:
+        """What stands after the number of chosen clusters: ``of 3``, ``of all``, ``chosen, asks for -1``."""
+        if self.asked is not None and self.asked < 0:
+            return f"chosen, asks for {self.asked:,}"
+        return "of all" if self.asked is None else f"of {self.asked:,}"
 
     @property
     def label(self) -> str:
@@ -75,8 +87,9 @@ class PlacementStatus:
         if self.word is PlacementWord.MISCONFIGURED and self.chosen:
             return f"The last good {self.chosen:,} {'is' if self.chosen == 1 else 'are'} kept"
         number = self.chosen if self.wanted is None else self.wanted
-        of = "" if self.wanted is None else f" of {self.wanted:,}"
-        return f"{self.chosen:,}{of} {'cluster' if number == 1 else 'clusters'} chosen"
+        of = "" if self.asked is None or self.asked < 0 else f" of {self.asked:,}"
+        asks = f", asks for {self.asked:,}" if self.asked is not None and self.asked < 0 else ""
+        return f"{self.chosen:,}{of} {'cluster' if number == 1 else 'clusters'} chosen{asks}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +108,9 @@ def status_of(doc: Doc, *, is_disabled: bool, held: Held | None = None) -> Place
     chosen = (doc.get("status") or {}).get("numberOfSelectedClusters") or 0
     word, since, why, after = _state(doc, chosen, number, is_disabled=is_disabled)
     if held is None or word in BEFORE_HELD:
-        return PlacementStatus(word, chosen, number, since, why, after)
+        return PlacementStatus(word, chosen, asked, since, why, after)
     why, after = _held(held, chosen)
-    return PlacementStatus(PlacementWord.HELD, chosen, number, held.since, why, after, held.count)
+    return PlacementStatus(PlacementWord.HELD, chosen, asked, held.since, why, after, held.count)
 
 
 def _held(held: Held, chosen: int) -> tuple[str, str]:

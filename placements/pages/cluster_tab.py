@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from clusters.cluster import impact
 from clusters.cluster.page_frame import Opened, tab
-from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.membership import sets_of
 from clustersets.models import ManagedClusterSetBinding
@@ -22,11 +21,11 @@ from placements.controller.together import Together
 from placements.explaining import explanation, reasons
 from placements.kinds import is_disabled
 from placements.models import Placement, PlacementDecision
-from placements.pages.happened import said_cause
+from placements.pages.happened import clusters_of_cause, said_cause
 from placements.scheduler.fleet import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from django.http import HttpRequest
@@ -106,18 +105,23 @@ def _for_cluster(cluster: Opened, row: Placement, together: Together) -> ForClus
 
 def _happened(cluster: Opened) -> list[dict[str, Any]]:
     """When it entered and left, of placements that the user may list."""
-    entries = history.of_cluster(cluster.name, namespaces=queries.listable_namespaces(cluster.actor), most=ENTRIES)
-    return [_entry(cluster, each) for each in entries.entries]
+    found = history.of_cluster(cluster.name, namespaces=queries.listable_namespaces(cluster.actor), most=ENTRIES)
+    names = {each.run.name for each in found.entries}
+    there = set(Placement.objects.filter(name__in=names).values_list("namespace", "name")) if names else set()
+    return [_entry(cluster, each, there) for each in found.entries]
 
 
-def _entry(cluster: Opened, entry: HistoryEntry) -> dict[str, Any]:
+def _entry(cluster: Opened, entry: HistoryEntry, there: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """``there``: placements that exist, by namespace and name; others have no page."""
     move = entry.moves[0]
     cause = move.row.cause
-    is_own = not cause or cause.get("kind") != MANAGED_CLUSTER.kind or cause.get("name") in {"", cluster.name}
+    is_own = {cluster.name}.issuperset(clusters_of_cause(cause))
+    key = (entry.run.namespace, entry.run.name)
     return {
         "time": entry.run.time,
         "namespace": entry.run.namespace,
         "name": entry.run.name,
+        "url": reverse("placements:placement", args=key) if key in there else "",
         "entered": move.row.is_entered,
         "stage": move.row.stage,
         "reason": move.row.reason,

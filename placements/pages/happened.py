@@ -45,9 +45,13 @@ def happened(actor: Actor, row: Placement) -> list[dict[str, Any]]:
 
 def _about(move: Move) -> set[str]:
     """Clusters whose labels, taints or scores its reason or cause may say."""
-    cause = move.row.cause
+    return {*move.clusters, *clusters_of_cause(move.row.cause)}
+
+
+def clusters_of_cause(cause: Doc) -> set[str]:
+    """The cluster that a cause names by itself or by its score; a change of the clusters that moved names none."""
     place = {MANAGED_CLUSTER.kind: "name", ADD_ON_PLACEMENT_SCORE.kind: "namespace"}.get(cause.get("kind", ""), "")
-    return {*move.clusters, *filter(None, [cause.get(place, "")])}
+    return set(filter(None, [cause.get(place, "")]))
 
 
 def _move(move: Move, *, is_seen: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from clusters.cluster import impact
-from clusters.cluster.impact import Affected, Change, PlacementImpact, PlacementLink
+from clusters.cluster.impact import Affected, ClusterEdit, PlacementImpact, PlacementLink
 from clusters.models import ManagedCluster
 from clustersets import queries as clustersets
 from clustersets.membership import sets_of
@@ -34,10 +34,10 @@ LISTED = 12  # placements of one outcome that a page names
 
 
 @impact.works_out_impact
-def impact_of(actor: Actor, names: Collection[str], change: Change, now: datetime) -> PlacementImpact:
+def impact_of(actor: Actor, names: Collection[str], edit: ClusterEdit, now: datetime) -> PlacementImpact:
     """Of at most ``MOST`` placements, in the CPU time of a page; of the others the number is given."""
     rows = list(ManagedCluster.objects.filter(name__in=names).order_by("name"))
-    changed = {row.name: Cluster(change(deepcopy(row.doc))) for row in rows}
+    changed = {row.name: Cluster(edit(deepcopy(row.doc))) for row in rows}
     found = _concerned(changed, [row.labels for row in rows])
     together = Together.read(found[:MOST], now)
     drop: list[tuple[Placement, int, int]] = []

@@ -12,14 +12,16 @@ from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from ocmconsole.core.kinds import NAMESPACE
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
 from placements import tasks
 from placements.controller import evidence, history, snapshot
 from placements.controller.history import HistoryEntry
+from placements.controller.scheduling import decided_in
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
-from placements.models import DecisionMove, DecisionRun
+from placements.models import DecisionMove, DecisionRun, PlacementDecision
 from tests import factories as make
 from tests.controllers import placement_scene
 from tests.controllers.placement_scene import TEAM, bound_set, members
@@ -44,6 +46,10 @@ def cluster(name: str, env: str = "prod", **labels: str) -> None:
 
 def place(name: str = "p1", **spec: Any) -> None:
     placement_scene.place(name, **{"predicates": PROD, **spec})
+
+
+def remove(kind: Kind, name: str, *, namespace: str = TEAM, cascade: str = "Background") -> None:
+    verbs.delete(make.ADMIN, kind, Key(namespace, name), options=verbs.Options(propagation=cascade))
 
 
 def entries(name: str = "p1") -> tuple[HistoryEntry, ...]:
@@ -183,6 +189,64 @@ def test_a_decision_that_somebody_changed_is_restored_with_that_as_the_cause() -
     make.edit(PLACEMENT_DECISION, "p1-decision-1", empty, namespace=TEAM, subresource="status")
     make.settle()
     assert newest() == [("entered", ["c1", "c2"], "", "", "PlacementDecision", "changed by hand")]
+
+
+@pytest.mark.parametrize("cascade", ["Background", "Foreground"])
+def test_the_end_of_decisions_stands_in_the_history_when_a_placement_is_deleted(cascade: str) -> None:
+    place()
+    remove(PLACEMENT, "p1", cascade=cascade)
+    make.settle()
+    assert not PlacementDecision.objects.exists()
+    left = ("left", ["c1", "c2"], "", "the Placement was deleted", "Placement", "deleted")
+    assert newest() == [left]
+    assert [(each.run.left, each.run.chosen) for each in entries()] == [(2, 0), (0, 2)]
+    cause = entries()[0].moves[0].row.cause
+    entry = AuditEvent.objects.get(revision=cause["revision"])
+    assert (entry.resource, entry.verb, entry.user) == (PLACEMENT.resource, "delete", "root")
+    place()  # another of the same name
+    assert newest()[0][:2] == ("entered", ["c1", "c2"])
+    assert [each.moves[0].row.is_entered for each in history.of_cluster("c1").entries] == [True, False, True]
+
+
+def test_orphaned_decisions_end_when_they_are_deleted_and_not_before() -> None:
+    place()
+    remove(PLACEMENT, "p1", cascade="Orphan")
+    make.settle()
+    assert newest()[0][0] == "entered"
+    remove(PLACEMENT_DECISION, "p1-decision-1")
+    assert newest()[0][:4] == ("left", ["c1", "c2"], "", "the Placement was deleted")
+
+
+def test_a_decision_that_somebody_deleted_ends_and_is_made_anew() -> None:
+    place()
+    remove(PLACEMENT_DECISION, "p1-decision-1")
+    make.settle()
+    found = [(run.entered, run.left, run.chosen) for run in (each.run for each in entries())]
+    assert found == [(2, 0, 2), (0, 2, 0), (2, 0, 2)]
+    assert entries()[1].moves[0].row.reason == "its PlacementDecision was deleted"
+
+
+def test_decisions_of_a_namespace_that_is_deleted_end() -> None:
+    place()
+    remove(NAMESPACE, TEAM, namespace="")
+    make.settle()
+    assert not PlacementDecision.objects.exists()
+    assert (entries()[0].run.left, entries()[0].run.chosen) == (2, 0)
+
+
+def test_what_no_cluster_is_called_is_mended_and_not_recorded() -> None:
+    place()
+
+    def write(doc: Doc) -> None:
+        doc["status"]["decisions"] = [{"clusterName": name, "reason": ""} for name in ("c1", "x" * 300, "a\nb", "")]
+
+    make.edit(PLACEMENT_DECISION, "p1-decision-1", write, namespace=TEAM, subresource="status")
+    make.settle()
+    assert newest() == [("entered", ["c2"], "", "", "PlacementDecision", "changed by hand")]
+    assert decided_in(PlacementDecision.objects.all()) == {"c1", "c2"}
+    make.edit(PLACEMENT_DECISION, "p1-decision-1", write, namespace=TEAM, subresource="status")
+    remove(PLACEMENT_DECISION, "p1-decision-1")
+    assert newest()[0][:2] == ("left", ["c1"])
 
 
 def test_what_this_process_has_not_followed_is_looked_up_in_the_audit() -> None:

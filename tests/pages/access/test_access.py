@@ -316,6 +316,13 @@ GIVEN = [
         wish("binder", "namespace", set="web", namespace="team"),
         ["bind set web", "create, delete, get, list, watch managedclustersetbindings"],
     ),
+    (
+        wish("placement-author", "namespace-alone", namespace="team"),
+        [
+            "get, list, watch, create, update, patch, delete placements",
+            "get, list, watch placementdecisions, managedclustersetbindings",
+        ],
+    ),
 ]
 
 
@@ -341,6 +348,41 @@ def test_an_approver_of_names_accepts_a_cluster_that_comes_later(boss: Client) -
     li = session.actor_for(User.objects.get(username="li"))
     verbs.edit(li, MANAGED_CLUSTER, Key("", "eu-9"), lambda doc: doc["spec"].update(hubAcceptsClient=True))
     assert ManagedCluster.objects.get(name="eu-9").hub_accepts_client
+
+
+def test_a_placement_author_writes_placements_of_one_namespace_and_reads_what_they_choose(boss: Client) -> None:
+    for namespace in ("team", "ops"):
+        make.namespace(namespace)
+    make.cluster("web-1", labels={CLUSTERSET_LABEL: "web"})
+    make.said("web-1", "ManagedClusterConditionAvailable", "True")
+    make.binding("web", namespace="team")
+    make.settle()
+    li = signed_in("li")
+    author = wish("placement-author", "namespace-alone", namespace="team")
+    shown = text(boss.get("/access/give/", author))
+    assert "read and write placements in namespace team" in shown
+    assert "kind: RoleBinding" in shown
+    assert "kind: ClusterRole" not in shown
+    assert boss.post("/access/give/", author).status_code == 302
+    assert boss.post("/access/give/", author).status_code == 409  # the same again
+
+    base = f"/apis/{GROUP}/v1beta1/namespaces"
+    placement = {"apiVersion": f"{GROUP}/v1beta1", "kind": "Placement", "metadata": {"name": "p1"}, "spec": {}}
+    assert entry("li").send("POST", f"{base}/team/placements", placement).code == 201
+    make.settle()
+    decisions = entry("li").get(f"{base}/team/placementdecisions").doc["items"]
+    assert [each["status"]["decisions"][0]["clusterName"] for each in decisions] == ["web-1"]
+    bindings = entry("li").get(f"/apis/{GROUP}/v1beta2/namespaces/team/managedclustersetbindings").doc
+    assert [each["metadata"]["name"] for each in bindings["items"]] == ["web"]
+    assert "team/p1" in text(li.get("/search/", {"q": "p1"}))
+    assert "p1" in text(li.get("/placements/"))
+    assert "web-1" in text(li.get("/placements/team/p1/"))
+
+    assert entry("li").send("POST", f"{base}/ops/placements", placement).code == 403
+    assert entry("li").get(f"{base}/ops/placementdecisions").code == 403
+    assert entry("li").get(f"/apis/{GROUP}/v1/managedclusters").code == 403
+    assert entry("li").send("DELETE", f"{base}/team/placementdecisions/{decisions[0]['metadata']['name']}").code == 403
+    assert entry("li").send("DELETE", f"{base}/team/placements/p1").code == 200
 
 
 @pytest.fixture
@@ -437,6 +479,8 @@ def test_rights_held_through_a_set_are_among_the_nearest(owner: Client, verb: st
         (wish("set-owner", "set"), "Name the set."),
         (wish("approver", "cluster", names="eu-1,eu-2"), "Name one cluster"),
         (wish("binder", "namespace", set="web"), "Name the namespace."),
+        (wish("placement-author", "namespace-alone"), "Name the namespace."),
+        (wish("placement-author", "all", namespace="team"), "Placement author is given on: One namespace."),
         (wish("approver", "all", holder=""), "Say who."),
         (wish("nothing", "all"), "Select a valid choice"),
     ],

@@ -64,6 +64,8 @@ class TestList:
         page = text(answer)
         assert "Bind a set into the namespace" in page
         assert "3 of 5" in page
+        assert "0 chosen, asks for -1" in page
+        assert "of -1" not in page
 
     def test_it_is_filtered_by_word_set_namespace_and_name(self, admin: Client) -> None:
         place("p-all")
@@ -103,6 +105,16 @@ class TestList:
         place("checkout")
         for query in ("check", "shop/check", "shop/checkout"):
             assert 'href="/placements/shop/checkout/"' in admin.get(f"/search/?q={query}").content.decode()
+
+    def test_search_finds_the_placement_of_exactly_this_name_first_among_many(self, admin: Client) -> None:
+        make.namespace("zoo")
+        place("web", namespace="zoo")
+        for number in range(8):
+            place(f"a-web-{number}")
+        answer = admin.get("/search/?q=web")
+        groups = {group.label: group for group in answer.context["groups"]}
+        assert "zoo/web" in [hit.text for hit in groups["Exactly this name"].hits]
+        assert (groups["Placements"].total, len(groups["Placements"].hits)) == (8, 5)
 
     def test_more_placements_cost_no_more_queries(self, admin: Client) -> None:
         def queries() -> int:
