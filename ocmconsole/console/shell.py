@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 from clusters.cluster_rights import FleetVisibility
 from clusters.health.status import Word
 from ocmconsole.console import attention, navigation, preferences
+from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
@@ -56,12 +57,18 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     counts: Any = SimpleLazyObject(partial(_counts, request))
     return {
         **frame,
-        "nav": SimpleLazyObject(lambda: navigation.menu(request, actor_of(request), counts)),
+        "nav": SimpleLazyObject(partial(_menu, request, counts)),
         "needs_you": counts,
         "seen": SimpleLazyObject(lambda: attention.glance(request).newest),
     }
 
 
+def _menu(request: HttpRequest, counts: Any) -> Any:
+    with request_cache.sharing():
+        return navigation.menu(request, actor_of(request), counts)
+
+
 def _counts(request: HttpRequest) -> dict[str, int]:
-    waiting = next((item.count for item in attention.attention_items(request) if item.key == "approvals"), 0)
-    return {"waiting": waiting, "attention": attention.count(request)}
+    with request_cache.sharing():
+        waiting = next((item.count for item in attention.attention_items(request) if item.key == "approvals"), 0)
+        return {"waiting": waiting, "attention": attention.count(request)}

@@ -1,16 +1,16 @@
 """Request cache: the user, groups and rights, and the head of the log are read once for a page, not dozens of times.
 
-Invariant: only what reads has this memory, and it ends with it: a request (``middleware.RequestMiddleware``) and a live
-page's question what its person sees of some notices (``live_updates``). The decision to accept a cluster has it up to
-its commit, which asks anew where rights have changed since the actor was examined, and reads anew what it records
-under the counter's lock (``forgetting``). All else asks each time: a right that was taken back is gone at the next
-question.
+Invariant: only what reads has this memory, and it ends with it: a request (``middleware.RequestMiddleware``), the frame
+of a page that answers a write (``shell``) and a live page's question what its person sees of some notices
+(``live_updates``). The decision to accept a cluster has it up to its commit, which asks anew where rights have changed
+since the actor was examined, and reads anew what it records under the counter's lock (``forgetting``). All else asks
+each time: a right that was taken back is gone at the next question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +33,13 @@ def remembering() -> Iterator[None]:
         yield
     finally:
         _answers.reset(token)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """As ``remembering``, in the memory that there is already: for what only reads within a request that may write."""
+    with nullcontext() if is_remembering() else remembering():
+        yield
 
 
 @contextmanager

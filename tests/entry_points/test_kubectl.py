@@ -61,21 +61,16 @@ def records(hub: Hub) -> list[scene.Record]:
 def settled(hub: Hub, *clusters: Waiting) -> list[scene.Record]:
     """When nothing about the clusters is left to do and each has what it asked for."""
     deadline = time.monotonic() + 30
-    while True:
-        found = records(hub)
-        states = {
-            record["fields"]["name"]: record["fields"]["state"] for record in found if "state" in record["fields"]
-        }
-        if all(states[waiting.request] == "Issued" for waiting in clusters) and not busy(found, *clusters):
-            return found
-        assert time.monotonic() < deadline, states
-        time.sleep(0.2)
-
-
-def busy(found: list[scene.Record], *clusters: Waiting) -> list[str]:
     names = {name for waiting in clusters for name in (waiting.name, waiting.request)}
-    work = [record["fields"] for record in found if record["model"] == "kubeapi.workitem"]
-    return [item["reconciler"] for item in work if item["name"] in names and not item["attempts"]]
+    while True:
+        with hub.reading() as query:
+            states = dict(query("SELECT name, state FROM registration_certificatesigningrequest"))
+            work = query("SELECT reconciler, name FROM kubeapi_workitem WHERE attempts = 0")
+        busy = [reconciler for reconciler, name in work if name in names]
+        if all(states[waiting.request] == "Issued" for waiting in clusters) and not busy:
+            return records(hub)
+        assert time.monotonic() < deadline, (states, busy)
+        time.sleep(0.2)
 
 
 @pytest.mark.contract("A4b", "D2", "D15", "W23")

@@ -20,6 +20,7 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema.names import key_flaws, subdomain_flaws, value_flaws
 from ocmconsole.kubeapi.schema.values import quoted
+from ocmconsole.kubeapi.storage import plain_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +121,7 @@ def token_of(actor: Actor) -> BootstrapToken | None:
     """The token that the actor showed; None for one of a Secret, and for every other credential."""
     if not actor.credential.startswith(PREFIX):
         return None
-    return BootstrapToken.objects.filter(pk=actor.credential.removeprefix(PREFIX)).first()
+    return plain_sql.row_by(BootstrapToken.objects, id=actor.credential.removeprefix(PREFIX))
 
 
 def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from django.contrib.auth.models import Permission
 from django.db.models import Q
 
 from ocmconsole.kubeapi import errors, request_cache
-from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.storage import audit, plain_sql
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -187,10 +187,12 @@ def person_of(actor: Actor) -> Any:
     """The active Django user of that name, or None. Names that start with ``system:`` are never people's."""
     if actor.user.startswith("system:"):
         return None
-    return request_cache.cached(
-        ("person", actor.user),
-        lambda: auth.get_user_model().objects.filter(username=actor.user, is_active=True).first(),
-    )
+    return request_cache.cached(("person", actor.user), lambda: _active_person(actor.user))
+
+
+def _active_person(name: str) -> Any:
+    found = plain_sql.row_by(auth.get_user_model().objects, username=name)
+    return found if found is not None and found.is_active else None
 
 
 def _escape(text: str) -> str:

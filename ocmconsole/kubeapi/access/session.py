@@ -122,5 +122,5 @@ def actor_for(user: Any, **how: Any) -> Actor:
 
 
 def _group_names(user: Any) -> tuple[str, ...]:
-    named = user.groups.exclude(name__startswith="system:").exclude(name__startswith=AGENTS).order_by("name")
-    return tuple(named.values_list("name", flat=True))
+    names = user.groups.order_by("name").values_list("name", flat=True)
+    return tuple(name for name in names if not name.startswith(("system:", AGENTS)))

@@ -23,6 +23,8 @@ from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Pulse, WorkItem
+from ocmconsole.kubeapi.storage import plain_sql
+from ocmconsole.kubeapi.storage.plain_sql import moment
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
 
@@ -42,6 +44,14 @@ LONGEST_DELAY = timedelta(seconds=30)  # of work that is due: then nobody works
 
 # Another writer was first, or what the reconciler was about to write has gone or come: it looks again.
 LOST_RACES = (errors.Conflict, errors.NotFound, errors.AlreadyExists)
+
+# Each holds for the worker that has the claim: its ``busy_until`` is in the row.
+CLAIM = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = %s
+           WHERE id = %s AND due = %s AND (busy_until IS NULL OR busy_until <= %s)"""
+END = "DELETE FROM kubeapi_workitem WHERE id = %s AND busy_until = %s AND due = %s"
+DEFER = """UPDATE kubeapi_workitem SET due = %s, attempts = %s, busy_until = NULL
+           WHERE id = %s AND busy_until = %s AND due = %s"""
+LET_GO = "UPDATE kubeapi_workitem SET busy_until = NULL WHERE id = %s AND busy_until = %s"
 
 woken = threading.Event()
 
@@ -150,11 +160,11 @@ if settings.OCMCONSOLE_CONTROLLERS != "inline":
 
 
 def _claim(item: WorkItem) -> bool:
-    now = clock.now()
-    mine = WorkItem.objects.filter(_is_free(now), pk=item.pk, due=item.due)
+    now, due = clock.now(), moment(item.due)
     item.due = item.busy_until = now + VISIBILITY
     item.attempts += 1
-    return mine.update(due=item.due, busy_until=item.busy_until, attempts=item.attempts) == 1
+    claimed = plain_sql.run(CLAIM, moment(item.due), moment(item.busy_until), item.attempts, item.pk, due, moment(now))
+    return claimed == 1
 
 
 def _run(item: WorkItem) -> None:
@@ -179,14 +189,14 @@ def _run(item: WorkItem) -> None:
 
 def _let_go(item: WorkItem, again: timedelta | None, attempts: int) -> None:
     """End the claim. What somebody asked for meanwhile stays due; a claim that has run out is another worker's."""
-    mine = WorkItem.objects.filter(pk=item.pk, busy_until=item.busy_until)
-    unasked = mine.filter(due=item.due)
+    assert item.busy_until is not None
+    mine = (item.pk, moment(item.busy_until))
     if again is None:
-        ended = unasked.delete()[0]
+        ended = plain_sql.run(END, *mine, moment(item.due))
     else:
-        ended = unasked.update(due=clock.now() + again, attempts=attempts, busy_until=None)
+        ended = plain_sql.run(DEFER, moment(clock.now() + again), attempts, *mine, moment(item.due))
     if not ended:
-        mine.update(busy_until=None)
+        plain_sql.run(LET_GO, *mine)
 
 
 def _delay(attempts: int) -> timedelta:

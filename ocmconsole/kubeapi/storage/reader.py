@@ -15,6 +15,7 @@ from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import Owner, Resource, Revision
 from ocmconsole.kubeapi.schema.times import parse_time
+from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.storage.selector_sql import LabelValue
 from ocmconsole.kubeapi.storage.selectors import Operator
 
@@ -30,7 +31,8 @@ LARGEST_PAGE = 2**31  # a client's limit may be larger than a database's LIMIT
 
 
 def read_row(kind: Kind, key: Key) -> Resource | None:
-    row: Resource | None = kind.model.objects.at(key).first()
+    """The stored object, or None. One query."""
+    row: Resource | None = plain_sql.row_by(kind.model.objects, namespace=key.namespace, name=key.name)
     return row
 
 

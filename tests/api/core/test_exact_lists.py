@@ -17,6 +17,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.watch import change_log
 from tests.actors import ROOT, namespace
 from tests.api import entry
+from tests.selection import FULL
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +81,7 @@ def write(place: str, name: str, act: str, value: int) -> None:
 
 
 @pytest.mark.contract("W10", "W151")
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25 if FULL else 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(done=steps)
 def test_a_list_of_an_earlier_version_is_what_it_was(done: list[tuple[str, str, str, int]]) -> None:
     told = {}
