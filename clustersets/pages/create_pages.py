@@ -19,6 +19,7 @@ from clustersets.rights import set_rights
 from ocmconsole.components.document_display import as_yaml
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
+from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 
@@ -75,8 +76,7 @@ def _requirements(form: SetForm, rows: Any) -> list[Doc] | None:
 def _one_more(request: HttpRequest) -> Any:
     """The same rows and an empty one, without complaints about what is not finished."""
     data = request.POST.copy()
-    count = data.get("r-TOTAL_FORMS", "")
-    number = int(count) if count.isascii() and count.isdigit() and len(count) < 3 else 0  # noqa: PLR2004 - beyond any form
+    number = whole_number(data.get("r-TOTAL_FORMS", ""), 2) or 0
     data["r-TOTAL_FORMS"] = str(min(number + 1, MOST_ROWS))
     return RequirementFormSet(data, prefix="r")
 

@@ -30,6 +30,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from clustersets import queries as clustersets
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from clustersets.rights.set_rights import may_access
+from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.kubeapi import clock, errors, request_cache
 from ocmconsole.kubeapi.access.actor import MASTERS, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for, actor_of
@@ -159,7 +160,7 @@ def live(request: HttpRequest) -> HttpResponse | AsyncStreamResponse:
     if not scopes:
         return HttpResponse("Say what to listen for: ?scope=managedclusters", status=400, content_type="text/plain")
     last = request.headers.get("Last-Event-ID") or request.GET.get("seen", "")
-    seen = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else None  # noqa: PLR2004 - 64 bits
+    seen = whole_number(last, 18)  # below 64 bits
     actor = actor_of(request)
     if _streams[actor.user] >= MOST_STREAMS:
         raise errors.TooManyRequests("You have many pages open; close some, and this one follows what happens again.")

@@ -43,6 +43,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.signin.lifetime import BEGAN
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def _is_sent(field: str, *values: str) -> Condition:
 
 def _has_no_terms(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
     """A token for any name, and for any number of clusters or more than ``FEW``."""
-    uses = sent.get("uses", "").strip()
-    return not sent.get("cluster", "").strip() and not (uses.isdecimal() and int(uses) <= FEW)
+    uses = whole_number(sent.get("uses", "").strip(), 9)
+    return not sent.get("cluster", "").strip() and (uses is None or uses > FEW)
 
 
 def _lets_in(sent: QueryDict, arguments: Arguments) -> bool:

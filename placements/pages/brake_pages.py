@@ -16,6 +16,7 @@ from clusters.health.status import clock_time
 from clustersets import queries as clustersets
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
+from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from placements import queries, services
@@ -113,7 +114,7 @@ def held_page(request: HttpRequest) -> HttpResponse:
 
 def _decided(request: HttpRequest, actor: Actor) -> HttpResponse:
     text, act = request.POST.get("brake", ""), request.POST.get("act", "")
-    pk = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - no hub has more
+    pk = whole_number(text, 9) or 0
     try:
         if act == "release":
             services.release_evictions(actor, pk)

@@ -19,6 +19,7 @@ from django.urls import reverse
 from clusters import queries as clusters
 from clusters.health.status_sql import WORST_FIRST, with_word
 from clusters.kinds import CLUSTERSET_LABEL
+from ocmconsole.components.whole_numbers import whole_number
 from placements.controller import scheduling
 from placements.explaining import explanation
 from placements.explaining.explanation import Step
@@ -58,7 +59,7 @@ class BreakdownQuery:
     @classmethod
     def read(cls, request: HttpRequest) -> BreakdownQuery:
         found, after = request.GET.get("stage", ""), request.GET.get("after", "")
-        first = int(after) if after.isascii() and after.isdigit() and len(after) < 8 else 0  # noqa: PLR2004 - no fleet has more
+        first = whole_number(after, 7) or 0
         stage = next((step for step in Step if step.value == found), None)
         show = request.GET.get("show", "")
         return cls(stage, show, request.GET.get("reason", ""), request.GET.get("q", "").strip(), first)

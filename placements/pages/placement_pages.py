@@ -22,6 +22,7 @@ from clustersets.rights import visible_bindings
 from clustersets.rights.set_rights import may_access
 from ocmconsole.components.document_display import as_yaml
 from ocmconsole.components.links import audit_url, explain_url
+from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.times import time_of
@@ -193,7 +194,7 @@ class _Groups:
     def context(self, request: HttpRequest) -> dict[str, Any]:
         groups = (self.row.doc.get("status") or {}).get("decisionGroups") or ()
         asked, after = request.GET.get("group", ""), request.GET.get("after", "")
-        first = int(after) if after.isascii() and after.isdigit() and len(after) < 8 else 0  # noqa: PLR2004 - no fleet has more
+        first = whole_number(after, 7) or 0
         only = [each for each in groups if str(each.get("decisionGroupIndex")) == asked]
         is_one = bool(only)
         page = only or groups[first : first + MOST_GROUPS]

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from clustersets.rights import visible_bindings
 from ocmconsole.components.links import explain_url
+from ocmconsole.components.whole_numbers import whole_number
 from placements.kinds import PLACEMENT
 from placements.pages import playground_edit, review_page
 from placements.pages.playground_answer import answer
@@ -118,8 +119,7 @@ def _by_number(forms: dict[str, Any]) -> list[tuple[int, list[Any]]]:
         return []
 
     def number(form: Any) -> int:
-        value = form["number"].value()
-        return int(value) if str(value).isascii() and str(value).isdigit() else 1
+        return whole_number(str(form["number"].value()), 9) or 1
 
     found = sorted(forms["predicates"].forms, key=number)
     return [(key, list(group)) for key, group in groupby(found, key=number)]

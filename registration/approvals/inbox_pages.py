@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from ocmconsole.components.cursors import Cursor
+from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.access.session import actor_of
 from registration.approvals import inbox, services, snooze
@@ -132,7 +133,7 @@ def _link(request: HttpRequest, **changes: object) -> str:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0  # noqa: PLR2004 - far beyond any list
+    return whole_number(text, 5) or 0
 
 
 # ---------------------------------------------------------------- decided, superseded

@@ -290,7 +290,18 @@ class TestDraft:
         assert "this begins anew" in text(answer)
 
     @pytest.mark.parametrize(
-        "field", [{"w-number": "9" * 30}, {"t-TOTAL_FORMS": "1", "t-0-key": "a", "t-0-seconds": "9" * 30}]
+        "field",
+        [
+            {"w-number": "9" * 30},
+            {"t-TOTAL_FORMS": "1", "t-0-key": "a", "t-0-seconds": "9" * 30},
+            {
+                "p-TOTAL_FORMS": "1",
+                "p-0-key": "env",
+                "p-0-operator": "In",
+                "p-0-values": "x",
+                "p-0-number": "9" * 5_000,
+            },
+        ],
     )
     def test_numbers_that_nothing_can_hold_are_refused(self, admin: Client, field: dict[str, str]) -> None:
         assert admin.post(PAGE, fields({}, **field)).status_code == 400

@@ -107,7 +107,12 @@ def test_a_minted_secret_is_on_its_page_and_nowhere_else() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "told"),
-    [("addresses", "10.3.0.0/99", "is not a network"), ("uses", "0", "greater than"), ("cluster", "No Name", "cannot")],
+    [
+        ("addresses", "10.3.0.0/99", "is not a network"),
+        ("uses", "0", "greater than"),
+        ("uses", "9" * 5_000, "whole number"),
+        ("cluster", "No Name", "cannot"),
+    ],
 )
 def test_what_makes_no_sense_is_said_beside_its_field(field: str, value: str, told: str) -> None:
     answer = person("ana", "add_bootstraptoken").post("/tokens/mint/", MINT | {field: value})
