@@ -68,12 +68,11 @@ class Expression:
         """A bool, or the text of what was wrong."""
         bound = _present.set(_Evaluation(cluster.name, scores))
         try:
-            found = self._program.eval(data={"managedCluster": cluster.view()})
+            value = self._program.eval(data={"managedCluster": cluster.view()}).value()
         except Exception as error:  # noqa: BLE001 - bindings of C++: what they raise is not written down
             return str(error)
         finally:
             _present.reset(bound)
-        value = found.value()
         return value if isinstance(value, bool) else str(value)[:500]
 
 

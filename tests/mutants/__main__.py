@@ -13,7 +13,7 @@ import pytest
 
 from tests.hub import ROOT
 
-FOLDERS = ("unit", "api", "controllers", "entry_points", "security", "commands", "statements")
+FOLDERS = ("unit", "api", "controllers", "entry_points", "security", "commands", "statements", "pages")
 OPTIONS = ["-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-s", "--tb=no", "-r", ""]
 OPTIONS += ["-m", "not slow and not browser and not kubectl", "--timeout=120"]
 

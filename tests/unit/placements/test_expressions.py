@@ -80,6 +80,7 @@ def test_it_is_true(text: str) -> None:
         "[].max() == 1",
         "managedCluster.scores('none').size() == 0",
         "managedCluster.metadata.name",
+        "optional.none()",
         TOO_MANY_STEPS,
     ],
 )
