@@ -20,30 +20,28 @@ ClusterEdit = Callable[["Doc"], "Doc"]
 
 @dataclass(frozen=True, slots=True)
 class PlacementLink:
-    """``count``: clusters of those in question. ``others``: clusters that would be chosen instead."""
+    """One that the user may see."""
 
     namespace: str
     name: str
     url: str
-    count: int
-    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """Placements that would do the same. ``hidden``: how many of them the user may not see; ``more``: not listed."""
+    """Placements that would do the same. ``hidden``: how many of them the user may not see; ``more``: not listed.
+
+    ``others``: how many other clusters they would choose in addition, each counted once.
+    """
 
     count: int
     hidden: int
     listed: tuple[PlacementLink, ...]
+    others: int = 0
 
     @property
     def more(self) -> int:
         return self.count - self.hidden - len(self.listed)
-
-    @property
-    def others(self) -> int:
-        return sum(each.others for each in self.listed)
 
 
 @dataclass(frozen=True, slots=True)

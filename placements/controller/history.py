@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.errors import Doc
 from placements.models import DecisionMove, DecisionRun
 
 PAGE = 20  # runs or moves of a page
-MOST_MOVES = 500  # of one cluster that a page reads at once
+MOST_MOVES = 5_000  # of one cluster that a page reads at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from django.conf import settings
+
 from clustersets import membership
 from clustersets.membership import Membership
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
@@ -15,6 +17,7 @@ from placements.models import Placement, PlacementDecision, SteadyReference
 from placements.scheduler.fleet import Cluster, Fleet
 from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished, schedule
 
+KEEP = "keep"  # D14: the value of OCMCONSOLE_MISCONFIGURED_PLACEMENTS that keeps decisions
 PAGE_SECONDS = 1.5  # CPU seconds of one page; what is left then is given as a number
 
 
@@ -75,6 +78,13 @@ class Together:
             )
         except Unfinished:
             return None
+
+    def decided_by(self, row: Placement, result: PlacementResult) -> frozenset[str]:
+        """Clusters that its decisions would name then. D14: a misconfigured one keeps those that it may choose."""
+        if not result.plan.problem or settings.OCMCONSOLE_MISCONFIGURED_PLACEMENTS != KEEP:
+            return frozenset(each.name for each in result.chosen)
+        members = (result.scoring.fleet.members[name] for name in result.bound)
+        return self.of(row) & {each.name for found in members for each in found if not each.is_being_deleted}
 
     def _steady(self, row: Placement, plan: PlacementSpec, present: Collection[str]) -> Collection[str] | None:
         """P16, as ``scheduling.steady_reference``."""

@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from django.urls import reverse
 
 from clusters.cluster import impact
 from clusters.cluster.page_frame import Opened, tab
+from clusters.health.status import clock_time
 from clustersets import queries as clustersets
 from clustersets.membership import sets_of
 from clustersets.models import ManagedClusterSetBinding
 from clustersets.pages.cluster_tab import sets_of_cluster
+from ocmconsole.kubeapi import clock
 from placements import queries
-from placements.controller import history, snapshot
+from placements.controller import history
 from placements.controller.together import Together
 from placements.explaining import explanation, reasons
 from placements.kinds import is_disabled
-from placements.models import Placement, PlacementDecision
+from placements.models import Placement
 from placements.pages.happened import clusters_of_cause, said_cause
 from placements.scheduler.fleet import Cluster
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from placements.explaining.reasons import Why
 
 MOST = 30  # placements that are worked out for one page
+MOST_CHOSEN = 20  # of them, those that have chosen the cluster
 ENTRIES = 12  # of the history
 MOST_IN_GAP = 4  # placements that one gap names
 SOON = timedelta(minutes=30)  # after a gap: a brake lasts 15 minutes, a toleration may end
@@ -44,10 +46,10 @@ SOON = timedelta(minutes=30)  # after a gap: a brake lasts 15 minutes, a tolerat
 class ForCluster:
     """What one Placement makes of the cluster. ``why``: None where it is chosen, or was not worked out."""
 
+    key: str
     namespace: str
     name: str
     url: str
-    is_chosen: bool
     is_known: bool
     why: Why | None
     note: str
@@ -57,27 +59,46 @@ class ForCluster:
 def sets_and_placements(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     """A bounded number of queries: placements are worked out on one look at the fleet."""
     context = sets_of_cluster(request, cluster)
-    rows, more = _rows(cluster)
-    found = _worked_out(cluster, rows)
+    listed = _Listed.read(cluster)
+    found = _worked_out(cluster, [*listed.chosen, *listed.others])
+    chosen = {row.pk for row in listed.chosen}
     return context | {
-        "chosen_by": [each for each in found if each.is_chosen],
-        "not_chosen_by": [each for each in found if not each.is_chosen],
-        "more_placements": more,
+        "chosen_by": [each for each in found if each.key in chosen],
+        "not_chosen_by": [each for each in found if each.key not in chosen],
+        "chosen_count": listed.chosen_count,
+        "hidden_count": listed.hidden_count,
+        "not_chosen_count": listed.others_count,
+        "more_placements": listed.chosen_count + listed.others_count - len(found),
         "happened": _happened(cluster),
         "playground_url": reverse("placements:playground"),
     }
 
 
-def _rows(cluster: Opened) -> tuple[list[Placement], int]:
-    """Placements that the user may list: of namespaces where a set of the cluster is bound, and that have chosen it."""
-    within = sets_of(cluster.row.labels, clustersets.all_memberships())
-    namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=within).values("namespace")
-    names = snapshot.present.deciding([cluster.name])[:MOST]
-    deciding = PlacementDecision.objects.filter(queries.rows_at(names)).order_by().values_list("namespace", "placement")
-    has = queries.rows_at(deciding if names else ())
-    rows = queries.placements_for(cluster.actor).filter(Q(namespace__in=namespaces) | has, deleted_at=None)
-    found = list(rows[: MOST + 1])
-    return found[:MOST], rows.count() - MOST if len(found) > MOST else 0
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Placements that the user may list: those that have chosen the cluster, and others that may choose from its sets.
+
+    ``hidden_count``: how many have chosen it that the user may not list.
+    """
+
+    chosen: list[Placement]
+    chosen_count: int
+    hidden_count: int
+    others: list[Placement]
+    others_count: int
+
+    @classmethod
+    def read(cls, cluster: Opened) -> _Listed:
+        within = sets_of(cluster.row.labels, clustersets.all_memberships())
+        namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=within).values("namespace")
+        deciding = queries.deciding([cluster.name])
+        rows = queries.placements_for(cluster.actor).filter(deleted_at=None)
+        chosen = rows.filter(pk__in=deciding)
+        count = chosen.count() if deciding else 0
+        first = list(chosen[:MOST_CHOSEN]) if count else []
+        others = rows.filter(namespace__in=namespaces).exclude(pk__in=deciding)
+        rest = list(others[: MOST - len(first)])
+        return cls(first, count, len(deciding) - count, rest, others.count())
 
 
 def _worked_out(cluster: Opened, rows: list[Placement]) -> list[ForCluster]:
@@ -88,7 +109,7 @@ def _worked_out(cluster: Opened, rows: list[Placement]) -> list[ForCluster]:
 def _for_cluster(cluster: Opened, row: Placement, together: Together) -> ForCluster:
     is_chosen = cluster.name in together.of(row)
     url = reverse("placements:placement", args=[row.namespace, row.name])
-    plain = ForCluster(row.namespace, row.name, url, is_chosen, is_known=False, why=None, note="")
+    plain = ForCluster(row.pk, row.namespace, row.name, url, is_known=False, why=None, note="")
     if is_disabled(row.doc):
         return plain
     result = together.schedule(row)
@@ -100,7 +121,7 @@ def _for_cluster(cluster: Opened, row: Placement, together: Together) -> ForClus
     if is_chosen and reason is not None:
         note = "kept from the last good decisions" if result.plan.problem else f"leaves: {reasons.why(reason).text}"
     why = reasons.why(reason) if reason is not None and not is_chosen else None
-    return ForCluster(row.namespace, row.name, url, is_chosen, is_known=True, why=why, note=note)
+    return ForCluster(row.pk, row.namespace, row.name, url, is_known=True, why=why, note=note)
 
 
 def _happened(cluster: Opened) -> list[dict[str, Any]]:
@@ -135,7 +156,9 @@ def _entry(cluster: Opened, entry: HistoryEntry, there: Collection[tuple[str, st
 @impact.says_what_happened
 def in_gaps(actor: Actor, cluster: str, spans: Sequence[tuple[datetime, datetime]]) -> list[list[str]]:
     """Which placements dropped it in a gap or soon after, and when they chose it again. One query."""
+    now = clock.now()
     moves = history.moves_since(cluster, spans[0][0], namespaces=queries.listable_namespaces(actor))
+    is_cut = len(moves) == history.MOST_MOVES
     ends = [*(start for start, _ in spans[1:]), None]
     found = []
     for (start, end), following in zip(spans, ends, strict=True):
@@ -144,9 +167,11 @@ def in_gaps(actor: Actor, cluster: str, spans: Sequence[tuple[datetime, datetime
         texts = []
         for key, at in sorted(left.items(), key=lambda each: each[1])[:MOST_IN_GAP]:
             back = next((m.time for m in moves if m.entered and m.key == key and m.time > at), None)
-            again = f", chose it again at {back:%H:%M}" if back is not None else ", has not chosen it since"
-            texts.append(f"Placement {'/'.join(key)} dropped it at {at:%H:%M}{again}.")
+            again = f", chose it again at {clock_time(back, now)}" if back is not None else ", has not chosen it since"
+            again = "" if is_cut and back is None else again
+            texts.append(f"Placement {'/'.join(key)} dropped it at {clock_time(at, now)}{again}.")
         if len(left) > MOST_IN_GAP:
-            texts.append(f"{len(left) - MOST_IN_GAP} more placements dropped it.")
+            more = len(left) - MOST_IN_GAP
+            texts.append(f"{more:,} more placement{'s' if more > 1 else ''} dropped it.")
         found.append(texts)
     return found

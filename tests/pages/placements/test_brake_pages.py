@@ -118,6 +118,27 @@ def test_the_playground_tells_of_the_time_after_the_brake(admin: Client) -> None
     assert address.context["chosen_count"] == 0
 
 
+def test_numbers_of_the_page_of_held_evictions_are_those_of_the_rows(admin: Client) -> None:
+    place("first", numberOfClusters=1)  # after the silence: nothing to keep
+    page = text(admin.get("/placements/held/"))
+    silent = {
+        row.name
+        for row in ManagedCluster.objects.all()
+        if any(each["key"].endswith("/unreachable") for each in row.doc["spec"].get("taints") or ())
+    }
+    rows = PlacementDecision.objects.all()
+    held = sum(
+        each["clusterName"] in silent for row in rows for each in (row.doc.get("status") or {}).get("decisions") or ()
+    )
+    assert (len(silent), held) == (5, 3)
+    assert f"{held} evictions of placements that you may see wait" in page
+    assert re.search(rf"p1 shop {held} ", page)
+    assert "first" not in page
+    assert f"Evict {len(silent)} silent clusters now?" in text(admin.get(f"/placements/held/?release={brake().pk}"))
+    for odd in ("?release=%F0%9F%92%A5", "?release=1&release=2", "?after=x", f"?release={'9' * 5000}"):
+        assert admin.get(f"/placements/held/{odd}").status_code == 200, odd
+
+
 def test_a_person_holds_them_and_releases_them_with_a_page_in_between(admin: Client) -> None:
     pk = str(brake().pk)
     admin.post("/placements/held/", {"brake": pk, "act": "hold"})
