@@ -16,7 +16,7 @@ from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.core import kinds
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, tasks
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.models import Change, Compaction, HeldBack
 from ocmconsole.kubeapi.watch import change_log
@@ -205,9 +205,11 @@ def test_the_log_is_cut_by_bytes_where_most_of_them_are() -> None:
     assert change_log.bound_log(most) == 0  # there is room again
 
 
-def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more() -> None:
+@pytest.mark.contract("D23")
+def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more(settings: Any) -> None:
     make.namespace("n1")
-    change_log.bound_log(1)
+    settings.OCMCONSOLE_LIMIT_CHANGE_LOG = 1
+    tasks.bound_log()
     assert Change.objects.count() == 0
     make.namespace("n2")
     assert Change.objects.filter(name="n2").exists()

@@ -17,6 +17,7 @@ from ocmconsole.core.models import Event
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from placements import tasks
 from placements.controller import brakes
 from placements.controller.scheduling import decided_in
 from placements.kinds import BRAKE_BEGUN, BRAKE_ENDED, PLACEMENT
@@ -99,7 +100,7 @@ def test_when_most_fall_silent_at_once_they_stay_chosen_for_a_quarter_of_an_hour
             make.settle()
             assert chosen() == {names[0]}
             assert held() == 0
-            brakes.watch(timezone.now())
+            tasks.watch_brakes()
             assert not standing()
     assert EvictionBrake.objects.get().ended_why == EvictionBrake.Ending.TIME
 
@@ -130,7 +131,7 @@ def test_the_first_that_fall_silent_wait_when_the_others_miss_heartbeats() -> No
     with later(GRACE + timedelta(seconds=50)):
         make.sweep()
         assert chosen() == set(names)
-        brakes.watch(timezone.now())
+        tasks.watch_brakes()
         assert EvictionBrake.objects.get().is_confirmed
 
 
@@ -144,15 +145,15 @@ def test_a_brake_ends_where_most_were_only_late() -> None:
         make.sweep()
         for name in names[1:]:
             make.renew(name)
-        brakes.watch(timezone.now())
+        tasks.watch_brakes()
         assert standing()
         with later(GRACE - timedelta(seconds=60)):
-            brakes.watch(timezone.now())
+            tasks.watch_brakes()
             assert standing()
         with later(GRACE + timedelta(seconds=1)):
             for name in names[1:]:
                 make.renew(name)
-            brakes.watch(timezone.now())
+            tasks.watch_brakes()
             make.settle()
             assert EvictionBrake.objects.get().ended_why == EvictionBrake.Ending.UNCONFIRMED
             assert chosen() == set(names[1:])
@@ -177,13 +178,13 @@ def test_clusters_that_come_back_stay_and_the_brake_ends_with_the_last_of_them()
     place()
     with later(GRACE):
         make.sweep()
-        brakes.watch(timezone.now())
+        tasks.watch_brakes()
         for name in names:
             make.available(name)
             make.renew(name)
         make.settle()
         assert held() == 0
-        brakes.watch(timezone.now())
+        tasks.watch_brakes()
         assert EvictionBrake.objects.get().ended_why == EvictionBrake.Ending.RETURNED
         assert chosen() == set(names)
 
@@ -243,7 +244,7 @@ def test_it_is_in_the_audit_and_an_event_says_how_many_wait_and_until_when() -> 
         status = (verbs.find(PLACEMENT, Key(TEAM, "p1")) or {})["status"]
         assert [each["status"] for each in status["conditions"]] == ["True", "False"]
     with later(GRACE + brake.WAIT + timedelta(seconds=1)):
-        brakes.watch(timezone.now())
+        tasks.watch_brakes()
         make.settle()
         assert len(events("EvictionsNoLongerHeld")) == 1
     acts = AuditEvent.objects.filter(act__in=[BRAKE_BEGUN, BRAKE_ENDED]).order_by("pk")

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from guardian.shortcuts import assign_perm
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
+from clustersets.models import ManagedClusterSet
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.kinds import Key
@@ -67,6 +68,28 @@ def test_the_permission_to_let_in_changes_nothing_else(present: dict[str, str] |
         make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc.update(status={}), by=ana, subresource="status")
     with pytest.raises(errors.Forbidden):
         verbs.delete(ana, MANAGED_CLUSTER, Key("", "c1"))
+
+
+@pytest.mark.contract("D2", "A6")
+def test_the_permission_to_move_clusters_of_a_set_changes_their_set_and_nothing_else() -> None:
+    for name in ("a", "b", "c"):
+        make.clusterset(name)
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "a"})
+    ana = user("ana")
+    for codename, name in (("move", "a"), ("join", "a"), ("join", "b")):
+        owned = ManagedClusterSet.objects.get(name=name)
+        assign_perm(f"{codename}_managedclusterset", User.objects.get(username="ana"), owned)
+
+    def label(key: str, value: str) -> None:
+        make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc["metadata"]["labels"].update({key: value}), by=ana)
+
+    for key, value in (("env", "prod"), (CLUSTERSET_LABEL, "c")):
+        with pytest.raises(errors.Forbidden):
+            label(key, value)
+    label(CLUSTERSET_LABEL, "b")
+    assert make.stored("c1").labels == {CLUSTERSET_LABEL: "b"}
+    with pytest.raises(errors.Forbidden):  # it is in a set now whose clusters she may not move
+        label(CLUSTERSET_LABEL, "a")
 
 
 @pytest.mark.contract("D2")
