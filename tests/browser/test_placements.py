@@ -34,6 +34,7 @@ def scene(fleet: Fleet) -> None:
     make(fleet, SETS, f"{GROUP}/v1beta2", "ManagedClusterSet", {"metadata": {"name": "registers"}})
     for name, env in (("register-1", "prod"), ("register-2", "test")):
         fleet.join(name, labels={f"{GROUP}/clusterset": "registers", "env": env})
+        fleet.patch(name, {"spec": {"leaseDurationSeconds": 3600}})  # heard once: not silent before the tests are over
     make(fleet, "/api/v1/namespaces", "v1", "Namespace", {"metadata": {"name": TEAM}})
     binding = {"metadata": {"name": "registers"}, "spec": {"clusterSet": "registers"}}
     path = f"/apis/{GROUP}/v1beta2/namespaces/{TEAM}/managedclustersetbindings"
@@ -100,6 +101,35 @@ def test_from_why_not_over_the_smallest_change_to_chosen(console: Console, fleet
     expect(page.locator("#decisions")).to_contain_text("register-2")
     expect(page.locator("#happened")).to_contain_text("Entered: register-2")
     fleet.patch("register-2", {"metadata": {"labels": {"env": "test"}}})
+
+
+def test_maintenance_says_who_drops_the_cluster_and_its_end_brings_the_placements_back(
+    console: Console, fleet: Fleet
+) -> None:
+    place(fleet, "shifts", {})
+    wait_for(fleet, "shifts", ["register-1", "register-2"])
+    console.sign_in()
+    page = console.page
+    console.open("/clusters/register-2/maintenance/")
+    preview = page.get_by_role("listitem").filter(has_text="would drop it with the effect NoSelect")
+    expect(preview.get_by_role("link", name=f"{TEAM}/shifts", exact=True)).to_be_visible()
+    assert chosen(fleet, "shifts") == ["register-1", "register-2"]  # worked out only
+    page.get_by_label("Reason").fill("new power supply")
+    page.get_by_role("radio", name=re.compile("^Placements drop the cluster")).check()
+    page.get_by_role("button", name="Start maintenance").click()
+    expect(page.locator("#state")).to_contain_text("In maintenance by admin")
+    wait_for(fleet, "shifts", ["register-1"])
+    console.open(f"/placements/{TEAM}/shifts/")
+    expect(page.locator("#decisions")).not_to_contain_text("register-2")
+    expect(page.locator("#happened")).to_contain_text("Left: register-2")
+    expect(page.locator("#happened")).to_contain_text("ocmconsole.io/maintenance")
+    console.open("/clusters/register-2/")
+    page.get_by_role("button", name="End now").click()
+    expect(page.get_by_role("status").first).to_contain_text("is over")
+    wait_for(fleet, "shifts", ["register-1", "register-2"])
+    console.open(f"/placements/{TEAM}/shifts/")
+    expect(page.locator("#decisions")).to_contain_text("register-2")
+    expect(page.locator("#happened")).to_contain_text("Entered: register-2")
 
 
 def test_with_rights_in_one_namespace_a_placement_is_made_and_its_reasons_are_read(
