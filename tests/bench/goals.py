@@ -116,7 +116,7 @@ GOALS = {
         Better.LESS,
         60,
     ),
-    "placement_label_ms": Goal(
+    "placement_change_ms": Goal(
         "one changed label to the last decision, among as many",
         "ms",
         Better.LESS,

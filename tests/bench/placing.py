@@ -240,7 +240,7 @@ def label(bench: Bench) -> Iterator[Row]:
     many = bench.timed(partial(patch, free[5], {"region": "elsewhere"}))
     readers = int(bench.scale.placements * LEAVE_ALONE)
     detail = f"read by {readers} of {bench.scale.placements} placements, median of {len(found)}: {took}; "
-    yield Row("placement_label_ms", took.seconds * 1000, f"{detail}one that most of a region's read: {many}")
+    yield Row("placement_change_ms", took.seconds * 1000, f"{detail}one that most of a region's read: {many}")
 
 
 # ----------------------------------------------------------------------------------------------------- the storm
