@@ -64,7 +64,7 @@ def remove_cluster(actor: Actor, name: str, *, revoke: bool = False) -> bool:
     certificates, gone = removal_progress.certificates(), [False]
 
     def remove(batch: verbs.Batch) -> None:
-        gone[0] = batch.delete(MANAGED_CLUSTER, Key("", name), also=certificates.without_word)
+        gone[0] = batch.delete(MANAGED_CLUSTER, Key("", name), also=certificates.without_override)
         certificates.revoke(batch, name, "The cluster was removed.")
 
     verbs.together(actor, remove)

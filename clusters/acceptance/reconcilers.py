@@ -1,7 +1,7 @@
 """Reconcilers of acceptance: what a cluster gets when it is let in, loses when it is sent away or deleted (H4 to H11).
 
 Each runs twice without a second write, for one cluster at a time; what fails for one stops no other. Health is in
-``health``, removal of what a deleted cluster leaves behind in ``removal``.
+``health``, removal of what a deleted cluster leaves behind in ``resource_cleanup``.
 """
 
 from __future__ import annotations

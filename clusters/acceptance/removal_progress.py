@@ -41,7 +41,7 @@ class ClusterCertificates(Protocol):
     def revoke(self, batch: Batch, cluster: str, reason: str) -> None:
         """Adds to the batch that all of them are revoked. Raises Forbidden unless its actor may."""
 
-    def without_word(self, doc: Doc) -> None:
+    def without_override(self, doc: Doc) -> None:
         """Takes a person's word for a key (D9) from the document of the cluster."""
 
 

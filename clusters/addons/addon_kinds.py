@@ -1,7 +1,7 @@
 """Registers ManagedClusterAddOn, ClusterManagementAddOn and ManifestWork (T9).
 
 The hub keeps them for the agents and controllers that give them meaning. It acts on them in two places only:
-``addons`` follows their health, ``removal`` deletes them with their cluster.
+``health.addon_health`` follows their health, ``acceptance.resource_cleanup`` deletes them with their cluster.
 """
 
 from __future__ import annotations

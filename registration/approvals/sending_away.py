@@ -58,8 +58,8 @@ class SignedCertificates:
     def revoke(self, batch: Batch, cluster: str, reason: str) -> None:
         services.end_line(batch, cluster, reason, [])
 
-    def without_word(self, doc: Doc) -> None:
-        services.without_word(doc)
+    def without_override(self, doc: Doc) -> None:
+        services.without_override(doc)
 
 
 removal_progress.keeps_certificates(SignedCertificates())

@@ -200,7 +200,7 @@ def disconnect_and_revoke(actor: Actor, name: str, *, reason: str) -> list[str]:
 
     def leave(doc: Doc) -> None:
         _disconnect(doc)
-        without_word(doc)
+        without_override(doc)
 
     def send_away(batch: verbs.Batch) -> None:
         batch.edit(MANAGED_CLUSTER, Key("", name), leave)
@@ -262,7 +262,7 @@ def revoke_all(actor: Actor, name: str, *, reason: str) -> list[str]:
 
 
 def end_line(batch: verbs.Batch, name: str, reason: str, ended: list[str]) -> None:
-    """As ``revoke_all``, in the caller's transaction, which takes back the word for a key (``without_word``).
+    """As ``revoke_all``, in the caller's transaction, which takes back the word for a key (``without_override``).
 
     ``ended`` gets the fingerprints when the batch is committed. Raises Forbidden.
     """
@@ -278,17 +278,17 @@ def end_line(batch: verbs.Batch, name: str, reason: str, ended: list[str]) -> No
     batch.records.append(end)
 
 
-def without_word(doc: Doc) -> None:
+def without_override(doc: Doc) -> None:
     """D9: an override holds for one key and one acceptance."""
     (doc["metadata"].get("annotations") or {}).pop(ACCEPT_KEY, None)
 
 
 def _take_back_word(batch: verbs.Batch, cluster: str, key: str = "") -> None:
-    """``without_word`` for this key, or any if none is given: the hub's own write, which takes no right to patch."""
+    """``without_override`` for this key, or any if none is given: the hub's own write, which needs no right."""
     row = reader.read_row(MANAGED_CLUSTER, Key("", cluster))
     annotations = (row.doc["metadata"].get("annotations") or {}) if row is not None else {}
     if annotations.get(ACCEPT_KEY) and key in {"", annotations[ACCEPT_KEY]}:
-        batch.edit(MANAGED_CLUSTER, Key("", cluster), without_word, by=CONTROLLER)
+        batch.edit(MANAGED_CLUSTER, Key("", cluster), without_override, by=CONTROLLER)
 
 
 def may_accept(actor: Actor, name: str) -> authorization.AccessDecision:

@@ -2,7 +2,8 @@
 
 Invariant: a request is signed exactly as it was read and judged; its subject is copied as encoded, because an agent
 compares and asks again for ever when anything differs (W24).
-Callers: registration's rules, credentials and signer, the serve command, ocmconsole.server.serving.
+Callers: registration's validators and reconcilers, commands that issue kubeconfigs, the serve command,
+ocmconsole.server.serving.
 """
 
 from __future__ import annotations
