@@ -20,27 +20,31 @@ MOVES = 6  # of one run
 NAMES = 5  # of one move
 
 
-def happened(actor: Actor, row: Placement) -> list[dict[str, Any]]:
-    """The newest runs that changed something.
+def happened(
+    actor: Actor, row: Placement, *, before: int | None = None, most: int = RUNS
+) -> tuple[list[dict[str, Any]], int | None]:
+    """The newest runs that changed something, and ``before`` of the next page; None on the last.
 
     Names stand in PlacementDecisions, so the caller has asked for the right to list these. Reasons and causes say what
     a cluster is like: they are shown where the actor sees each of the clusters that they are about (D16).
     """
-    entries = history.of_placement(row.namespace, row.name, most=RUNS).entries
-    named = {name for entry in entries for move in entry.moves[:MOVES] for name in _about(move)}
+    page = history.of_placement(row.namespace, row.name, before=before, most=most)
+    named = {name for entry in page.entries for move in entry.moves[:MOVES] for name in _about(move)}
     seen = (
         None
         if clusters.sees_all(actor)
         else set(clusters.clusters_for(actor).filter(name__in=named).values_list("name", flat=True))
     )
-    return [
+    runs = [
         {
             "run": entry.run,
+            "had": entry.run.chosen - entry.run.entered + entry.run.left,
             "moves": [_move(move, is_seen=seen is None or seen >= _about(move)) for move in entry.moves[:MOVES]],
             "more": max(len(entry.moves) - MOVES, 0),
         }
-        for entry in entries
+        for entry in page.entries
     ]
+    return runs, page.older
 
 
 def _about(move: Move) -> set[str]:
@@ -56,7 +60,9 @@ def clusters_of_cause(cause: Doc) -> set[str]:
 
 def _move(move: Move, *, is_seen: bool) -> dict[str, Any]:
     return {
+        "is_entered": move.row.is_entered,
         "word": "Entered" if move.row.is_entered else "Left",
+        "count": move.row.count,
         "names": move.clusters[:NAMES],
         "more": max(move.row.count - NAMES, 0),
         "stage": move.row.stage,

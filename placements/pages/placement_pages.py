@@ -65,7 +65,7 @@ def placement_page(request: HttpRequest, namespace: str, name: str) -> HttpRespo
     groups = _Groups(actor, row, stored, found, now).context(request)
     context = head(actor, row, found, "summary", now) | {
         "groups": groups,
-        "happened": happened(actor, row) if groups["may_read"] else [],
+        "happened": happened(actor, row)[0] if groups["may_read"] else [],
         "conditions": [_condition(each) for each in conditions_of(row.doc)],
         "yaml": as_yaml(row.doc),
         "commands": [
@@ -115,7 +115,11 @@ def work_out(actor: Actor, row: Placement, stored: list[PlacementDecision], now:
         return None
 
 
-TABS = (("summary", "placements:placement", "Summary"), ("why", "placements:why", "Why not"))
+TABS = (
+    ("summary", "placements:placement", "Summary"),
+    ("why", "placements:why", "Why not"),
+    ("history", "placements:history", "History"),
+)
 
 
 def head(actor: Actor, row: Placement, found: PlacementPreview | None, tab: str, now: datetime) -> dict[str, Any]:

@@ -189,6 +189,8 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/placements/shop/checkout/why/",
         "/placements/shop/checkout/why/?stage=taints",
         "/placements/sandbox/first-steps/why/",
+        "/placements/shop/catalog/history/",
+        "/placements/sandbox/first-steps/history/",
         "/placements/playground/?from=shop/checkout",
         "/placements/playground/?from=sandbox/first-steps",
         "/placements/playground/?from=shop/checkout&as=yaml",

@@ -7,8 +7,10 @@ import re
 import pytest
 from django.test import Client
 
+from clusters.kinds import GROUP
+from placements.controller import history
 from tests import factories as make
-from tests.actors import signed_in
+from tests.actors import grant, person, rule, signed_in
 from tests.pages.placements.scene import TEAM, author, fleet, matching, place
 
 __all__ = ["fleet"]  # a fixture of every test
@@ -39,6 +41,42 @@ def test_the_newest_change_comes_first_with_stage_reason_and_cause() -> None:
     assert text.index(left) < text.index(entered)
 
 
+def whole(client: Client, query: str = "") -> str:
+    """The tab of the whole history, in words."""
+    page = client.get(f"/placements/{TEAM}/p1/history/{query}").content.decode()
+    section = re.search(r'<section[^>]* id="history".*?</section>', page, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", section[0]).split()) if section else ""
+
+
+def test_the_whole_history_has_each_change_with_the_number_before_and_after() -> None:
+    change()
+    text = whole(signed_in("root", is_superuser=True))
+    assert "1 left web-1 label env is test, needs env in (prod) label env: prod → test 1 → 0" in text
+    assert "1 entered web-1 passes every step Placement shop/p1: created 0 → 1" in text
+
+
+def test_older_changes_are_on_the_next_page_and_a_number_that_is_none_is_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "PAGE", 1)
+    change()
+    root = signed_in("root", is_superuser=True)
+    first = root.get(f"/placements/{TEAM}/p1/history/")
+    assert [each["run"].left for each in first.context["runs"]] == [1]
+    second = root.get(f"/placements/{TEAM}/p1/history/?after={first.context['next_after']}")
+    assert [each["run"].entered for each in second.context["runs"]] == [1]
+    assert second.context["next_after"] == ""
+    for wrong in ("x", "-1", "9" * 30):
+        assert "1 left web-1" in whole(root, f"?after={wrong}")
+
+
+def test_what_leaves_by_the_time_alone_stands_on_top() -> None:
+    place(tolerations=[{"operator": "Exists", "tolerationSeconds": 600}])
+    text = whole(signed_in("root", is_superuser=True))
+    assert re.search(r"ahead would leave web-2 leaves at \d\d:\d\d UTC: taint ocmconsole.io/maintenance:NoSelect", text)
+    assert text.index("would leave") < text.index("4 entered")
+
+
 def test_who_does_not_see_a_cluster_reads_its_name_and_the_step_and_nothing_of_its_labels() -> None:
     author()
     change()
@@ -46,6 +84,17 @@ def test_who_does_not_see_a_cluster_reads_its_name_and_the_step_and_nothing_of_i
     assert "Left: web-1 at the step Predicate" in text
     assert "has test" not in text
     assert "label env" not in text
+    text = whole(signed_in("li"))
+    assert "1 left web-1 fell out at the step Predicate" in text
+    assert "label env" not in text
+
+
+def test_who_may_not_list_decisions_reads_no_name_in_the_history() -> None:
+    grant(person("li"), rule("get list", "placements", groups=GROUP), namespace=TEAM)
+    change()
+    text = whole(signed_in("li"))
+    assert "which you may not list in this namespace" in text
+    assert "web-1" not in text
 
 
 def test_a_placement_that_has_chosen_nobody_says_so() -> None:
