@@ -54,6 +54,7 @@ class StoredCluster(Cluster):
     def __init__(self, text: str) -> None:
         read = Cluster(orjson.loads(text))
         self._text = text
+        self.size = len(text)
         self.name = sys.intern(read.name)
         self.labels, self.claims, self.taints = read.labels, read.claims, read.taints
         self.is_being_deleted, self.is_accepted = read.is_being_deleted, read.is_accepted

@@ -13,17 +13,23 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
+import orjson
+
 from placements.scheduler import cellibrary
+from placements.scheduler.expression_size import largest_document
 from placements.scheduler.fleet import AddOnScore, Cluster
 
 # Scores of one cluster by the name of the AddOnPlacementScore.
 ScoresOf = Callable[[str], Mapping[str, AddOnScore]]
 
 MOST_CHARACTERS = 10_000  # an expression's source; Kubernetes admits no longer ones in its own policies either
+# Calls in one expression: the parser writes the target of each twice, so that 26 in a row take 7 GB.
+MOST_DOUBLED = 8
 KEPT_EXPRESSIONS = 2_000  # compiled ones in memory
 # Of calls of functions of ours in one evaluation, in units of ``cellibrary``: below a second of CPU time. The bound of
 # the evaluator itself counts iterations, whatever is called in them.
 MOST_COST = 200_000
+TOO_EXPENSIVE = "operation cancelled: actual cost limit exceeded"  # upstream's words
 
 
 @dataclass(slots=True)
@@ -40,14 +46,19 @@ _present: ContextVar[_Evaluation] = ContextVar("the evaluation that is being don
 
 @dataclass(frozen=True)
 class Expression:
+    """``largest``: size of the largest document for which its values stay small enough."""
+
     text: str
     _program: Any = field(repr=False, compare=False)
+    largest: int = field(default=0, repr=False, compare=False)
 
     @classmethod
     def compiled(cls, text: str) -> Expression:
         """Raises ValueError ``compilation failed: ...``, as upstream words it."""
         if len(text) > MOST_CHARACTERS:
             raise ValueError(f"compilation failed: the expression has more than {MOST_CHARACTERS} characters")
+        if text.count("optMap") + text.count("optFlatMap") > MOST_DOUBLED:
+            raise ValueError(f"compilation failed: the expression has more than {MOST_DOUBLED} optMap and optFlatMap")
         return _compiled(text)
 
     @property
@@ -66,6 +77,8 @@ class Expression:
 
     def _evaluate(self, cluster: Cluster, scores: ScoresOf) -> object:
         """A bool, or the text of what was wrong."""
+        if self._size(cluster, scores) > self.largest:
+            return TOO_EXPENSIVE
         bound = _present.set(_Evaluation(cluster.name, scores))
         try:
             value = self._program.eval(data={"managedCluster": cluster.view()}).value()
@@ -75,14 +88,21 @@ class Expression:
             _present.reset(bound)
         return value if isinstance(value, bool) else str(value)[:500]
 
+    def _size(self, cluster: Cluster, scores: ScoresOf) -> int:
+        """Of what the expression may read."""
+        if not self.reads_scores:
+            return cluster.size
+        return cluster.size + sum(len(orjson.dumps(dict(each.values))) for each in scores(cluster.name).values())
+
 
 @lru_cache(KEPT_EXPRESSIONS)
 def _compiled(text: str) -> Expression:
     try:
-        return Expression(text, _environment().compile(text))
+        program = _environment().compile(text)
     except RuntimeError as error:
         flaw = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         raise ValueError(f"compilation failed: {flaw}") from None
+    return Expression(text, program, largest_document(program.serialize()))
 
 
 @cache
@@ -95,7 +115,7 @@ def _charge(cost: int) -> None:
     evaluation = _present.get()
     evaluation.left -= cost
     if evaluation.left < 0:
-        raise ValueError("operation cancelled: actual cost limit exceeded")
+        raise ValueError(TOO_EXPENSIVE)
 
 
 def _scores_of(_cluster: object, name: str) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+import orjson
+
 from clusters.claims import reported
 from clusters.kinds import is_accepted, taints_of
 from ocmconsole.kubeapi.errors import Doc
@@ -77,6 +79,11 @@ class Cluster:
     @cached_property
     def is_accepted(self) -> bool:
         return is_accepted(self.doc)
+
+    @cached_property
+    def size(self) -> int:
+        """Of its document, in bytes of JSON."""
+        return len(orjson.dumps(self.doc))
 
     def allocatable(self, resource: str) -> float | None:
         """An amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity (P17)."""

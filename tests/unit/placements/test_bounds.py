@@ -90,6 +90,70 @@ def test_calls_of_functions_have_a_bound_of_their_own() -> None:
     assert "cost limit exceeded" in (long.error(cluster("c1"), lambda _: {}) or "")
 
 
+@pytest.mark.contract("P7", "D12")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'aaaaaaaaaa'" + ".replace('a', 'aaaaaaaaaa')" * 25 + ".size() > 5",
+        "['aaaaaaaaaa']" + ".map(a, a + a)" * 24 + "[0].size() > 5",
+        "[[1, 2]]" + ".map(a, a + a)" * 24 + "[0].size() > 5",
+        "[[1, 2]]" + ".map(a, [a, a])" * 27 + " == []",
+        "['aaaaaaaaaa']" + ".map(a, '%s%s'.format([a, a]))" * 22 + "[0].size() > 5",
+        "['aaaaaaaaaa']" + ".map(a, [a, a, a, a].join(','))" * 20 + "[0].size() > 5",
+        "[managedCluster.metadata.name]" + ".map(a, {'x': [a, a]}.x)" * 27 + " == []",
+        "[" + "1," * 4_000 + "1].all(a, [" + "1," * 900 + "1].map(b, b).size() > 5)",
+    ],
+)
+def test_values_that_would_fill_the_memory_are_never_made(text: str) -> None:
+    """A few hundred characters double a text often enough that the process would be killed."""
+    found = Expression.compiled(text)
+    assert found.error(cluster("c1"), lambda _: {}) == "operation cancelled: actual cost limit exceeded"
+    assert not found.holds(cluster("c1"), lambda _: {})
+
+
+@pytest.mark.contract("P7")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "managedCluster.status.clusterClaims.exists(c, c.name == 'x' && c.value.startsWith('y'))",
+        "managedCluster.status.clusterClaims.map(c, c.name + '=' + c.value).join(',').contains('a=b')",
+        "managedCluster.status.clusterClaims.filter(c, c.name == 'x')[0].value.parseJSON().gpu[1] == 2",
+        "semver(managedCluster.status.version.kubernetes.replace('v', '')).minor() == 30",
+        "managedCluster.metadata.labels.exists(k, k.matches('^[a-z]{1,20}$') && managedCluster.metadata.labels[k] != '')",
+        "managedCluster.scores('load').filter(s, s.name == 'cpu').all(s, s.value > 5)",
+        "managedCluster.status.clusterClaims.exists(c, managedCluster.metadata.labels.exists(k, k == c.name))",
+    ],
+)
+def test_usual_expressions_are_evaluated_for_documents_of_any_usual_size(text: str) -> None:
+    assert Expression.compiled(text).largest >= 8 * 1024
+
+
+@pytest.mark.contract("P7", "D12", "P29")
+def test_an_expression_that_doubles_when_it_is_parsed_does_not_compile() -> None:
+    chain = "optional.of('a')" + ".optMap(a, a)" * 8 + ".hasValue()"
+    assert Expression.compiled(chain).text == chain
+    with pytest.raises(ValueError, match="compilation failed: the expression has more than 8 optMap"):
+        Expression.compiled("optional.of('a')" + ".optMap(a, a)" * 9 + ".hasValue()")
+
+
+@pytest.mark.contract("P7", "D12")
+def test_a_large_document_is_too_much_only_for_expressions_that_multiply_it() -> None:
+    big = cluster("c1", **{f"key{number}": "x" * 60 for number in range(2_000)})
+    labels = "managedCluster.metadata.labels"
+    product = Expression.compiled(f"{labels}.exists(a, {labels}.exists(b, a + b == ''))")
+    assert "cost limit" in (product.error(big, lambda _: {}) or "")
+    assert Expression.compiled(f"{labels}.exists(a, a == 'key7')").holds(big, lambda _: {})
+    scores = {"load": AddOnScore(dict.fromkeys(map(str, range(20_000)), 1))}
+    pairs = Expression.compiled("managedCluster.scores('load').all(a, managedCluster.scores('load').exists(b, a == b))")
+    assert "cost limit" in (pairs.error(cluster("c1"), lambda _: scores) or "")
+
+
+@pytest.mark.contract("P7", "D12")
+@pytest.mark.parametrize("text", ["type(1)", "null", "{1: b'x'}", "quantity('1')"])
+def test_a_value_of_an_odd_type_is_no_match(text: str) -> None:
+    assert isinstance(Expression.compiled(text).error(cluster("c1"), lambda _: {}), str)
+
+
 @pytest.mark.contract("K20", "D12")
 @pytest.mark.parametrize(("each", "is_too_much"), [(1, False), (2, True), (30, False)])
 def test_clusters_are_not_spread_over_more_topologies_than_others_can_wait_for(each: int, is_too_much: bool) -> None:
