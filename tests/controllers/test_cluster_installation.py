@@ -29,7 +29,7 @@ ACCOUNT = "system:serviceaccount:open-cluster-management:agent-registration-boot
 
 
 @pytest.fixture(autouse=True)
-def hub(tmp_path: Path, settings: Any) -> None:
+def first_start(tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_HOME = tmp_path
     hub_setup.ensure_hub()
     make.settle()

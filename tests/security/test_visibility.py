@@ -58,7 +58,7 @@ ANSWERS = {200, 302, 400, 403, 404, 405, 409}
 
 
 @pytest.fixture
-def hub() -> None:
+def first_start() -> None:
     """A web set, and a vault of which most people may know nothing."""
     ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
     for name in ("webset", "vaultset"):
@@ -256,7 +256,7 @@ def body(answer: Any) -> str:
 
 # In the ordinary run by those who see least: a page that shows one of them nothing has asked what it may show.
 @pytest.mark.parametrize("name", PEOPLE if FULL else ("raj", "mallory"))
-def test_no_page_shows_what_one_may_not_see(name: str, hub: None) -> None:
+def test_no_page_shows_what_one_may_not_see(name: str, first_start: None) -> None:
     person, secrets = PEOPLE[name]
     client = person()
     leaks = []
@@ -274,7 +274,7 @@ def test_no_page_shows_what_one_may_not_see(name: str, hub: None) -> None:
     assert leaks == []
 
 
-def test_no_post_of_who_may_only_look_changes_anything(hub: None) -> None:
+def test_no_post_of_who_may_only_look_changes_anything(first_start: None) -> None:
     client = li()
     before = change_log.newest_revision()
     for address in addresses():

@@ -42,7 +42,7 @@ EXPLAIN = "/access/explain/"
 
 @pytest.fixture(autouse=True)
 @kept
-def hub() -> None:
+def first_start() -> None:
     for name in ("eu-1", "eu-2"):
         make.cluster(name)
     make.clusterset("web")

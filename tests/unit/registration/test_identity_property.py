@@ -76,7 +76,7 @@ def test_the_memory_asks_about_every_name_that_a_certificate_would_speak_for(wan
 
 
 @pytest.fixture
-def hub(db: None, tmp_path: Path, settings: Any) -> None:
+def first_start(db: None, tmp_path: Path, settings: Any) -> None:
     """Two clusters are in; the policy trusts bearers of one token."""
     settings.OCMCONSOLE_HOME = tmp_path
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = [requests.BOOTSTRAP.user]
@@ -138,7 +138,7 @@ def _clusters_of(actor: Actor) -> set[str]:
 @example(wanted=Asked(PLAIN, together=True))
 @example(wanted=Asked(PLAIN, form=_ASN1Type.BMPString))
 @example(wanted=Asked(((NameOID.ORGANIZATION_NAME, GROUP), (NameOID.COMMON_NAME, f"{GROUP}:agent\x00"))))
-def test_the_agent_of_a_cluster_gets_no_certificate_but_its_own(hub: None, wanted: Asked) -> None:
+def test_the_agent_of_a_cluster_gets_no_certificate_but_its_own(first_start: None, wanted: Asked) -> None:
     agent = requests.agent(MINE)
     given_to = _issued(wanted, agent)
     if given_to is not None:
@@ -147,7 +147,7 @@ def test_the_agent_of_a_cluster_gets_no_certificate_but_its_own(hub: None, wante
 
 
 @pytest.mark.contract("H35", "H36", "W24")
-def test_its_own_it_does_get(hub: None) -> None:
+def test_its_own_it_does_get(first_start: None) -> None:
     """Else the property above would hold for a hub that issues nothing."""
     given_to = _issued(Asked(PLAIN), requests.agent(MINE))
     assert given_to is not None
@@ -162,7 +162,7 @@ def test_its_own_it_does_get(hub: None) -> None:
     wanted=Asked(((NameOID.ORGANIZATION_NAME, agent_names.group_of(OTHER)), (NameOID.COMMON_NAME, f"{GROUP}:agent")))
 )
 def test_a_listed_user_gets_a_certificate_for_the_labelled_name_only_and_never_for_a_known_one(
-    hub: None, wanted: Asked
+    first_start: None, wanted: Asked
 ) -> None:
     AcceptedKey.objects.all().delete()
     AcceptedKey.objects.create(
@@ -178,7 +178,7 @@ def test_a_listed_user_gets_a_certificate_for_the_labelled_name_only_and_never_f
 @pytest.mark.contract("D9", "W24", "W23")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=asked)
-def test_what_a_person_approves_is_signed_exactly_or_not_at_all(hub: None, wanted: Asked) -> None:
+def test_what_a_person_approves_is_signed_exactly_or_not_at_all(first_start: None, wanted: Asked) -> None:
     """And never for a name that is known under another key, in whatever part of the subject it hides."""
     from registration.reconcilers import add_decision
 
