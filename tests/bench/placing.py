@@ -7,6 +7,7 @@ read from the change log of the database, so that watching costs the hub nothing
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -238,7 +239,7 @@ def label(bench: Bench) -> Iterator[Row]:
     took = sorted(found, key=lambda each: each.seconds)[len(found) // 2]
     # A label that a seventh of all placements read, of a cluster that none of them may choose then.
     many = bench.timed(partial(patch, free[5], {"region": "elsewhere"}))
-    readers = int(bench.scale.placements * LEAVE_ALONE)
+    readers = math.ceil(bench.scale.placements * LEAVE_ALONE)
     detail = f"read by {readers} of {bench.scale.placements} placements, median of {len(found)}: {took}; "
     yield Row("placement_change_ms", took.seconds * 1000, f"{detail}one that most of a region's read: {many}")
 
