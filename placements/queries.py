@@ -17,6 +17,7 @@ from placements.controller import snapshot
 from placements.explaining.status import Held
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import HeldEvictions, Placement, PlacementDecision
+from placements.scheduler.brake import still_waits
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -54,9 +55,12 @@ def held_for(actor: Actor, now: datetime) -> QuerySet[Any]:
 def held_of(row: Placement, now: datetime) -> Held | None:
     """D27: evictions of the Placement that wait; one query unless ``held`` was selected with the row."""
     known: HeldEvictions | None = getattr(row, "held", None)
-    if known is None or not known.count or (known.until is not None and known.until <= now):
-        return None
-    return Held(known.count, known.since, known.until)
+    return held(known.count, known.since, known.until, now) if known is not None else None
+
+
+def held(count: int | None, since: datetime | None, until: datetime | None, now: datetime) -> Held | None:
+    """The same from the columns of a row of HeldEvictions, which are None where there is none."""
+    return Held(count, since, until) if count and since is not None and still_waits(until, now) else None
 
 
 def may_create_somewhere(actor: Actor) -> bool:

@@ -115,6 +115,16 @@ def moment(value: object) -> SafeString | str:
 
 
 @register.filter
+def brief_moment(value: object) -> SafeString | str:
+    """For columns, in UTC: 14:33 of today, 21 Nov 14:33 of this year, 21 Nov 2025 of another."""
+    found, now = _moment(value), clock.now()
+    if found is None:
+        return NOTHING
+    form = "%d %b %Y" if found.year != now.year else "%H:%M" if found.date() == now.date() else "%d %b %H:%M"
+    return _time(found, re.sub(r"^0(?=\d )", "", found.strftime(form)))
+
+
+@register.filter
 def readable(value: object) -> object:
     """A fact's value: times as ages, nothing as a dash, the rest as it is."""
     if isinstance(value, datetime):

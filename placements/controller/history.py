@@ -5,16 +5,29 @@ Reads only. A page shows names of clusters that its reader sees (D16), and count
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
+from django.db.models import Max, Q
+
+from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
+from ocmconsole.kubeapi.models import AuditEvent
+from placements.kinds import PLACEMENT_DECISION
 from placements.models import DecisionMove, DecisionRun
+
+if TYPE_CHECKING:
+    from placements.models import Placement
 
 PAGE = 20  # runs or moves of a page
 MOST_MOVES = 5_000  # of one cluster that a page reads at once
+# Of one placement, runs that are searched for its clusters: a few at first, since most clusters moved lately or never.
+SEARCHED = (0, PAGE, 200, 1_000)
+SCHEDULER = Actor.controller("placements").user
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +107,61 @@ def moves_since(cluster: str, since: datetime, *, namespaces: Collection[str] | 
         found = found.filter(run__namespace__in=list(namespaces))
     rows = found.values_list("run__namespace", "run__name", "run__time", "is_entered")[:MOST_MOVES]
     return [TimedMove((namespace, name), time, entered) for namespace, name, time, entered in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSince:
+    """When a chosen cluster last entered the decisions: at this time, or earlier where ``is_before``."""
+
+    time: datetime
+    is_before: bool = False
+
+
+def chosen_since(row: Placement, clusters: Collection[str], decisions: Collection[str]) -> dict[str, ChosenSince]:
+    """Of clusters that stand in the PlacementDecisions of these names; absent where the history does not say.
+
+    What is not in the history entered before its oldest run. Runs of the scheduler alone are in it: after a write by
+    somebody else nothing is known of what came before. At most eight queries.
+    """
+    found: dict[str, ChosenSince] = {}
+    wanted, oldest = set(clusters), None
+    if not wanted:
+        return found
+    for runs in _runs_of(row.uid):
+        oldest = runs[-1][1]
+        moves = DecisionMove.objects.filter(
+            run__in=[pk for pk, _ in runs], first__lte=max(wanted), last__gte=min(wanted)
+        )
+        times = dict(runs)
+        for run, is_entered, names in moves.order_by("-run", "-id").values_list("run", "is_entered", "names"):
+            known = wanted.intersection(names.split("\n"))
+            wanted -= known
+            found |= dict.fromkeys(known, ChosenSince(times[run])) if is_entered else {}
+        if not wanted:
+            break
+    if oldest is not None:
+        found |= dict.fromkeys(wanted, ChosenSince(oldest, is_before=True))
+    written = _written_by_others(row, decisions)
+    return {name: since for name, since in found.items() if written is None or written < since.time}
+
+
+def _runs_of(uid: str) -> Iterator[list[tuple[int, datetime]]]:
+    """Newest first, in parts."""
+    runs = DecisionRun.objects.filter(uid=uid).order_by("-id").values_list("pk", "time")
+    for start, end in pairwise(SEARCHED):
+        if not (part := list(runs[start:end])):
+            return
+        yield part
+
+
+def _written_by_others(row: Placement, decisions: Collection[str]) -> datetime | None:
+    """When somebody else last wrote one of its PlacementDecisions, as another scheduler does (P2). One query."""
+    entries = AuditEvent.objects.filter(
+        Q(name__in=decisions) | Q(name__startswith=f"{row.name}-decision-"),
+        resource=PLACEMENT_DECISION.resource,
+        namespace=row.namespace,
+        outcome=AuditEvent.Outcome.ALLOWED,
+    )
+    others = entries.exclude(user=SCHEDULER).exclude(verb__startswith="delete").order_by()
+    found: datetime | None = others.aggregate(last=Max("time"))["last"]
+    return found

@@ -22,7 +22,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from placements import queries, services
 from placements.controller import brakes
 from placements.models import EvictionBrake
-from placements.scheduler.brake import WAIT
+from placements.scheduler.brake import WAIT, still_waits
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,7 +71,7 @@ class ShownBrake:
 
 def shown_brakes(actor: Actor, now: datetime) -> list[ShownBrake]:
     """Those that stand now; a set is named to who sees it. Three queries for each."""
-    rows = [row for row in EvictionBrake.objects.filter(ended=None).order_by("begun") if _stands(row, now)]
+    rows = [row for row in EvictionBrake.objects.filter(ended=None).order_by("begun") if still_waits(row.until, now)]
     names = {row.scope for row in rows if row.scope}
     seen = set(clustersets.sets_for(actor).filter(name__in=names).values_list("name", flat=True)) if names else set()
     return [
@@ -85,10 +85,6 @@ def shown_brakes(actor: Actor, now: datetime) -> list[ShownBrake]:
         )
         for row in rows
     ]
-
-
-def _stands(row: EvictionBrake, now: datetime) -> bool:
-    return row.until is None or now < row.until
 
 
 @login_required
@@ -124,5 +120,4 @@ def _decided(request: HttpRequest, actor: Actor) -> HttpResponse:
             messages.success(request, "The evictions are held until somebody releases them.")
     except errors.ApiError as error:
         messages.error(request, plain(error.message))
-        return redirect("placements:held")
     return redirect("placements:held")

@@ -21,7 +21,7 @@ from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from placements import queries
 from placements.explaining import status
-from placements.explaining.status import Held, PlacementStatus, PlacementWord
+from placements.explaining.status import PlacementStatus, PlacementWord
 from placements.kinds import PLACEMENT, is_disabled
 from placements.models import Placement
 
@@ -102,7 +102,7 @@ def _read(actor: Actor, now: datetime) -> list[Found]:
     columns = ("namespace", "name", "cluster_sets", "wire", "held__count", "held__since", "held__until")
     for namespace, name, sets, wire, count, since, until in queries.placements_for(actor).values_list(*columns):
         doc = orjson.loads(wire)
-        held = Held(count, since, until) if count and (until is None or now < until) else None
+        held = queries.held(count, since, until, now)
         shown = status.status_of(doc, is_disabled=is_disabled(doc), held=held)
         found.append(Found(namespace, name, doc, tuple(sets), shown))
     return sorted(found, key=lambda each: (each.namespace, each.name))

@@ -27,7 +27,7 @@ from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.times import time_of
 from placements import queries
-from placements.controller import decisions, preview, scheduling
+from placements.controller import decisions, history, preview, scheduling
 from placements.explaining import explanation, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.pages import brake_pages
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from placements.models import Placement, PlacementDecision
 
 SHOWN = 5  # clusters of a group, the worst first
-PAGE = 50  # clusters of one group on its own page
+PAGE = 20  # clusters of one group on its own page
 MOST_GROUPS = 20  # on one page
 MANY = 500  # names of clusters; of more, all clusters that the user sees are read instead
 
@@ -203,6 +203,7 @@ class _Groups:
         is_one = bool(only)
         page = only or groups[first : first + MOST_GROUPS]
         shown = [self._group(each, first if is_one else 0, PAGE if is_one else SHOWN) for each in page]
+        self._say_since([item for each in shown for item in each["rows"]])
         total = len(shown[0]["all"]) if is_one else len(groups)
         size = PAGE if is_one else MOST_GROUPS
         return {
@@ -239,6 +240,11 @@ class _Groups:
             "rest": max(len(ordered) - size, 0) if not first else 0,
             "url": f"{reverse('placements:placement', args=[self.row.namespace, self.row.name])}?group={index}",
         }
+
+    def _say_since(self, rows: list[dict[str, Any]]) -> None:
+        found = history.chosen_since(self.row, [each["name"] for each in rows], self.names.keys())
+        for each in rows:
+            each["since"] = found.get(each["name"])
 
     def _worst_first(self, name: str) -> tuple[int, str]:
         word = self.words.get(name)

@@ -26,6 +26,11 @@ def is_most(silent: int, members: int, *, is_set: bool) -> bool:
     return 2 * silent > members and (not is_set or members >= LEAST_OF_A_SET)
 
 
+def still_waits(until: datetime | None, now: datetime) -> bool:
+    """Whether what waits until then does so now. ``until``: None for as long as a person wants."""
+    return until is None or now < until
+
+
 @dataclass(frozen=True, slots=True)
 class Brake:
     """``scope``: the set, or None for the whole hub. ``since``: clusters that fell silent from then on are held.
@@ -38,7 +43,7 @@ class Brake:
     until: datetime | None
 
     def stands(self, now: datetime) -> bool:
-        return self.until is None or now < self.until
+        return still_waits(self.until, now)
 
     def covers(self, cluster: Cluster, taint: Taint) -> bool:
         """Whether the taint is the hub's for a silence that the brake is about."""

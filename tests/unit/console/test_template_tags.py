@@ -68,7 +68,21 @@ def test_times_are_shown_from_datetimes_and_from_the_wire(moment: object, said: 
     assert words(console.ago(moment)) == said
 
 
-@pytest.mark.parametrize("shown", [console.age, console.ago, console.day, console.moment])
+@pytest.mark.usefixtures("frozen")
+@pytest.mark.parametrize(
+    ("moment", "said"),
+    [
+        (NOW - timedelta(hours=2), "00:21"),
+        (NOW - timedelta(hours=3), "20 Nov 23:21"),
+        (NOW - timedelta(days=18), "3 Nov 02:21"),
+        (NOW - timedelta(days=400), "17 Oct 2025"),
+    ],
+)
+def test_a_moment_in_a_column_says_the_day_that_is_not_today(moment: datetime, said: str) -> None:
+    assert words(console.brief_moment(moment)) == said
+
+
+@pytest.mark.parametrize("shown", [console.age, console.ago, console.brief_moment, console.day, console.moment])
 @pytest.mark.parametrize("nothing", [None, "", "yesterday", "2026-02-30T00:00:00Z", 7])
 def test_what_is_no_time_is_shown_as_a_dash(shown: Any, nothing: object) -> None:
     assert shown(nothing) == "\N{EN DASH}"
