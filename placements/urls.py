@@ -6,6 +6,7 @@ from django.urls import path
 
 from placements.pages import cluster_tab, impact  # noqa: F401 - a tab, and what pages of clusters ask
 from placements.pages.brake_pages import held_page
+from placements.pages.broken_change import undo
 from placements.pages.history_tab import history_page
 from placements.pages.list_pages import placement_list
 from placements.pages.placement_pages import placement_page, why_page
@@ -21,5 +22,6 @@ urlpatterns = [
     path("placements/held/", held_page, name="held"),
     path("placements/<str:namespace>/<str:name>/", placement_page, name="placement"),
     path("placements/<str:namespace>/<str:name>/why/", why_page, name="why"),
+    path("placements/<str:namespace>/<str:name>/undo/", undo, name="undo"),
     path("placements/<str:namespace>/<str:name>/history/", history_page, name="history"),
 ]

@@ -32,6 +32,7 @@ from placements.explaining import explanation, status
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.pages import brake_pages
 from placements.pages.breakdown import Breakdown, BreakdownQuery
+from placements.pages.broken_change import shown_change
 from placements.pages.happened import happened
 from placements.playground.drafts import Draft
 from placements.scheduler.brake import WAIT
@@ -63,7 +64,10 @@ def placement_page(request: HttpRequest, namespace: str, name: str) -> HttpRespo
     stored = queries.decisions_of(namespace, name)
     found = work_out(actor, row, stored, now)
     groups = _Groups(actor, row, stored, found, now).context(request)
-    context = head(actor, row, found, "summary", now) | {
+    context = head(actor, row, found, "summary", now)
+    is_broken = context["status"].word is status.PlacementWord.MISCONFIGURED
+    context |= {
+        "broken": shown_change(actor, row, scheduling.decided_in(stored), now) if is_broken else None,
         "groups": groups,
         "happened": happened(actor, row)[0] if groups["may_read"] else [],
         "conditions": [_condition(each) for each in conditions_of(row.doc)],

@@ -31,6 +31,7 @@ from placements.scheduler.pipeline import Unfinished
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from ocmconsole.components.yaml_editing import DiffLine
     from ocmconsole.kubeapi.errors import Doc
     from placements.controller.preview import PlacementPreview
 
@@ -109,7 +110,7 @@ def _page(request: HttpRequest, tried: Try, *, refusal: errors.ApiError | None =
         "draft": tried.draft.encoded(),
         "seen": yaml_editing.version_of(stored.doc) if stored is not None else "",
         "back": tried.address(),
-        "lines": list(yaml_editing.difference(_as_yaml(before), _as_yaml(after))),
+        "lines": difference_of(before, after),
         "pretences": list(map(str, tried.draft.pretences)),
         "refusal": plain(refusal.message) if refusal is not None else "",
         "may_save": may_access(
@@ -169,6 +170,11 @@ def _as_stored(spec: Doc) -> Doc:
         return drafts.checked(spec)
     except errors.ApiError:
         return spec
+
+
+def difference_of(before: Doc, after: Doc) -> list[DiffLine]:
+    """Of two specifications, in lines of YAML."""
+    return list(yaml_editing.difference(_as_yaml(before), _as_yaml(after)))
 
 
 def _as_yaml(spec: Doc) -> str:
