@@ -52,6 +52,11 @@ class ShownBrake:
         return min(round((self.now - self.row.begun) / WAIT * WIDTH), WIDTH)
 
     @property
+    def counted(self) -> str:
+        """Such as ``41 of 60 accepted clusters``: silent or late when it began."""
+        return f"{self.row.silent + self.row.late:,} of {self.row.members:,} accepted clusters"
+
+    @property
     def left(self) -> Any:
         return self.row.until - self.now if self.row.until is not None else None
 

@@ -24,6 +24,7 @@ from placements.explaining import status
 from placements.explaining.status import PlacementStatus, PlacementWord
 from placements.kinds import PLACEMENT, is_disabled
 from placements.models import Placement
+from placements.pages.row_causes import said_causes
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,7 +65,8 @@ def placement_list(request: HttpRequest) -> HttpResponse:
     """By namespace and name; filtered by word, set, namespace and a part of the name."""
     actor = actor_of(request)
     asked = {name: request.GET.get(name, "").strip() for name in ("q", "word", "set", "namespace")}
-    everything = _read(actor, clock.now())
+    now = clock.now()
+    everything = _read(actor, now)
     bound = _bound(actor, asked["set"])
     fitting = [each for each in everything if _fits(each, asked, bound)]
     counts = Counter(each.status.word for each in fitting)
@@ -81,7 +83,7 @@ def placement_list(request: HttpRequest) -> HttpResponse:
         "words": [(word, counts[word]) for word in PlacementWord if counts[word] or asked["word"] == word],
         "namespaces": sorted({each.namespace for each in everything})[:MOST_CHOICES],
         "sets": sorted({name for each in everything for name in each.sets} | {asked["set"]} - {""})[:MOST_CHOICES],
-        "placements": _rows(actor, page[:PAGE]),
+        "placements": _rows(actor, page[:PAGE], now),
         "next_after": page[PAGE - 1].key if len(page) > PAGE else "",
         "counted": Counted(len(everything), len(fitting), any(asked.values())),
         "may_create": queries.may_create_somewhere(actor),
@@ -93,7 +95,7 @@ def placement_list(request: HttpRequest) -> HttpResponse:
 def rows_for(actor: Actor, most: int, now: datetime) -> dict[str, Any]:
     """The first placements that the actor sees, as rows of the list, and how many there are."""
     found = _read(actor, now)
-    return {"rows": _rows(actor, found[:most]), "total": len(found)}
+    return {"rows": _rows(actor, found[:most], now), "total": len(found)}
 
 
 def _read(actor: Actor, now: datetime) -> list[Found]:
@@ -125,14 +127,16 @@ def _fits(each: Found, asked: dict[str, str], bound: frozenset[str]) -> bool:
     return uses and asked["q"] in each.name and asked["namespace"] in {"", each.namespace}
 
 
-def _rows(actor: Actor, page: Iterable[Found]) -> list[dict[str, Any]]:
+def _rows(actor: Actor, page: Iterable[Found], now: datetime) -> list[dict[str, Any]]:
     """A bounded number of queries for the whole page."""
     rows = list(page)
     named = {name for each in rows for name in each.sets}
     seen = set(clustersets.sets_for(actor).filter(name__in=named).values_list("name", flat=True)) if named else set()
     changes = queries.last_changes((each.namespace, each.name, _decisions(each.doc)) for each in rows)
+    causes = said_causes(actor, {each.doc["metadata"]["uid"]: (each.doc, each.status) for each in rows}, now)
     return [
         {
+            "cause": causes.get(each.doc["metadata"]["uid"], ""),
             "id": each.key.replace("/", "_"),
             "namespace": each.namespace,
             "name": each.name,
