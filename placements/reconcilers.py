@@ -38,7 +38,7 @@ from placements.kinds import (
     is_disabled,
 )
 from placements.models import HeldEvictions, Placement, PlacementDecision, SteadyReference
-from placements.scheduler import relevance
+from placements.scheduler import brake, relevance
 from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished
 
 if TYPE_CHECKING:
@@ -260,12 +260,11 @@ class _Scene:
     def _remember_held(self, batch: Batch, result: PlacementResult) -> None:
         """D27: how many clusters stay only because a brake stands; pages and metrics read it."""
         known: HeldEvictions | None = getattr(self.row, "held", None)
-        ends = [each.until for each in result.held.values()]
-        until = None if not ends or None in ends else max(end for end in ends if end is not None)
-        wanted = (len(ends), until)
+        count, until = len(result.held), brake.last_end(each.until for each in result.held.values())
+        wanted = (count, until)
         if wanted != ((known.count, known.until) if known is not None else (0, None)):
-            since = known.since if known is not None and known.count and ends else self.now
-            row = HeldEvictions(placement_id=self.row.pk, count=len(ends), since=since, until=until)
+            since = known.since if known is not None and known.count and count else self.now
+            row = HeldEvictions(placement_id=self.row.pk, count=count, since=since, until=until)
             batch.records.append(lambda: row)
 
     def write(self, batch: Batch, result: PlacementResult) -> DecisionChanges:

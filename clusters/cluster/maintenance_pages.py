@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -16,9 +17,11 @@ from clusters.forms import AT, ENDLESS, MaintenanceForm
 from clusters.health import status
 from clusters.kinds import TaintEffect
 from clusters.taints import maintenance, taint_rules
-from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi import errors
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.errors import Doc
@@ -57,7 +60,9 @@ def _page(request: HttpRequest, cluster: Opened, form: MaintenanceForm, code: in
         **frame(cluster),
         "page_name": "Maintenance",
         "form": form,
-        "impact": impact.impact_of(cluster.actor, [cluster.name], _as_maintained, cluster.now),
+        "impact": impact.impact_of(
+            cluster.actor, [cluster.name], partial(_as_maintained, now=cluster.now), cluster.now
+        ),
         "notes": maintenance.notes_of(cluster.doc),
         "commands": maintenance.maintenance_commands({cluster.name: cluster.doc}, **typed),
     }
@@ -76,7 +81,7 @@ def end_maintenance(request: HttpRequest, cluster: Opened) -> HttpResponse:
     return redirect(tab_url(cluster.name, SUMMARY))
 
 
-def _as_maintained(doc: Doc) -> Doc:
+def _as_maintained(doc: Doc, *, now: datetime) -> Doc:
     """With the effect that keeps most placements away."""
     maintenance.begin_maintenance(doc, reason="", until=None, effect=TaintEffect.NO_SELECT.value)
-    return taint_rules.stamped(doc, clock.now())
+    return taint_rules.stamped(doc, now)

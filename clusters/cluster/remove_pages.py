@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -16,10 +17,12 @@ from clusters.cluster.taints_tab import put_beside
 from clusters.forms import AbandonForm, RemoveForm
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.components.links import audit_url
-from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.schema import times
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.errors import Doc
@@ -77,7 +80,7 @@ def _page(
         "departure": found,
         "impact": None
         if found.has_begun
-        else impact.impact_of(cluster.actor, [cluster.name], _as_removed, cluster.now),
+        else impact.impact_of(cluster.actor, [cluster.name], partial(_as_removed, now=cluster.now), cluster.now),
         "may_revoke": removal_progress.certificates().may_revoke(cluster.actor, cluster.name),
         "may_delete": cluster_rights.to_delete(cluster.actor, cluster.name),
         "form": form or RemoveForm(cluster.name),
@@ -93,6 +96,6 @@ def _page(
     return render(request, "clusters/cluster/remove.html", context, status=code)
 
 
-def _as_removed(doc: Doc) -> Doc:
+def _as_removed(doc: Doc, *, now: datetime) -> Doc:
     """Placements drop a cluster that is being deleted (P5)."""
-    return {**doc, "metadata": {**doc["metadata"], "deletionTimestamp": times.timestamp(clock.now())}}
+    return {**doc, "metadata": {**doc["metadata"], "deletionTimestamp": times.timestamp(now)}}

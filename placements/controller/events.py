@@ -23,7 +23,7 @@ from ocmconsole.kubeapi.schema import times
 from placements.controller import snapshot
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import PlacementDecision
-from placements.scheduler import prioritizers
+from placements.scheduler import brake, prioritizers
 from placements.scheduler.prioritizers import RESOURCES
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def record_hold(placement: Doc, before: int, result: PlacementResult, actor: Act
     if bool(before) == bool(count):
         return
     if count:
-        until = max((each.until for each in result.held.values() if each.until is not None), default=None)
+        until = brake.last_end(each.until for each in result.held.values())
         reason, type_ = "EvictionsHeld", "Warning"
         wait = f"until {until:%H:%M:%S} UTC" if until is not None else "until a person releases them"
         note = f"{count} clusters fell silent with most others at once and stay chosen {wait}"

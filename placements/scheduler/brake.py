@@ -6,7 +6,7 @@ While a brake stands, a chosen cluster stays although it has the hub's taint ``u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -46,13 +46,13 @@ class Brake:
         return still_waits(self.until, now)
 
     def covers(self, cluster: Cluster, taint: Taint) -> bool:
-        """Whether the taint is the hub's for a silence that the brake is about."""
+        """D27: whether the taint is the hub's for a silence that the brake is about."""
         is_member = self.scope is None or self.scope.includes(cluster.labels)
         return _is_silence(taint) and taint.time_added >= self.since and is_member
 
 
 def would_begin(before: Sequence[Cluster], after: Sequence[Cluster], sets: Sequence[Membership]) -> list[Brake]:
-    """Brakes that would begin if the clusters fell silent that are so only in ``after``; both in one order."""
+    """D27: brakes that would begin if the clusters fell silent that are so only in ``after``; both in one order."""
     silent = [new for old, new in zip(before, after, strict=True) if new is not old and is_silent(new) > is_silent(old)]
     found = []
     for scope in (None, *sets):
@@ -65,6 +65,7 @@ def would_begin(before: Sequence[Cluster], after: Sequence[Cluster], sets: Seque
 
 
 def is_silent(cluster: Cluster) -> bool:
+    """D27: whether it has the hub's taint for silence."""
     return any(map(_is_silence, cluster.taints))
 
 
@@ -80,13 +81,17 @@ class Hold:
 
 
 def hold(cluster: Cluster, taints: Sequence[Taint], brakes: Sequence[Brake], now: datetime) -> Hold | None:
-    """Of a chosen cluster that these taints keep away; None where one of them is not held. The longest brake counts."""
+    """D27: of a chosen cluster that these taints keep away; None where one of them is not held."""
     ends: list[datetime | None] = []
     for taint in taints:
         standing = [each.until for each in brakes if each.stands(now) and each.covers(cluster, taint)]
         if not standing:
             return None
         ends += standing
-    if not ends:
-        return None
-    return Hold(None if None in ends else max(end for end in ends if end is not None))
+    return Hold(last_end(ends)) if ends else None
+
+
+def last_end(ends: Iterable[datetime | None]) -> datetime | None:
+    """D27: the end of the longest of several brakes or holds. None: one lasts as long as a person wants, or none."""
+    found = [*ends]
+    return None if None in found else max((end for end in found if end is not None), default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -14,13 +15,15 @@ from clusters.cluster.page_frame import Opened, frame, opens_cluster, tab_url
 from clusters.health.status import Word
 from clusters.kinds import UNREACHABLE_TAINT, accept_command, is_hub_taint, taints_of
 from clusters.taints import taint_rules
-from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi import errors
 from registration.approvals import sending_away, services
 from registration.approvals.forms import DisconnectForm
 from registration.certificates import issued_certificates
 from registration.keys import key_lines
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.errors import Doc
@@ -52,7 +55,7 @@ def _page(request: HttpRequest, cluster: Opened, form: DisconnectForm, code: int
         "form": form,
         "valid": valid,
         "ends": max((row.not_after for row in valid), default=None),
-        "impact": impact.impact_of(cluster.actor, [cluster.name], _as_silent, cluster.now),
+        "impact": impact.impact_of(cluster.actor, [cluster.name], partial(_as_silent, now=cluster.now), cluster.now),
         "grace": page_frame.grace_of(cluster.row),
         "departure": removal_progress.departure_of(cluster.row, cluster.now),
         "is_accepted": cluster.row.hub_accepts_client,
@@ -92,8 +95,8 @@ def _tell(request: HttpRequest, cluster: Opened, text: str) -> None:
     messages.success(request, format_html('{} <a href="{}">Audit entry</a>', text, url))
 
 
-def _as_silent(doc: Doc) -> Doc:
+def _as_silent(doc: Doc, *, now: datetime) -> Doc:
     """With the hub's taint for silence, which it gets after the grace period (H16, H21)."""
     taints = [each for each in taints_of(doc) if not is_hub_taint(each)]
     taint_rules.write_taints(doc, [*taints, dict(UNREACHABLE_TAINT)])
-    return taint_rules.stamped(doc, clock.now())
+    return taint_rules.stamped(doc, now)

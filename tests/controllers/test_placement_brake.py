@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -53,6 +53,20 @@ def heard(*names: str, within: str = "web") -> None:
 def fleet(count: int, within: str = "web") -> list[str]:
     names = [f"{within}-{number:02}" for number in range(count)]
     heard(*names, within=within)
+    return names
+
+
+def renew(names: Iterable[str]) -> None:
+    for name in names:
+        make.renew(name)
+
+
+def chosen_of_whom_the_first_was_heard_earlier() -> list[str]:
+    """Five clusters that a Placement has; the last heartbeat of the first is 50 seconds older than those of the others."""
+    names = fleet(5)
+    place()
+    with later(timedelta(seconds=50)):
+        renew(names[1:])
     return names
 
 
@@ -109,8 +123,7 @@ def test_half_of_the_clusters_is_not_most_of_them() -> None:
     names = fleet(4)
     place()
     with later(GRACE):
-        for name in names[:2]:
-            make.renew(name)
+        renew(names[:2])
         make.sweep()
         assert not standing()
         assert chosen() == set(names[:2])
@@ -118,11 +131,7 @@ def test_half_of_the_clusters_is_not_most_of_them() -> None:
 
 def test_the_first_that_fall_silent_wait_when_the_others_miss_heartbeats() -> None:
     """Agents renew at different moments: the first is silent up to a lease duration before the last."""
-    names = fleet(5)
-    place()
-    with later(timedelta(seconds=50)):
-        for name in names[1:]:
-            make.renew(name)
+    names = chosen_of_whom_the_first_was_heard_earlier()
     with later(GRACE):
         make.sweep()
         assert make.taints(names[0]) == ["unreachable:NoSelect"]
@@ -136,23 +145,17 @@ def test_the_first_that_fall_silent_wait_when_the_others_miss_heartbeats() -> No
 
 
 def test_a_brake_ends_where_most_were_only_late() -> None:
-    names = fleet(5)
-    place()
-    with later(timedelta(seconds=50)):
-        for name in names[1:]:
-            make.renew(name)
+    names = chosen_of_whom_the_first_was_heard_earlier()
     with later(GRACE):
         make.sweep()
-        for name in names[1:]:
-            make.renew(name)
+        renew(names[1:])
         tasks.watch_brakes()
         assert standing()
         with later(GRACE - timedelta(seconds=60)):
             tasks.watch_brakes()
             assert standing()
         with later(GRACE + timedelta(seconds=1)):
-            for name in names[1:]:
-                make.renew(name)
+            renew(names[1:])
             tasks.watch_brakes()
             make.settle()
             assert EvictionBrake.objects.get().ended_why == EvictionBrake.Ending.UNCONFIRMED
@@ -193,8 +196,7 @@ def test_after_its_end_the_same_silence_begins_no_other_brake() -> None:
     names = fleet(5)
     place()
     with later(GRACE):
-        for name in names[:2]:
-            make.renew(name)
+        renew(names[:2])
         make.sweep()
         brakes.end(brakes.CONTROLLER, EvictionBrake.objects.get(), EvictionBrake.Ending.RELEASED, timezone.now())
         make.settle()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from django.utils import timezone
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.access import session
+from placements.controller import history
 from placements.pages import cluster_tab
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
@@ -142,3 +143,53 @@ class TestGaps:
         assert second == []
         assert cluster_tab.in_gaps(person("li"), "web-1", spans) == [[], []]
         assert admin.get("/clusters/web-1/health/").status_code == 200
+
+    @pytest.mark.usefixtures("admin")
+    def test_a_gap_names_four_placements_in_the_order_in_which_they_dropped_it_and_counts_the_rest(self) -> None:
+        for name in ("p1", "p2"):
+            place(name)
+        begin = timezone.now()
+        actor = session.actor_for(User.objects.get(username="root"))
+        named = [f"Placement shop/{name} dropped it" for name in ("all", "one", "p1", "p2")]
+        for more, rest in (
+            ([], []),
+            (["p3"], ["1 more placement dropped it."]),
+            (["p4", "p5"], ["3 more placements dropped it."]),
+        ):
+            begin += timedelta(hours=1)
+            with time_machine.travel(begin, tick=False):
+                for name in more:
+                    place(name)
+                make.available("web-1", "Unknown")
+                make.settle()
+            with time_machine.travel(begin + timedelta(minutes=5), tick=False):
+                make.available("web-1")
+                make.settle()
+            [found] = cluster_tab.in_gaps(actor, "web-1", [(begin, begin + timedelta(minutes=5))])
+            assert [each.partition(" at ")[0] for each in found[:4]] == named
+            assert found[4:] == rest
+
+    @pytest.mark.usefixtures("admin")
+    def test_of_an_earlier_day_a_gap_says_the_date_and_where_the_history_is_cut_no_more_than_it_knows(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with time_machine.travel(datetime(2100, 6, 5, 12, tzinfo=UTC), tick=False):
+            make.available("web-1", "Unknown")
+            make.settle()
+        with time_machine.travel(datetime(2100, 6, 6, 12, tzinfo=UTC), tick=False):
+            make.available("web-1")
+            make.settle()
+        actor = session.actor_for(User.objects.get(username="root"))
+        spans = [(datetime(2100, 6, 5, 11, 30, tzinfo=UTC), datetime(2100, 6, 6, 12, tzinfo=UTC))]
+
+        def said() -> list[str]:
+            [found] = cluster_tab.in_gaps(actor, "web-1", spans)
+            return found
+
+        with time_machine.travel(datetime(2100, 6, 6, 13, tzinfo=UTC), tick=False):
+            assert said() == [
+                "Placement shop/all dropped it at 5 Jun 12:00, chose it again at 12:00.",
+                "Placement shop/one dropped it at 5 Jun 12:00, has not chosen it since.",
+            ]
+            monkeypatch.setattr(history, "MOST_MOVES", 2)
+            assert said() == [f"Placement shop/{name} dropped it at 5 Jun 12:00." for name in ("all", "one")]

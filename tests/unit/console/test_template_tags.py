@@ -13,7 +13,7 @@ from django.utils.html import escape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.templatetags import console
+from ocmconsole.templatetags import console, timeline
 
 NOW = datetime(2026, 11, 21, 2, 21, 11, tzinfo=UTC)
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -208,3 +208,19 @@ def test_requests_are_compared_line_by_line_and_lines_nobody_fills_are_left_out(
 def test_a_single_request_differs_from_nothing() -> None:
     assert not any(line.differs for line in console.comparison([{"fingerprint": "SHA256:71aa", "state": "Pending"}]))
     assert console.comparison(None) == []
+
+
+@pytest.mark.usefixtures("frozen")
+@pytest.mark.parametrize(
+    ("moment", "said", "title"),
+    [
+        (NOW - timedelta(hours=2), "00:21", "21 Nov 2026, 00:21 UTC"),
+        (NOW - timedelta(hours=3), "20 Nov, 23:21", "20 Nov 2026, 23:21 UTC"),
+        (NOW - timedelta(days=16), "5 Nov, 02:21", "5 Nov 2026, 02:21 UTC"),
+    ],
+)
+def test_a_gap_of_today_has_its_time_and_an_earlier_one_its_date(moment: datetime, said: str, title: str) -> None:
+    shown = str(timeline.clock(moment))
+    assert words(shown) == said
+    assert f'title="{title}"' in shown
+    assert f'datetime="{moment:%Y-%m-%dT%H:%M:%SZ}"' in shown

@@ -59,6 +59,12 @@ def test_the_longest_brake_counts() -> None:
     assert decide({}, [silent("c1")], ["c1"], longer, ALL).held == {"c1": brake.Hold(longer.until)}
 
 
+def test_of_several_ends_the_last_counts_and_a_person_may_take_as_long_as_they_want() -> None:
+    assert brake.last_end([NOW, NOW + AGO, NOW - AGO]) == NOW + AGO
+    assert brake.last_end([NOW, None]) is None
+    assert brake.last_end([]) is None
+
+
 @pytest.mark.parametrize(
     "taint",
     [
