@@ -130,7 +130,7 @@ class _Library:
 
 
 def _size(given: object) -> int:
-    """Units that an argument costs."""
+    """P7: units that an argument costs."""
     if isinstance(given, Mapping):
         return MAP + len(given)
     return len(given) if isinstance(given, str | bytes | Sequence) else 0
@@ -140,6 +140,7 @@ def _size(given: object) -> int:
 
 
 def _lists(library: _Library) -> None:
+    """P7: Kubernetes' functions of lists."""
     several = Type.List(ANY)
     library.member("isSorted", several, (), BOOL, lambda given: all(a <= b for a, b in itertools.pairwise(given)))
     library.member("sum", several, (), ANY, _sum)
@@ -167,6 +168,7 @@ def _last_index(given: list[Any], one: Any) -> int:
 
 
 def _regex(library: _Library) -> None:
+    """P7: Kubernetes' functions of regular expressions."""
     texts = Type.List(STRING)
     library.member("find", STRING, (STRING,), STRING, lambda text, pattern: next(_matches(text, pattern), ""))
     library.member("findAll", STRING, (STRING,), texts, lambda text, pattern: _first(text, pattern, -1))
@@ -189,6 +191,7 @@ def _first(text: str, pattern: str, most: int) -> list[str]:
 
 
 def _urls(library: _Library) -> None:
+    """P7: URL and its functions."""
     url = library.types["URL"]
     library.function("isURL", (STRING,), BOOL, lambda text: _is(_split, text))
     library.function("url", (STRING,), url, _checked_url)
@@ -222,6 +225,7 @@ def _split(text: str) -> SplitResult:
 
 
 def _quantities(library: _Library) -> None:
+    """P7: Quantity and its functions."""
     quantity = library.types["Quantity"]
     library.function("isQuantity", (STRING,), BOOL, lambda text: parse_quantity(text) is not None)
     library.function("quantity", (STRING,), quantity, lambda text: _plain(_quantity(text)))
@@ -268,6 +272,7 @@ def _order(one: Any, other: Any) -> int:
 
 
 def _addresses(library: _Library) -> None:
+    """P7: IP, CIDR and their functions."""
     ip, cidr = library.types["IP"], library.types["CIDR"]
     library.function("isIP", (STRING,), BOOL, lambda text: _is(_ip, text))
     library.function("ip", (STRING,), ip, lambda text: str(_ip(text)))
@@ -338,6 +343,7 @@ def _is_global_unicast(found: Address) -> bool:
 
 
 def _versions(library: _Library) -> None:
+    """P7: Semver and its functions."""
     semver = library.types["Semver"]
     library.function("isSemver", (STRING,), BOOL, lambda text: _is(_version, text))
     library.function("semver", (STRING,), semver, _checked_version)

@@ -46,7 +46,7 @@ class _TooComplexError(Exception):
 
 
 def largest_document(checked: bytes) -> int:
-    """Size of the largest document for which the expression stays within ``MOST``; 0 if there is none.
+    """P7: size of the largest document for which the expression stays within ``MOST``; 0 if there is none.
 
     ``checked``: the serialized CheckedExpr of a compiled expression, in a google.protobuf.Any.
     """

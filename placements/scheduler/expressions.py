@@ -63,15 +63,15 @@ class Expression:
 
     @property
     def reads_scores(self) -> bool:
-        """Whether it may; else its value depends on the cluster alone."""
+        """P7: whether it may; else its value depends on the cluster alone."""
         return "scores" in self.text
 
     def holds(self, cluster: Cluster, scores: ScoresOf) -> bool:
-        """True only when it evaluates to true: an error, another type and too many steps are no match."""
+        """P7: true only when it evaluates to true: an error, another type and too many steps are no match."""
         return self._evaluate(cluster, scores) is True
 
     def error(self, cluster: Cluster, scores: ScoresOf) -> str | None:
-        """Why it has no value for this cluster; None when it simply is not true."""
+        """P7: why it has no value for this cluster; None when it simply is not true."""
         found = self._evaluate(cluster, scores)
         return None if isinstance(found, bool) else str(found)
 
@@ -89,7 +89,7 @@ class Expression:
         return value if isinstance(value, bool) else str(value)[:500]
 
     def _size(self, cluster: Cluster, scores: ScoresOf) -> int:
-        """Of what the expression may read."""
+        """Of what the expression may read, in bytes."""
         if not self.reads_scores:
             return cluster.size
         return cluster.size + sum(len(orjson.dumps(dict(each.values))) for each in scores(cluster.name).values())
@@ -119,7 +119,7 @@ def _charge(cost: int) -> None:
 
 
 def _scores_of(_cluster: object, name: str) -> list[dict[str, Any]]:
-    """``managedCluster.scores(name)``: an error when the cluster has no such object."""
+    """P7: ``managedCluster.scores(name)``: an error when the cluster has no such object."""
     evaluation = _present.get()
     found = evaluation.scores(evaluation.cluster).get(name)
     if found is None:

@@ -61,23 +61,27 @@ class Cluster:
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
+        """P6: ``metadata.labels``."""
         return self.doc["metadata"].get("labels") or {}
 
     @cached_property
     def claims(self) -> Mapping[str, str]:
-        """Values of ``status.clusterClaims`` by name."""
+        """P6: values of ``status.clusterClaims`` by name."""
         return reported(self.doc)
 
     @cached_property
     def taints(self) -> tuple[Taint, ...]:
+        """P9: of its spec, those of the hub among them."""
         return tuple(map(Taint.of, taints_of(self.doc)))
 
     @cached_property
     def is_being_deleted(self) -> bool:
+        """P5: whether it has a deletionTimestamp."""
         return bool(self.doc["metadata"].get("deletionTimestamp"))
 
     @cached_property
     def is_accepted(self) -> bool:
+        """D27: a brake counts accepted clusters."""
         return is_accepted(self.doc)
 
     @cached_property
@@ -86,7 +90,7 @@ class Cluster:
         return len(orjson.dumps(self.doc))
 
     def allocatable(self, resource: str) -> float | None:
-        """An amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity (P17)."""
+        """P17: an amount (cores, bytes); None unless the cluster reports it as allocatable and as capacity."""
         if resource not in self._allocatable:
             status = self.doc.get("status") or {}
             amount, capacity = (
@@ -106,7 +110,7 @@ class Cluster:
         return known[1]
 
     def view(self) -> Doc:
-        """The object as CEL expressions read it: what upstream's typed object shows (P7, observed)."""
+        """P7: the object as CEL expressions read it, which is what upstream's typed object shows (observed)."""
         doc = self.doc
         seen = {part: doc.get(part) or {} for part in ("metadata", "spec", "status")}
         return seen | {"status": {"version": {}} | seen["status"]}
@@ -127,7 +131,7 @@ class AddOnScore:
         return cls(values, None if until is None else time_of(until) or EPOCH)
 
     def is_expired(self, now: datetime) -> bool:
-        """From the moment after ``validUntil`` (P18)."""
+        """P18: from the moment after ``validUntil``."""
         return self.valid_until is not None and now > self.valid_until
 
 

@@ -287,7 +287,7 @@ class PlacementResult:
         return {each.name: rank for rank, each in enumerate(self._best(), start=1)}
 
     def step(self, cluster: Cluster) -> str | None:
-        """The step that the cluster did not pass, as in ``Reason``; None when it is chosen."""
+        """K19: the step that the cluster did not pass, as in ``Reason``; None when it is chosen."""
         available, matching, feasible, chosen = self._names
         if cluster.name in chosen:
             return None
@@ -302,7 +302,7 @@ class PlacementResult:
         return "spread" if self.plan.constraints else "unwanted" if cluster.name in self._unwanted else "score"
 
     def reason(self, cluster: Cluster) -> Reason | None:
-        """Why the cluster is not chosen; None when it is."""
+        """K19: why the cluster is not chosen; None when it is."""
         step = self.step(cluster)
         if step == "predicates":
             return Reason(step, tuple(tuple(each.unmet(cluster, self._scores_of)) for each in self.plan.predicates))

@@ -46,6 +46,7 @@ class Predicate:
         )
 
     def matches(self, cluster: Cluster, scores: ScoresOf) -> bool:
+        """P6: labels, claims and expressions must all match."""
         return (
             (self.labels.is_empty or self.labels.matches(cluster.labels))
             and (self.claims.is_empty or self.claims.matches(cluster.claims))
@@ -53,7 +54,7 @@ class Predicate:
         )
 
     def select(self, clusters: Sequence[Cluster], scores: ScoresOf) -> list[Cluster]:
-        """Those that match, in their order: one requirement after the other, so that each loop is a short one."""
+        """P6: those that match, in their order: one requirement after the other, so that each loop is a short one."""
         found = clusters
         for part, selector in (("labels", self.labels), ("claims", self.claims)):
             for requirement in selector.requirements:
@@ -63,7 +64,7 @@ class Predicate:
         return list(found)
 
     def unmet(self, cluster: Cluster, scores: ScoresOf) -> list[Unmet]:
-        """Every condition that the cluster does not fulfil."""
+        """P6: every condition that the cluster does not fulfil."""
         found = [
             Unmet(part, str(each), values.get(each.key), each)
             for part, selector, values in (

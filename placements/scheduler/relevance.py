@@ -53,7 +53,7 @@ def _digest(name: str, value: str | None = None) -> str:
 
 
 def reads(spec: Doc) -> set[str]:
-    """Parts that a Placement reads besides ``ALWAYS``. The spec fits its schema."""
+    """P1: parts that a Placement reads besides ``ALWAYS``. The spec fits its schema."""
     found: set[str] = set()
     for predicate in spec.get("predicates") or ():
         selector = predicate.get("requiredClusterSelector") or {}
@@ -93,7 +93,7 @@ def _required(part: Callable[..., str], requirements: Iterable[Doc]) -> Iterator
 
 
 def changes(old: Doc | None, new: Doc | None) -> set[str]:
-    """Parts of a cluster that a write moved; old or new is None where it came or went."""
+    """P1: parts of a cluster that a write moved; old or new is None where it came or went."""
     if old is None or new is None or _is_leaving(old) != _is_leaving(new):
         return {MEMBERS}
     if _content(old) == _content(new):
@@ -110,12 +110,12 @@ def changes(old: Doc | None, new: Doc | None) -> set[str]:
 
 
 def concerns(part: str, read: list[str]) -> bool:
-    """Whether a Placement that reads these parts may choose otherwise when the part has changed."""
+    """P1: whether a Placement that reads these parts may choose otherwise when the part has changed."""
     return part in ALWAYS or part in read
 
 
 def concerns_members(part: str, selector: Doc) -> bool:
-    """Whether a set that selects by labels may have other members when the part has changed."""
+    """P1: whether a set that selects by labels may have other members when the part has changed."""
     return part in {MEMBERS, EVERYTHING} or part in set(_selected(selector))
 
 

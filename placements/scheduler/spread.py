@@ -36,7 +36,7 @@ class Constraint:
 
 
 def constraints_of(spec: Doc) -> list[Constraint]:
-    """The more important first."""
+    """K20: the more important first."""
     return [Constraint.of(each) for each in (spec.get("spreadPolicy") or {}).get("spreadConstraints") or ()]
 
 
@@ -58,7 +58,7 @@ class _Topologies:
         return (topology,) if self._sizes[topology] > self._constraint.most else ()
 
     def is_broken(self, place: Place) -> bool:
-        """Whether one more cluster would be more than ``most`` above the fewest of any topology."""
+        """K20: whether one more cluster would be more than ``most`` above the fewest of any topology."""
         if not place:
             return place is None
         return self._chosen[place[0]] >= self._least + self._constraint.most
@@ -92,7 +92,7 @@ def _takes_all(clusters: Sequence[Cluster], constraints: Sequence[Constraint], m
 
 
 def choose_spread(ordered: Sequence[Cluster], constraints: Sequence[Constraint], most: int) -> list[Cluster]:
-    """At most that many of the clusters, the best first within what the constraints permit.
+    """K20: at most that many of the clusters, the best first within what the constraints permit.
 
     One after another: of the clusters whose choice breaks the fewest constraints (an earlier constraint weighs more
     than all later ones) the best. Nobody is chosen whose choice breaks one that must hold.

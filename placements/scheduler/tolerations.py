@@ -78,7 +78,7 @@ def judge(taint: Taint, tolerations: Sequence[Toleration], *, is_decided: bool, 
 def keeps_away(
     cluster: Cluster, tolerations: Sequence[Toleration], *, is_decided: bool, now: datetime
 ) -> list[TolerationResult]:
-    """Verdicts on the taints because of which the cluster is not chosen."""
+    """P9: verdicts on the taints because of which the cluster is not chosen."""
     found = (judge(taint, tolerations, is_decided=is_decided, now=now) for taint in cluster.taints)
     return [verdict for verdict in found if not verdict.is_tolerated]
 
@@ -94,6 +94,7 @@ class TaintFilter:
         self._matching: dict[tuple[str, str, str], tuple[Toleration, ...]] = {}
 
     def keeps_away(self, cluster: Cluster, *, is_decided: bool) -> bool:
+        """P9: whether any of its taints is not tolerated."""
         for taint in cluster.taints:
             effect = taint.effect
             if effect == _PREFERRED or (is_decided and effect == _IF_NEW):
@@ -121,7 +122,7 @@ def feasible(
     brakes: Sequence[Brake],
     now: datetime,
 ) -> tuple[list[Cluster], dict[str, Hold]]:
-    """P9: clusters whose taints are all tolerated; D27: also chosen ones that a brake holds, by name."""
+    """P8, P9: clusters whose taints are all tolerated; D27: also chosen ones that a brake holds, by name."""
     taints, found, holds = TaintFilter(tolerations, now), [], {}
     for cluster in clusters:
         if cluster.taints:

@@ -12,7 +12,7 @@ import pytest
 from tests.architecture.test_repository import ROOT, tracked
 from tests.entry_points.admission.table import CASES
 from tests.entry_points.test_admission_table import ids_of
-from tests.mutants.subjects import subjects
+from tests.mutants.subjects import scheduler_modules, subjects
 from tests.statements.verdicts import IDS
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -78,6 +78,12 @@ def test_conformance_asks_the_api_and_nothing_else() -> None:
 
 def test_each_rule_reconciler_authorizer_and_task_says_what_it_keeps() -> None:
     assert [name for name, subject in subjects().items() if not subject.ids] == []
+
+
+def test_each_module_of_the_scheduler_has_a_step_that_make_mutants_silences() -> None:
+    names = list(subjects())
+    modules = [each.__name__ for each in scheduler_modules()]
+    assert [module for module in modules if not any(name.startswith(f"{module}.") for name in names)] == []
 
 
 def test_the_contract_has_one_sentence_for_each_id() -> None:

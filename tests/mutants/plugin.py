@@ -82,11 +82,11 @@ class Mutants:
             doubtful = [verdict.subject for verdict in verdicts if verdict.killer in self.failing]
 
     def _carrying(self, session: pytest.Session, subject: Subject) -> list[pytest.Item]:
-        """Those of the same app first: one of them will fail."""
+        """Those of the same app first, of them unit tests: one of these will fail, and others take up to minutes."""
         ids = set(subject.ids)
         aside = {_function(test) for test in self.failing}
         items = [item for item in session.items if ids & _ids_of(item) and _function(item.nodeid) not in aside]
-        return sorted(items, key=lambda item: subject.app not in item.nodeid)
+        return sorted(items, key=lambda item: (subject.app not in item.nodeid, "/unit/" not in item.nodeid))
 
     def _fork_each(
         self, session: pytest.Session, work: Sequence[tuple[Subject | None, list[pytest.Item]]], scratch: Path

@@ -7,11 +7,14 @@ paragraph of its docstring. A step of the scheduler is a function whose docstrin
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 CONTRACT_ID = re.compile(r"\b[WTAHGPCSKDI]\d+[a-z]?\b")
@@ -93,15 +96,20 @@ def _tasks() -> Iterator[Subject]:
 def _steps() -> Iterator[Subject]:
     """Functions and methods of the scheduler, and of what it writes, with an id in their docstring."""
     from placements.controller import decisions
-    from placements.scheduler import groups, pipeline, predicates, prioritizers, spread, tolerations
 
-    for module in (pipeline, predicates, tolerations, prioritizers, groups, spread, decisions):
+    for module in (*scheduler_modules(), decisions):
         owned = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
         inside = [each for owner in owned if inspect.isclass(owner) for each in vars(owner).values()]
         for function in filter(inspect.isfunction, map(_unwrapped, (*owned, *inside))):
             if _ids(function):
                 silent = _finding_nothing(str(function.__annotations__.get("return", "")))
                 yield _subject(function, partial(setattr, function, "__code__", silent.__code__))
+
+
+def scheduler_modules() -> list[ModuleType]:
+    from placements import scheduler
+
+    return [import_module(f"{scheduler.__name__}.{each.name}") for each in pkgutil.iter_modules(scheduler.__path__)]
 
 
 def _unwrapped(found: Any) -> Any:
@@ -115,9 +123,11 @@ def _unwrapped(found: Any) -> Any:
 def _finding_nothing(returns: str) -> Function:
     """A function without an effect whose answer has the type of an annotation."""
     for beginnings, silent in (
-        (("list", "Sequence", "Iterator", "tuple", "frozenset"), _no_rows),
-        (("Mapping", "dict"), _no_entries),
+        (("list", "Sequence", "Iterator", "tuple"), _no_rows),
+        (("set", "frozenset"), _no_members),
+        (("Mapping", "dict", "Doc"), _no_entries),
         (("bool",), _no),
+        (("int",), _zero),
     ):
         if returns.startswith(beginnings):
             return silent
@@ -157,9 +167,17 @@ def _no_rows(*_arguments: object, **_options: object) -> tuple[()]:
     return ()
 
 
+def _no_members(*_arguments: object, **_options: object) -> frozenset[Any]:
+    return frozenset()
+
+
 def _no_entries(*_arguments: object, **_options: object) -> dict[str, Any]:
     return {}
 
 
 def _no(*_arguments: object, **_options: object) -> bool:
     return False
+
+
+def _zero(*_arguments: object, **_options: object) -> int:
+    return 0

@@ -484,6 +484,7 @@ def test_a_spread_that_must_hold_is_never_broken(data: st.DataObject) -> None:
 # ---------------------------------------------------------------- why not
 
 
+@pytest.mark.contract("P6")
 def test_each_condition_that_a_cluster_does_not_fulfil_is_named() -> None:
     fleet = several(1, labels={"env": "dev"})
     outcome = decide({"predicates": [labelled(env="prod"), cel("managedCluster.metadata.labels.zone == 'a'")]}, fleet)
@@ -552,11 +553,102 @@ def test_what_holds_for_any_fleet(spec: Doc, fleet: list[Cluster], present: set[
         assert (outcome.reason(each) is None) is (each.name in chosen), "who is not chosen has a reason"
 
 
-@given(SPECS, FLEETS, TOLERATIONS)
-def test_one_toleration_more_loses_no_cluster(spec: Doc, fleet: list[Cluster], more: list[Doc]) -> None:
-    spec = {key: value for key, value in spec.items() if key != "numberOfClusters"}
-    wider = spec | {"tolerations": [*spec["tolerations"], *more]}
-    assert set(names(decide(spec, fleet))) <= set(names(decide(wider, fleet)))
+PRESENT = st.sets(st.sampled_from([f"c{index}" for index in range(10)]))
+MOMENTS = st.integers(0, 150).map(lambda seconds: NOW + timedelta(seconds=seconds))  # tolerations last up to 100 s
+
+
+@st.composite
+def with_one_more(draw: st.DrawFn) -> tuple[list[Doc], list[Doc]]:
+    """Tolerations, and the same with others anywhere among them."""
+    some, more = draw(TOLERATIONS), draw(TOLERATIONS)
+    wider = [*some]
+    for each in more:
+        wider.insert(draw(st.integers(0, len(wider))), each)
+    return some, wider
+
+
+@pytest.mark.contract("P9", "P10")
+@given(SPECS, FLEETS, with_one_more(), PRESENT, st.none() | PRESENT, st.integers(-10, 10), MOMENTS)
+def test_one_toleration_more_loses_no_cluster_whatever_is_decided_already(
+    spec: Doc,
+    fleet: list[Cluster],
+    tolerations: tuple[list[Doc], list[Doc]],
+    present: set[str],
+    steady: set[str] | None,
+    weight: int,
+    now: datetime,
+) -> None:
+    """Without a number and a spread that must hold: who passes the taints is chosen, and each taint still passes."""
+    spec = {key: value for key, value in spec.items() if key != "numberOfClusters"} | exactly(scored("Steady", weight))
+    before, after = (
+        decide(spec | {"tolerations": each}, fleet, present=sorted(present), steady=_sorted(steady), now=now)
+        for each in tolerations
+    )
+    assert set(names(before)) <= set(names(after))
+
+
+@pytest.mark.contract("P9", "P19")
+@given(SPECS, FLEETS, with_one_more(), PRESENT, MOMENTS)
+def test_one_toleration_more_never_makes_fewer_of_a_number(
+    spec: Doc, fleet: list[Cluster], tolerations: tuple[list[Doc], list[Doc]], present: set[str], now: datetime
+) -> None:
+    before, after = (
+        decide(spec | {"tolerations": each}, fleet, present=sorted(present), now=now) for each in tolerations
+    )
+    assert len(names(before)) <= len(names(after))
+
+
+@pytest.mark.contract("P9", "P16", "P19")
+@given(SPECS, FLEETS, with_one_more(), PRESENT, st.integers(0, 4), MOMENTS)
+def test_one_toleration_more_loses_no_cluster_that_is_decided_where_steady_alone_counts(
+    spec: Doc,
+    fleet: list[Cluster],
+    tolerations: tuple[list[Doc], list[Doc]],
+    present: set[str],
+    spare: int,
+    now: datetime,
+) -> None:
+    """With a number that is no less than the decisions, and without PreferNoSelect, which goes before scores (D7)."""
+    spec |= {"numberOfClusters": len(present) + spare, **exactly(scored("Steady"))}
+    hard = [each for each in fleet if all(taint.effect != "PreferNoSelect" for taint in each.taints)]
+    before, after = (
+        decide(spec | {"tolerations": each}, hard, present=sorted(present), now=now) for each in tolerations
+    )
+    assert set(names(before)) & present <= set(names(after))
+
+
+@pytest.mark.contract("P9", "P16", "P19", "D7")
+@pytest.mark.parametrize(
+    ("of_spec", "of_b", "has"),
+    [
+        ({"numberOfClusters": 1, **exactly(scored("Steady"))}, {}, []),  # b was not decided before
+        ({"numberOfClusters": 1, **exactly(scored("Steady"))}, {}, ["a", "b"]),  # fewer are wanted than decided
+        ({"numberOfClusters": 1}, {}, ["b"]),  # Balance, as others have b, outweighs Steady
+        ({"numberOfClusters": 1, **exactly(scored("Steady"))}, {"taints": [{"key": "x", "effect": "PreferNoSelect"}]}, ["b"]),
+    ],
+    ids=["not decided", "fewer wanted", "balance", "better avoided"],
+)  # fmt: skip
+def test_where_a_number_is_wanted_one_toleration_more_may_take_the_place_of_another(
+    of_spec: Doc, of_b: Doc, has: list[str]
+) -> None:
+    """By the contract: the cluster that is tolerated now competes with all others."""
+    fleet = [cluster("a", taints=[GPU]), cluster("b", **of_b)]
+    tolerant = of_spec | {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    assert names(decide(of_spec, fleet, present=has, decided={"b": 3})) == ["b"]
+    assert names(decide(tolerant, fleet, present=has, decided={"b": 3})) == ["a"]
+
+
+@pytest.mark.contract("P9", "K20")
+def test_where_a_spread_must_hold_one_toleration_more_may_open_a_topology_that_others_must_not_exceed() -> None:
+    fleet = [cluster("a", taints=[GPU], labels={"zone": "x"}), *several(3, labels={"zone": "y"})]
+    spec = spreading({"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"})
+    tolerant = spec | {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    assert names(decide(spec, fleet, present=["c002"])) == ["c002", "c000", "c001"]
+    assert sorted(names(decide(tolerant, fleet, present=["c002"]))) == ["a", "c000", "c002"]
+
+
+def _sorted(found: set[str] | None) -> list[str] | None:
+    return None if found is None else sorted(found)
 
 
 @given(SPECS, FLEETS)
