@@ -27,7 +27,7 @@ def is_most(silent: int, members: int, *, is_set: bool) -> bool:
 
 
 def still_waits(until: datetime | None, now: datetime) -> bool:
-    """Whether what waits until then does so now. ``until``: None for as long as a person wants."""
+    """D27: whether what waits until then does so now. ``until``: None for as long as a person wants."""
     return until is None or now < until
 
 
