@@ -41,6 +41,7 @@ PLACES: dict[str, Runs] = {
     "commands": Runs.BOTH,
     "commands/test_demo.py": Runs.SQLITE,
     "conformance": Runs.BOTH,
+    "conformance/test_bad_placements.py": Runs.SQLITE,
     "conformance/test_replay.py": Runs.SQLITE,
     "conformance/python": Runs.SQLITE,
     "conformance/test_discovery.py": Runs.SQLITE,
