@@ -76,7 +76,7 @@ def _in_state(*states: State) -> Keys:
 # ---------------------------------------------------------------- what a person has declined
 
 
-@reconciler(CSR, keys=_in_state(State.PENDING))
+@reconciler(CSR, keys=_in_state(State.PENDING), is_wanted=key_history.is_any_declined)
 def reconcile_request_refusal(key: Key) -> None:
     """D10: a pending CSR with a declined key, or of a declined credential for the same name, is denied.
 
@@ -104,7 +104,15 @@ def _deny_as(decline: Decline) -> verbs.Edit:
 # ---------------------------------------------------------------- approval
 
 
-@reconciler(CSR, keys=_in_state(State.PENDING), also={CLUSTER_ROLE: _pending_of})
+def _by_agent_or_listed(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    """A pending request by a user of an agent's name, or by one whose requests need no person."""
+    if new is None or state_of(new) != State.PENDING:
+        return ()
+    user = new["spec"].get("username", "")
+    return (key,) if agent_names.agent_name(user) is not None or _is_listed(user) else ()
+
+
+@reconciler(CSR, keys=_by_agent_or_listed, also={CLUSTER_ROLE: _pending_of})
 def reconcile_request_approval(key: Key) -> None:
     """H34 to H38: approve CSRs of agents that need no person.
 

@@ -53,6 +53,11 @@ def is_deleting(doc: Doc) -> bool:
     return bool(doc["metadata"].get("deletionTimestamp"))
 
 
+def _is_withheld(doc: Doc) -> bool:
+    """Whether it may not go before the agent's rights have: which other finalizers it has is others' business."""
+    return API_RESOURCE_CLEANUP in finalizers_of(doc)
+
+
 def _accepted_condition(doc: Doc) -> tuple[Any, Any, Any]:
     found = conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) or {}
     return found.get("status"), found.get("reason"), found.get("message")
@@ -66,7 +71,7 @@ def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(is_accepted, is_deleting, finalizers_of, _accepted_condition),
+    keys=controllers.changed(is_accepted, is_deleting, _is_withheld, _accepted_condition),
     also={
         NAMESPACE: _cluster_of,
         CLUSTER_ROLE: _cluster_of,
@@ -88,7 +93,7 @@ def reconcile_acceptance(key: Key) -> timedelta | None:
         return None  # never accepted (D18): roles of these names are shared by all clusters
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None or cluster.deleted_at is not None:
-        return _remove(key.name, present=cluster is not None)
+        return _remove(key.name, cluster)
     if not cluster.hub_accepts_client:
         return _expel(cluster)
     _set_up(cluster.name)
@@ -219,11 +224,6 @@ def _withdraw_bindings(name: str) -> timedelta | None:
     return None
 
 
-def _is_held(name: str) -> bool:
-    row = ManagedCluster.objects.at(Key("", name)).first()
-    return row is not None and API_RESOURCE_CLEANUP in finalizers_of(row.doc)
-
-
 def _has_works(name: str) -> bool:
     return ManifestWork.objects.filter(namespace=name).exists()
 
@@ -231,16 +231,17 @@ def _has_works(name: str) -> bool:
 # ---------------------------------------------------------------- deleted
 
 
-def _remove(name: str, *, present: bool) -> timedelta | None:
+def _remove(name: str, cluster: ManagedCluster | None) -> timedelta | None:
     """H10, H31: rights go first, the binding for works last; likewise for a cluster that is gone already."""
     object_writer.delete_object(CLUSTER_ROLE, Key("", agent_roles.role_name(name)))
     object_writer.delete_object(CLUSTER_ROLE_BINDING, Key("", agent_roles.role_name(name)))
     again = _withdraw_bindings(name)
-    if again is None and present and _has_works(name) and _is_held(name):
+    if again is not None or cluster is None:
+        return again
+    if _is_withheld(cluster.doc) and _has_works(name):
         return LOOK_AGAIN  # its agent may not undo them any more; deleting them, or detaching the cluster, ends this
-    if again is None and present:
-        object_writer.drop_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP)
-    return again
+    object_writer.drop_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP)
+    return None
 
 
 # ---------------------------------------------------------------- roles that all clusters share

@@ -40,7 +40,16 @@ def _is_held(doc: Doc) -> bool:
     return RESOURCE_CLEANUP in finalizers_of(doc)
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held))
+def _is_on() -> bool:
+    return bool(settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"])
+
+
+def _is_unsettled(doc: Doc) -> bool:
+    """One that is being deleted, or is not held for the time when it will be."""
+    return is_deleting(doc) or (_is_on() and not _is_held(doc))
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held, only=_is_unsettled))
 def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     """H27 to H32: a cluster's namespace is cleared of add-ons and works before the cluster goes.
 
@@ -53,16 +62,15 @@ def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     Returns when to look again.
     """
     cluster = ManagedCluster.objects.at(key).first()
-    enabled = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
     if cluster is None:
-        return _clean(key.name, None) if enabled and _is_cluster_namespace(key.name) else None  # H30
+        return _clean(key.name, None) if _is_on() and _is_cluster_namespace(key.name) else None  # H30
     if cluster.deleted_at is None:
-        if enabled:
+        if _is_on():
             object_writer.add_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP, first=True)
         return None
     if not _is_held(cluster.doc):
         return None
-    if enabled and (again := _clean(key.name, cluster)) is not None:
+    if _is_on() and (again := _clean(key.name, cluster)) is not None:
         return again
     object_writer.drop_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP)
     return None

@@ -82,7 +82,8 @@ def _skips_clock(doc: Doc) -> object:
     return (doc["metadata"].get("annotations") or {}).get(SKIP_CLOCK_CHECK)
 
 
-def _has_condition(doc: Doc) -> object:
+def _was_accepted(doc: Doc) -> bool:
+    """Whether the cluster has, or once had, a lease."""
     return conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) is not None
 
 
@@ -132,7 +133,7 @@ def _new_namespace(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(_has_condition, is_deleting, _lease_seconds, _available),
+    keys=controllers.changed(_was_accepted, is_deleting, _lease_seconds, _available, only=_was_accepted),
     also={LEASE: _lost_renewal, NAMESPACE: _new_namespace},
 )
 def reconcile_lease_health(key: Key) -> timedelta | None:
@@ -226,7 +227,9 @@ def _warn(cluster: ManagedCluster, now: datetime) -> None:
 # ---------------------------------------------------------------- clocks
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_lease_seconds, _skips_clock, _clock))
+@controllers.reconciler(
+    MANAGED_CLUSTER, keys=controllers.changed(_lease_seconds, _skips_clock, _clock, only=_was_accepted)
+)
 def reconcile_clock(key: Key) -> None:
     """H18 to H20: ClockSynced is True while the agent's clock differs by less than five lease durations.
 
@@ -249,7 +252,20 @@ def reconcile_clock(key: Key) -> None:
 # ---------------------------------------------------------------- taints
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(_available, taints_of))
+def _taints_called_for(doc: Doc) -> list[Doc]:
+    """Others' taints stay, in their order."""
+    wanted = {"True": None, "False": UNAVAILABLE_TAINT}.get(_available(doc), UNREACHABLE_TAINT)
+    kept = [taint for taint in taints_of(doc) if not is_hub_taint(taint) or (wanted and is_same_taint(taint, wanted))]
+    if wanted is not None and not any(is_same_taint(taint, wanted) for taint in kept):
+        kept.append(dict(wanted))
+    return kept
+
+
+def _tainted_otherwise(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
+    return () if new is None or is_deleting(new) or _taints_called_for(new) == taints_of(new) else (key,)
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=_tainted_otherwise)
 def reconcile_taints(key: Key) -> None:
     """H21: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False, else none.
 
@@ -257,25 +273,17 @@ def reconcile_taints(key: Key) -> None:
     2. The taint that Available calls for is added unless it is there.
     3. The hub's other taint is removed. Taints of others stay, in their order.
     """
-    cluster = ManagedCluster.objects.at(key).first()
-    if cluster is None or cluster.deleted_at is not None:
-        return
-    wanted = {"True": None, "False": UNAVAILABLE_TAINT}.get(cluster.available, UNREACHABLE_TAINT)
     try:
-        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, lambda doc: _taint(doc, wanted))
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _taint)
     except errors.NotFound:
         return
 
 
-def _taint(doc: Doc, wanted: Doc | None) -> None:
-    """Others' taints stay, in their order."""
-    present = taints_of(doc)
-    kept = [taint for taint in present if not is_hub_taint(taint) or (wanted and is_same_taint(taint, wanted))]
-    if wanted is not None and not any(is_same_taint(taint, wanted) for taint in kept):
-        kept.append(dict(wanted))
-    if kept == present:
+def _taint(doc: Doc) -> None:
+    wanted = _taints_called_for(doc)
+    if is_deleting(doc) or wanted == taints_of(doc):
         return
-    if kept:
-        doc.setdefault("spec", {})["taints"] = kept
+    if wanted:
+        doc.setdefault("spec", {})["taints"] = wanted
     else:
         doc["spec"].pop("taints")

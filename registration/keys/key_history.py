@@ -226,6 +226,10 @@ def declines_of(cluster: str) -> QuerySet[Decline]:
     return Decline.objects.filter(cluster=cluster, lifted_at=None).order_by("-declined_at", "-pk")
 
 
+def is_any_declined() -> bool:
+    return Decline.objects.filter(lifted_at=None).exists()
+
+
 def present_declines(cluster: str) -> list[Decline]:
     """As ``declines_of``, read once for a page or decision."""
     return request_cache.cached(("declines", cluster), lambda: list(declines_of(cluster)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from ocmconsole.kubeapi.access.actor import MASTERS
 from registration.pki import ca
-from tests.security.callers import API, holder, known
+from tests.security.callers import API, forged, known
 
 Doc = dict[str, Any]
 
@@ -25,6 +27,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+DAY = timedelta(days=1)
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -100,10 +103,11 @@ def person(user: str, *groups: str) -> Entry:
 
 @cache
 def _certified(home: Path, user: str, groups: tuple[str, ...]) -> Entry:
-    """Signing takes longer than most requests, so it is done once."""
+    """Signing takes longer than most requests, so it is done once: by a test that travels by half a day, it may be."""
     home.mkdir(parents=True, exist_ok=True)
-    ca.ensure_authority(home, ["localhost"])
-    return Entry(holder(user, *groups).environ)
+    if not (home / "ca.crt").exists():
+        ca.ensure_authority(home, ["localhost"], now=timezone.now() - DAY)
+    return Entry({"ocmconsole.peer_certificate": forged(user, *groups, around=DAY)})
 
 
 def root() -> Entry:

@@ -115,7 +115,11 @@ def everything_to_look_at() -> dict[str, set[Key]]:
             went = Write(kind, row.key, row, row.doc, None, make.ADMIN, "delete", "", "")
             for name, key in controllers.caused_by([came, went]):
                 found[name].add(key)
-    found["request_signing"] = {row.key for row in CertificateSigningRequest.objects.all()}  # none is left unsigned
+    # These are asked only where the document shows that something is to be done, which is nowhere now.
+    for name in ("acceptance", "clock", "lease_health", "resource_cleanup", "taints"):
+        found[name] |= {row.key for row in ManagedCluster.objects.all()}
+    for name in ("request_approval", "request_refusal", "request_signing"):
+        found[name] = {row.key for row in CertificateSigningRequest.objects.all()}
     found[bulk_jobs.WORKER] = {Key("", str(job.pk)) for job in BulkJob.objects.all()}  # no write asks for it
     found[reconcilers.WORK[0]] = {reconcilers.WORK[1]}  # nor for this one
     return found

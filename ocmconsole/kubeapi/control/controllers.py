@@ -27,10 +27,15 @@ def itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa
     return (key,)
 
 
-def changed(*parts: Callable[[Doc], object]) -> Keys:
-    """The object itself when it came, went, or one of these parts of its document moved."""
+def changed(*parts: Callable[[Doc], object], only: Callable[[Doc], bool] | None = None) -> Keys:
+    """The object itself when it came, went, or one of these parts of its document moved.
+
+    ``only`` says of what is written whether the reconciler would do anything about such an object at all.
+    """
 
     def keys(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+        if new is not None and only is not None and not only(new):
+            return ()
         if old is None or new is None or any(part(old) != part(new) for part in parts):
             return (key,)
         return ()
