@@ -48,6 +48,15 @@ def test_a_fresh_placement_with_clusters_has_a_created_an_updated_and_a_score_ev
     assert (event["related"]["kind"], event["related"]["uid"]) == ("PlacementDecision", decision.uid)
 
 
+def test_the_score_event_lists_all_that_passed_the_filters_by_name_with_the_weighted_total() -> None:
+    members("c10", env="prod")
+    members("c3", env="dev")
+    weights = [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Balance"}, "weight": 3}]
+    prod = [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]
+    place(numberOfClusters=1, predicates=prod, prioritizerPolicy={"configurations": weights})
+    assert said()[-1] == ("ScoreUpdate", "ScoreUpdated", "c1:300 c10:300 c2:300 ")
+
+
 def test_one_without_clusters_has_a_created_event_alone() -> None:
     place(clusterSets=["other"])
     assert [each[0] for each in said()] == ["DecisionCreate"]

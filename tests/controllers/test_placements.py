@@ -14,7 +14,7 @@ import time_machine
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
-from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
+from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi import store, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
@@ -164,6 +164,22 @@ def test_what_is_bound_decides_and_a_binding_that_goes_takes_the_clusters_along(
     make.binding("web", namespace=TEAM)
     make.settle()
     assert chosen() == ["c1"]
+
+
+@pytest.mark.contract("P3")
+def test_a_binding_and_a_set_count_until_they_are_gone_and_not_until_they_are_being_deleted() -> None:
+    clusters("c1")
+    place()
+    for kind, namespace in ((MANAGED_CLUSTER_SET_BINDING, TEAM), (MANAGED_CLUSTER_SET, "")):
+        make.edit(kind, "web", lambda doc: doc["metadata"].update(finalizers=["example.com/held"]), namespace=namespace)
+        verbs.delete(make.ADMIN, kind, Key(namespace, "web"))
+    clusters("c2")
+    make.settle()
+    assert chosen() == ["c1", "c2"]
+    verbs.edit(make.ADMIN, MANAGED_CLUSTER_SET, Key("", "web"), lambda doc: doc["metadata"].update(finalizers=[]))
+    make.settle()
+    assert chosen() == []
+    assert satisfied()[1] == "NoManagedClusterSetBindings"
 
 
 @pytest.mark.contract("P3", "P4", "H26")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 
@@ -125,6 +126,20 @@ def test_an_example_chooses_what_the_page_says(name: str) -> None:
     if name == "groups":
         labels = [item["metadata"]["labels"][f"{OCM}/decision-group-name"] for item in found]
         assert labels == ["prod-canary-west", "prod-canary-east", ""]
+
+
+@pytest.mark.contract("P18")
+def test_a_score_that_is_made_by_hand_as_the_page_says_counts() -> None:
+    verbs.delete(make.ADMIN, ADD_ON_PLACEMENT_SCORE, Key("c1", "default"))
+    applied(examples("ManagedClusterSetBinding")["prod"])
+    applied(examples("AddOnPlacementScore")["default"])
+    [body] = re.findall(
+        r"^ +kubectl patch addonplacementscore default -n c1 .* -p '(.*)'$", PAGE.read_text(), re.MULTILINE
+    )
+    path = f"/apis/{OCM}/v1alpha1/namespaces/c1/addonplacementscores/default/status"
+    assert entry.root().patch(path, orjson.loads(body)).code == 200
+    applied(examples("Placement")["best-cpu-ratio"])
+    assert chosen(decisions("best-cpu-ratio")) == ["c1", "c6"]
 
 
 def generated(namespace: str, placement: str, known: set[str]) -> list[Doc]:

@@ -241,6 +241,21 @@ def test_a_taint_and_its_tolerations(taint: Doc, tolerations: list[Doc], is_deci
         assert [str(verdict.taint) for verdict in reason.taints] == [str(cluster("x", taints=[taint]).taints[0])]
 
 
+@pytest.mark.contract("P8")
+def test_taints_are_looked_at_after_the_predicates_and_of_the_clusters_that_match() -> None:
+    fleet = [
+        cluster("a", labels={"env": "prod"}, taints=[GPU]),
+        cluster("b"),
+        cluster("c", labels={"env": "prod"}),
+        cluster("d", taints=[GPU]),
+    ]
+    outcome = decide({"predicates": [labelled(env="prod")]}, fleet, present=["a", "b", "d"])
+    assert [[each.name for each in step] for step in (outcome.available, outcome.matching, outcome.feasible)] == [
+        ["a", "b", "c", "d"], ["a", "c"], ["c"],
+    ]  # fmt: skip
+    assert [outcome.step(each) for each in fleet] == ["taints", "predicates", None, "predicates"]
+
+
 @pytest.mark.contract("P11", "P13")
 def test_a_toleration_ends_some_time_after_the_taint_was_added() -> None:
     spec = {"tolerations": [{"key": "gpu", "operator": "Exists", "tolerationSeconds": 300}]}
