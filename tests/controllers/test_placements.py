@@ -586,6 +586,25 @@ def test_a_misconfigured_placement_keeps_its_decisions_and_says_what_is_wrong() 
     assert misconfigured()[0] == "False"
 
 
+@pytest.mark.contract("D14", "K21")
+def test_a_misconfigured_placement_keeps_all_groups_and_clusters_that_it_would_choose_no_more() -> None:
+    """What stands was good when it was decided: a taint or label that came later evicts nobody before it is mended."""
+    clusters("c1", "c2", "c3")
+    place(decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 1}})
+    make.settle()
+    before, status = decisions(), found()["status"]
+    assert len(before) == 3
+    respec(NONSENSE)
+    taint = {"key": "gpu", "effect": "NoSelect"}
+    make.edit(MANAGED_CLUSTER, "c2", lambda doc: doc["spec"].update(taints=[taint]))
+    make.settle()
+    assert decisions() == before
+    assert found()["status"]["decisionGroups"] == status["decisionGroups"]
+    assert found()["status"]["numberOfSelectedClusters"] == 3
+    respec({"tolerations": []})
+    assert chosen() == ["c1", "c3"]
+
+
 @pytest.mark.contract("D14", "P3")
 def test_a_misconfigured_placement_loses_clusters_that_its_namespace_may_not_use() -> None:
     clusters("c1", "c2")

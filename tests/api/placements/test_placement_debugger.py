@@ -168,6 +168,25 @@ def test_clusters_that_the_caller_may_not_see_are_counted_and_not_named() -> Non
         }
 
 
+def test_hidden_clusters_that_are_chosen_have_no_scores_and_are_counted() -> None:
+    place("p2", tolerations=[{"operator": "Exists"}])
+    dora = person("dora")
+    grant(dora, rule("get", "placements", groups=GROUP), namespace=TEAM)
+    grant(dora, rule("get", "managedclusters", groups=GROUP, names="c2"))
+    answer = entry.person("dora").get(f"{PATH}/{TEAM}/p2")
+    assert b'"c1"' not in answer.body
+    assert answer.doc["aggregatedScores"] == [{"clusterName": "c2", "score": 200}]
+    assert [each["scores"] for each in answer.doc["prioritizeResults"]] == [{"c2": 100}, {"c2": 100}]
+    left = {"Predicate": 1, "Predicate,TaintToleration": 1, "Decisions": 1}
+    assert answer.doc["hiddenClusters"]["left"] == left
+
+
+def test_the_highest_score_comes_first() -> None:
+    place("other", numberOfClusters=1)
+    doc = tried(placement(tolerations=[{"operator": "Exists"}]))
+    assert [(each["clusterName"], each["score"]) for each in doc["aggregatedScores"]] == [("c2", 100), ("c1", -100)]
+
+
 def test_a_caller_needs_the_right_to_get_placements_or_to_create_them() -> None:
     place()
     grant(person("gina"), rule("get", "placements", groups=GROUP), namespace=TEAM)
