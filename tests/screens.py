@@ -1,5 +1,7 @@
 """``make screens``: pictures of every page of the console, light and dark, into docs/screens.
 
+``python -m tests.screens NAME…`` takes those pages alone.
+
 The hub is filled by ``manage.py demo`` and keeps its heartbeats going. A page about one cluster or one request is
 found as a person finds it: by the first link of a list, so that the names of the pictures never change.
 """
@@ -12,7 +14,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +26,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests import hub as hubs
 from tests import tools
+from tests.browser import tour
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.people import Console
 from tests.hub import ROOT, Hub
@@ -133,6 +137,12 @@ def _try(page: Page) -> None:
     page.locator(".oc-pretend").first.wait_for()
 
 
+def _taint(page: Page) -> None:
+    page.get_by_label("Key").fill("rack/power")
+    page.get_by_role("button", name="Show what it does").click()
+    page.locator("#impact").wait_for()
+
+
 def _review(page: Page) -> None:
     _try(page)
     page.get_by_role("button", name="Review and save…").click()
@@ -162,6 +172,7 @@ PAGES: Mapping[str, Shot] = {
     "cluster-health": Shot(TENDED, ROW, "health/"),
     "cluster-identity": Shot(TENDED, ROW, "identity/"),
     "cluster-taints": Shot(TENDED, ROW, "taints/"),
+    "cluster-taint-preview": Shot("/clusters/eu-web-01/taints/", act=_taint),
     "cluster-claims": Shot(TENDED, ROW, "claims/"),
     "cluster-sets": Shot(TENDED, ROW, "sets/"),
     "cluster-events": Shot(TENDED, ROW, "events/"),
@@ -199,6 +210,9 @@ PAGES: Mapping[str, Shot] = {
     "claims": Shot("/claims/"),
     "placements": Shot("/placements/"),
     "placement": Shot("/placements/shop/checkout/"),
+    "placement-groups": Shot("/placements/shop/catalog/"),
+    "placement-group": Shot("/placements/shop/catalog/?group=1"),
+    "placement-history": Shot("/placements/shop/checkout/history/"),
     "placement-misconfigured": Shot("/placements/shop/loyalty/"),
     "playground": Shot("/placements/playground/?from=shop/checkout", tallest=WHOLE),
     "playground-tried": Shot("/placements/playground/?from=shop/checkout", act=_try, tallest=WHOLE),
@@ -230,6 +244,13 @@ PAGES: Mapping[str, Shot] = {
 }
 # What they do shows elsewhere, so they come last.
 CHANGING: Mapping[str, Shot] = {"bulk": Shot("/clusters/", act=_label_many), "bulk-acts": Shot("/bulk/")}
+# After most clusters have fallen silent at once (D27).
+HELD: Mapping[str, Shot] = {
+    "placement-held": Shot("/placements/shop/catalog/"),
+    "placements-held": Shot("/placements/held/"),
+    "placements-list-held": Shot("/placements/"),
+    "overview-held": Shot("/"),
+}
 LOGIN = Shot("/login/")
 ON_PHONES = (
     "overview",
@@ -240,9 +261,15 @@ ON_PHONES = (
     "sets",
     "placements",
     "placement",
+    "placement-history",
+    "placement-misconfigured",
+    "placement-why",
+    "placement-held",
     "playground",
+    "cluster-taint-preview",
     "wizard",
 )
+MOST_WAIT = 90  # seconds until the hub has seen that they are silent
 
 
 @contextmanager
@@ -261,40 +288,62 @@ def _manage(hub: Hub, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "manage.py", *arguments], cwd=ROOT, env=dict(hub.environment))
 
 
-def main() -> None:
+def main(names: Collection[str]) -> None:
     with hub_with_fleet() as hub:
-        shoot(hub.console_url, hub.admin_password)
+        shoot(hub, names)
 
 
-def shoot(url: str, password: str) -> None:
-    """Every picture anew; those of pages that are gone go."""
+def shoot(hub: Hub, names: Collection[str] = ()) -> None:
+    """Every picture anew, or those of these pages; where all are, those of pages that are gone go."""
     SCREENS.mkdir(parents=True, exist_ok=True)
     done: set[Path] = set()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=tools.chromium(), args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0
         )
-        for theme in THEMES:
-            with _console(browser, url, password, theme, WIDE) as console:
-                done |= {_take(console, "login", LOGIN, theme)}
-                console.sign_in_with_the_form()
-                done |= {_take(console, name, shot, theme) for name, shot in PAGES.items()}
-            with _console(browser, url, password, theme, NARROW) as console:
-                console.sign_in_with_the_form()
-                done |= {_take(console, name, PAGES[name], f"{theme}-phone") for name in ON_PHONES}
-        for theme in THEMES:
-            with _console(browser, url, password, theme, WIDE) as console:
-                console.sign_in_with_the_form()
-                done |= {_take(console, name, shot, theme) for name, shot in CHANGING.items()}
+        for shots in (PAGES, CHANGING, HELD):
+            wanted = {name: shot for name, shot in shots.items() if not names or name in names}
+            if wanted and shots is HELD:
+                tour.cut_off(hub)
+                _wait_for_brake(browser, hub)
+            for theme in THEMES if wanted else ():
+                done |= _series(browser, hub, wanted, theme)
         browser.close()
-    for picture in set(SCREENS.glob("*.png")) - done:
+    for picture in set(SCREENS.glob("*.png")) - done if not names else ():
         picture.unlink()
 
 
+def _series(browser: Browser, hub: Hub, shots: Mapping[str, Shot], theme: Theme) -> set[Path]:
+    done: set[Path] = set()
+    with _console(browser, hub, theme, WIDE) as console:
+        if "overview" in shots:
+            done |= {_take(console, "login", LOGIN, theme)}
+        console.sign_in_with_the_form()
+        done |= {_take(console, name, shot, theme) for name, shot in shots.items()}
+    if on_phones := [name for name in shots if name in ON_PHONES]:
+        with _console(browser, hub, theme, NARROW) as console:
+            console.sign_in_with_the_form()
+            done |= {_take(console, name, shots[name], f"{theme}-phone") for name in on_phones}
+    return done
+
+
+def _wait_for_brake(browser: Browser, hub: Hub) -> None:
+    """The hub sweeps every two seconds, and its placements follow."""
+    with _console(browser, hub, "light", WIDE) as console:
+        console.sign_in_with_the_form()
+        until = time.monotonic() + MOST_WAIT
+        while time.monotonic() < until:
+            console.open("/placements/held/")
+            if console.page.locator("#held-title").count():
+                return
+            time.sleep(1)
+    raise AssertionError("the hub has begun no brake")
+
+
 @contextmanager
-def _console(browser: Browser, url: str, password: str, theme: Theme, size: ViewportSize) -> Iterator[Console]:
+def _console(browser: Browser, hub: Hub, theme: Theme, size: ViewportSize) -> Iterator[Console]:
     context = browser.new_context(viewport=size, color_scheme=theme, locale="en-GB", reduced_motion="reduce")
-    yield Console(context.new_page(), url, password)
+    yield Console(context.new_page(), hub.console_url, hub.admin_password)
     context.close()
 
 
@@ -334,4 +383,4 @@ def _where(image: Image.Image, colour: tuple[int, ...]) -> Image.Image:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

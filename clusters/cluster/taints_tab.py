@@ -90,7 +90,8 @@ def _previewed(request: HttpRequest, cluster: Opened, form: TaintForm) -> HttpRe
         return taint_rules.stamped(doc, cluster.now)
 
     found = impact.impact_of(cluster.actor, [cluster.name], tainted, cluster.now)
-    return _again(request, cluster, form, 200, impact=found)
+    more = {} if instead else {"commands": taint_rules.taint_commands({cluster.name: taints_of(cluster.doc)}, taint)}
+    return _again(request, cluster, form, 200, impact=found, **more)
 
 
 def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int, **more: Any) -> HttpResponse:

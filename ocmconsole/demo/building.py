@@ -58,6 +58,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     story.at(now - 9 * DAY, partial(people.mint_and_revoke, admin))
     placing.place(story, admin)
     populate(fleet, clusters)
+    placing.live_through(fleet, admin)
     before = set(BootstrapToken.objects.values_list("pk", flat=True))
     count = story.play(on_progress)
     past.write_history(fleet.agents, now, random)

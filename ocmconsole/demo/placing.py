@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from clusters.kinds import MAINTENANCE_TAINT, UNREACHABLE_TAINT
-from ocmconsole.demo.story import Story
+from clusters.kinds import MAINTENANCE_TAINT, UNREACHABLE_TAINT, TaintEffect, taints_of
+from ocmconsole.demo.agents import Agent, Outage
+from ocmconsole.demo.states import CLEARED, GRACE, StoryFleet, clear, edit_as
+from ocmconsole.demo.story import Story, look_at
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
+from placements.controller.scheduling import decided_in
 from placements.kinds import DISABLE_ANNOTATION, PLACEMENT
+from placements.queries import decisions_of
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 UNBOUND = "sandbox"  # a namespace without any binding
@@ -37,7 +42,9 @@ GROUPS: Doc = {
 PLACEMENTS: dict[tuple[str, str], tuple[Doc, timedelta, bool]] = {
     # Satisfied
     ("shop", "checkout"): (
-        {"numberOfClusters": 3, "predicates": _labelled(env="prod"), "tolerations": TOLERANT}, 3 * DAY, False,
+        {"numberOfClusters": 2, "predicates": _labelled(env="prod", pci="true"), "tolerations": TOLERANT},
+        3 * DAY,
+        False,
     ),
     ("shop", "catalog"): ({"decisionStrategy": GROUPS}, 2 * DAY, False),
     ("telemetry", "collectors"): ({"clusterSets": ["global"]}, 3 * DAY, False),
@@ -52,6 +59,9 @@ PLACEMENTS: dict[tuple[str, str], tuple[Doc, timedelta, bool]] = {
     # Nothing bound
     (UNBOUND, "first-steps"): ({}, 5 * HOUR, False),
 }  # fmt: skip
+CHECKOUT = Key("shop", "checkout")
+POWERLESS = {"key": "rack/power", "value": "off", "effect": TaintEffect.NO_SELECT.value}
+SILENT_FOR = timedelta(minutes=12)  # it leaves when the Placement has tolerated it for half an hour
 MISTYPED = ("shop", "loyalty"), 6 * HOUR
 
 
@@ -61,6 +71,71 @@ def place(story: Story, admin: Actor) -> None:
         story.at(story.now - ago, partial(_create, admin, namespace, name, spec, is_paused=is_paused))
     (namespace, name), ago = MISTYPED
     story.at(story.now - ago, partial(_mistype, admin, Key(namespace, name)))
+
+
+# ---------------------------------------------------------------- what one of them lives through
+
+
+def live_through(fleet: StoryFleet, admin: Actor) -> None:
+    """A larger number, a cluster that lost its label, one without power, and one that is silent now."""
+    story, now = fleet.story, fleet.story.now
+    story.at(now - 50 * HOUR, partial(verbs.edit, admin, PLACEMENT, CHECKOUT, _want_another))
+    story.at(now - 27 * HOUR, partial(_edit_a_chosen, _lose_label))
+    story.at(now - 20 * HOUR, partial(_clear_all, fleet))
+    story.at(now - 6 * HOUR, partial(_edit_a_chosen, _lose_power))
+    story.at(now - 4 * HOUR, partial(_power_all, fleet))
+    story.at(now - SILENT_FOR, partial(_fall_silent, fleet), settle=False)
+    story.at(now - SILENT_FOR + GRACE, lambda: [look_at("lease_health", each.name)() for each in _silent(fleet)])
+
+
+def _want_another(doc: Doc) -> None:
+    doc["spec"]["numberOfClusters"] += 1
+
+
+def _chosen() -> list[str]:
+    return sorted(decided_in(decisions_of(*CHECKOUT)))
+
+
+def _edit_a_chosen(change: Callable[[Doc], None]) -> None:
+    for name in _chosen()[:1]:
+        edit_as("ana", name, change)
+
+
+def _lose_label(doc: Doc) -> None:
+    del doc["metadata"]["labels"][CLEARED]
+
+
+def _lose_power(doc: Doc) -> None:
+    doc["spec"]["taints"] = [*taints_of(doc), POWERLESS]
+
+
+def _get_power(doc: Doc) -> None:
+    doc["spec"]["taints"] = [taint for taint in taints_of(doc) if taint["key"] != POWERLESS["key"]]
+
+
+def _clear_all(fleet: StoryFleet) -> None:
+    for agent in fleet.cleared:
+        clear(agent.name)
+
+
+def _power_all(fleet: StoryFleet) -> None:
+    for agent in fleet.cleared:
+        edit_as("ana", agent.name, _get_power)
+
+
+def _fall_silent(fleet: StoryFleet) -> None:
+    """Its last heartbeat; ``past`` writes what follows into the history of heartbeats."""
+    for agent in fleet.cleared:
+        if [agent.name] == _chosen()[-1:]:
+            agent.beat()
+            agent.outages.append(Outage(agent.now()))
+
+
+def _silent(fleet: StoryFleet) -> list[Agent]:
+    return [each for each in fleet.cleared if each.outages]
+
+
+# ---------------------------------------------------------------- how they are written
 
 
 def _create(admin: Actor, namespace: str, name: str, spec: Doc, *, is_paused: bool) -> None:

@@ -21,16 +21,21 @@ from registration.certificates import issued_certificates
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 GRACE = 5 * MINUTE
 BACKUP = "example.com/backup"
+CLEARED = "pci"  # label of clusters that may see card data
 
 
 @dataclass
 class StoryFleet:
-    """The clusters that the story is about; ``tokens`` are filled in while it is built."""
+    """The clusters that the story is about; ``tokens`` are filled in while it is built.
+
+    ``cleared``: those that have the label ``CLEARED``.
+    """
 
     story: Story
     names: Names
     tokens: dict[str, str] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
+    cleared: list[Agent] = field(default_factory=list)
 
     def agent(self, family: Family | None = None, name: str = "", lifetime: timedelta = 365 * DAY) -> Agent:
         family = family or self.names.family()
@@ -86,7 +91,7 @@ def accept(name: str, by: str) -> None:
     services.accept_cluster(actor(by), name)
 
 
-def _edit(by: str, name: str, change: Callable[[Doc], None]) -> None:
+def edit_as(by: str, name: str, change: Callable[[Doc], None]) -> None:
     verbs.edit(actor(by), MANAGED_CLUSTER, Key("", name), change)
 
 
@@ -98,6 +103,25 @@ def healthy(fleet: StoryFleet) -> None:
     agent = fleet.inside(lifetime=fleet.story.random.choice((120, 180, 250, 365)) * DAY)
     _troubles(fleet, agent)
     fleet.alive(agent)
+
+
+def cleared(fleet: StoryFleet) -> None:
+    """Well, and it may see card data: what a Placement asks for that lives through something (``placing``)."""
+    family = BY_PREFIX[("eu-web", "store-de", "us-web", "eu-web")[len(fleet.cleared) % 4]]
+    agent = fleet.inside(family=family, days=(20, 100))
+    fleet.cleared.append(agent)
+    fleet.story.at(fleet.story.now - 19 * DAY, partial(clear, agent.name))
+    moment = fleet.story.ago(timedelta(seconds=1), timedelta(seconds=55))
+    fleet.story.at(moment, partial(_beats_unless_silent, agent), settle=False)
+
+
+def clear(name: str) -> None:
+    edit_as("ana", name, lambda doc: doc["metadata"]["labels"].update({CLEARED: "true"}))
+
+
+def _beats_unless_silent(agent: Agent) -> None:
+    if not any(outage.end is None for outage in agent.outages):
+        agent.beats_on()
 
 
 def _troubles(fleet: StoryFleet, agent: Agent) -> None:
@@ -168,7 +192,7 @@ def in_maintenance(fleet: StoryFleet) -> None:
         doc["spec"]["taints"] = [*taints_of(doc), taint]
 
     moment = fleet.story.ago(HOUR, 8 * HOUR)
-    fleet.story.at(moment, partial(_edit, "ana", agent.name, begin))
+    fleet.story.at(moment, partial(edit_as, "ana", agent.name, begin))
     fleet.silent_from(agent, moment + 6 * MINUTE, moment + 17 * MINUTE)
     fleet.alive(agent)
 
@@ -246,7 +270,7 @@ def removing(fleet: StoryFleet) -> None:
     def hold(doc: Doc) -> None:
         doc["metadata"]["finalizers"] = [*(doc["metadata"].get("finalizers") or []), BACKUP]
 
-    fleet.story.at(moment - DAY, partial(_edit, "admin", agent.name, hold))
+    fleet.story.at(moment - DAY, partial(edit_as, "admin", agent.name, hold))
     fleet.story.at(moment, lambda: verbs.delete(actor("ana"), MANAGED_CLUSTER, Key("", agent.name)))
     fleet.silent_from(agent, moment - MINUTE)
 
@@ -321,6 +345,7 @@ def two_askers(fleet: StoryFleet) -> None:
 # How many of a hundred clusters, and at least how many; what is left is healthy.
 STATES: tuple[tuple[Callable[[StoryFleet], None], float, int], ...] = (
     (new, 1.5, 1),
+    (cleared, 3, 4),
     (late, 1.5, 1),
     (silent, 1.5, 1),
     (skewed, 1, 1),

@@ -70,7 +70,7 @@ def placement_page(request: HttpRequest, namespace: str, name: str) -> HttpRespo
         "broken": shown_change(actor, row, scheduling.decided_in(stored), now) if is_broken else None,
         "groups": groups,
         "happened": happened(actor, row)[0] if groups["may_read"] else [],
-        "conditions": [_condition(each) for each in conditions_of(row.doc)],
+        "conditions": sorted(map(_condition, conditions_of(row.doc)), key=lambda each: each["tone"] == "ok"),
         "yaml": as_yaml(row.doc),
         "commands": [
             f"kubectl -n {namespace} get placementdecisions -l {PLACEMENT_LABEL}={name} -o yaml",
@@ -172,7 +172,7 @@ def _condition(found: Doc) -> dict[str, Any]:
         "message": found.get("message") or "",
         "says": SAYS.get(name, ""),
         "since": time_of(found.get("lastTransitionTime")),
-        "tone": "ok" if is_good else "caution",
+        "tone": "ok" if is_good else "danger" if name == "PlacementMisconfigured" else "caution",
     }
 
 

@@ -24,6 +24,7 @@ from tests.browser import tour
 from tests.browser.conftest import PATIENCE
 from tests.browser.people import session
 from tests.browser.tour import ADMIN, STRANGER, Tour
+from tests.fleet import NotYet, eventually
 from tests.hub import Hub
 from tests.selection import FULL
 
@@ -172,7 +173,35 @@ def _to_the_second_factor(guided: Tour, windows: Callable[[str], Page]) -> Page:
     return page
 
 
-@pytest.mark.parametrize(("number", "go"), [(0, _to_what_to_run), (1, _to_the_second_factor)])
+def _to_what_a_taint_does(guided: Tour, windows: Callable[[str], Page]) -> Page:
+    page = windows(ADMIN)
+    page.goto(guided.address("/clusters/eu-web-01/taints/"))
+    page.get_by_label("Key").fill("rack/power")
+    page.get_by_role("button", name="Show what it does").click()
+    page.locator("#impact a").first.wait_for()
+    return page
+
+
+def _to_a_draft_with_something_pretended(guided: Tour, windows: Callable[[str], Page]) -> Page:
+    page = windows(ADMIN)
+    page.goto(guided.address("/placements/playground/?from=shop/checkout"))
+    page.get_by_label("What to pretend").select_option("taint")
+    page.get_by_label("Of which cluster or set").fill("web")
+    page.get_by_label("What is pretended").fill("rack/power=off:NoSelect")
+    page.get_by_role("button", name="Pretend", exact=True).click()
+    page.locator(".oc-pretend").first.wait_for()
+    return page
+
+
+@pytest.mark.parametrize(
+    ("number", "go"),
+    [
+        (0, _to_what_to_run),
+        (1, _to_the_second_factor),
+        (2, _to_what_a_taint_does),
+        (3, _to_a_draft_with_something_pretended),
+    ],
+)
 def test_a_page_after_an_act_is_accessible(
     number: int, go: Callable[[Tour, Callable[[str], Page]], Page], guided: Tour, windows: Callable[[str], Page]
 ) -> None:
@@ -193,6 +222,31 @@ def _everything(page: Page, looks: tuple[Look, ...], widths: tuple[int, ...]) ->
 def _focus(page: Page, width: int) -> list[str]:
     page.keyboard.press("Tab")  # from here on the browser shows focus
     return _ask(page, "focus", width)
+
+
+@pytest.fixture(scope="module")
+def held(guided: Tour, windows: Callable[[str], Page]) -> None:
+    """A brake stands, begun by the hub: most clusters have fallen silent at once."""
+    tour.cut_off(guided.hub)
+    page = windows(ADMIN)
+
+    def begun() -> None:
+        page.goto(guided.address("/placements/?word=held"))
+        if not page.locator("#placements tbody tr").count():
+            raise NotYet
+
+    eventually(begun)
+
+
+@pytest.mark.contract("D27")
+@pytest.mark.parametrize("path", tour.HELD)
+@pytest.mark.usefixtures("held")
+def test_a_page_of_a_standing_brake_is_accessible(path: str, guided: Tour, windows: Callable[[str], Page]) -> None:
+    page = windows(ADMIN)
+    _widen(page, DESK)
+    page.goto(guided.address(path))
+    assert page.get_by_text(tour.HELD[path]).count()
+    assert "\n".join(_everything(page, *seen([*tour.HELD].index(path)))) == ""
 
 
 def test_every_page_of_the_console_is_on_the_tour(guided: Tour, windows: Callable[[str], Page]) -> None:

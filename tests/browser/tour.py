@@ -189,6 +189,8 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/placements/shop/checkout/why/",
         "/placements/shop/checkout/why/?stage=taints",
         "/placements/sandbox/first-steps/why/",
+        "/placements/shop/checkout/?group=0",
+        "/placements/shop/checkout/history/",
         "/placements/shop/catalog/history/",
         "/placements/sandbox/first-steps/history/",
         "/placements/playground/?from=shop/checkout",
@@ -291,6 +293,43 @@ NO_PAGES = {
     "account/passkeys/reauthenticate/": "the page of /login/again/",
     "admin/logout/": "the page of /logout/",
 }
+# Of a brake on evictions (D27), as the admin sees them while it stands, and what each says then. Checkout tolerates a
+# silence for a while, catalog does not.
+HELD = {
+    "/placements/held/": "Why the hub doubts that they died",
+    "/placements/held/?release=1": "silent clusters now?",
+    "/placements/?word=held": "fell silent or late at once",
+    "/placements/shop/catalog/": "stay chosen",
+    "/placements/shop/catalog/why/?show=chosen": "held: would leave at",
+    "/placements/shop/catalog/history/": "held: would leave at",
+    "/": "Evictions held",
+}
+# Every agent of the demonstration ends at once: its last heartbeat was almost a grace period ago, and no more come.
+# What the hub makes of it is left to its own sweeps.
+CUT_OFF = """
+from datetime import timedelta
+from django.contrib.auth.models import User
+from clusters.kinds import LEASE, LEASE_NAME
+from clusters.models import Lease
+from ocmconsole.demo.agents import BEATS
+from ocmconsole.kubeapi import clock, verbs
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.schema import times
+
+heard = times.micro_timestamp(clock.now() - timedelta(seconds=295))
+
+def fall_silent(lease):
+    del lease["metadata"]["labels"][BEATS]
+    lease["spec"]["renewTime"] = heard
+
+def everybody(batch):
+    for row in Lease.objects.filter(name=LEASE_NAME, labels__has_key=BEATS):
+        batch.edit(LEASE, row.key, fall_silent)
+
+admin = actor_for(User.objects.get(username="admin"), entry_point=EntryPoint.CLI, credential="cli")
+verbs.together(admin, everybody)
+"""
 # Pages that only an act leads to: a test of their own goes there.
 AFTER_AN_ACT = {
     "clusters/add/run/",
@@ -376,6 +415,11 @@ def prepared(hub: Hub) -> Iterator[Tour]:
 
 def give_factors(tour: Tour) -> None:
     tour.known["passkey"] = _tell(tour.hub, FACTORS).strip()
+
+
+def cut_off(hub: Hub) -> None:
+    """Most clusters of a demonstration fall silent within seconds."""
+    _tell(hub, CUT_OFF)
 
 
 def _tell(hub: Hub, script: str) -> str:

@@ -83,7 +83,7 @@ def test_it_names_who_when_and_what_and_what_an_undo_would_do(admin: Client) -> 
     ]
     shown = text(answer)
     assert re.search(r"The change that broke it raj, \d+ \w+ \d{4}, \d\d:\d\d UTC", shown)
-    assert "it would have 1 cluster enter and 0 leave now; 1 stays" in shown
+    assert "Undone, as the fleet is now: 1 cluster enters, 0 leave, 1 stays." in shown
 
 
 @pytest.mark.parametrize(
