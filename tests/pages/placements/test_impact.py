@@ -66,6 +66,7 @@ class TestBeforeAnAct:
         data = {"key": "gpu", "value": "", "effect": "NoSelect"}
         page = text(admin.post("/clusters/web-1/taints/set/", {**data, "preview": "1"}))
         assert "2 placements would drop it" in page
+        assert "&quot;key&quot;: &quot;gpu&quot;" in page  # the command does the same
         assert "gpu:NoSelect" not in make.taints("web-1")
         page = text(admin.post("/clusters/web-1/taints/set/", {**data, "effect": "NoSelectIfNew", "preview": "1"}))
         assert "No placement would drop it Those that have chosen it keep it." in page

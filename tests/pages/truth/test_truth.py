@@ -21,6 +21,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 FEWEST = 60
 # Who looks at every address in the ordinary run; figures are computed again on both databases.
 WALKING = {"sqlite": ("admin",), "postgresql": ()}
+# Of the demonstration's Placement checkout, newest first: what a visitor reads in its history.
+PAST = (
+    "would leave",
+    "taint rack/power=off:NoSelect is not tolerated",
+    "label pci=true removed",
+    "Placement shop/checkout: spec.numberOfClusters: 2 → 3",
+    "Placement shop/checkout: created",
+)
 
 
 def test_what_pages_say_is_what_the_rows_say(subtests: pytest.Subtests, tmp_path: Path) -> None:
@@ -33,6 +41,11 @@ def test_what_pages_say_is_what_the_rows_say(subtests: pytest.Subtests, tmp_path
                 with subtests.test(each.name, person=person):
                     shown, computed = each.look(site, person)
                     assert shown == computed
+        with subtests.test("a past with causes"):
+            text = site.text("admin", "/placements/shop/checkout/history/")
+            places = [text.find(each) for each in PAST]
+            assert -1 not in places
+            assert places == sorted(places)
         for person in PEOPLE if FULL else WALKING[connection.vendor]:
             with subtests.test("every address", person=person):
                 assert walk.contradictions(site, person) == []
