@@ -172,7 +172,7 @@ PAGES: Mapping[str, Shot] = {
     "cluster-health": Shot(TENDED, ROW, "health/"),
     "cluster-identity": Shot(TENDED, ROW, "identity/"),
     "cluster-taints": Shot(TENDED, ROW, "taints/"),
-    "cluster-taint-preview": Shot("/clusters/eu-web-01/taints/", act=_taint),
+    "cluster-taint-preview": Shot(HEALTHY, ROW, "taints/", act=_taint),
     "cluster-claims": Shot(TENDED, ROW, "claims/"),
     "cluster-sets": Shot(TENDED, ROW, "sets/"),
     "cluster-events": Shot(TENDED, ROW, "events/"),

@@ -345,7 +345,6 @@ def two_askers(fleet: StoryFleet) -> None:
 # How many of a hundred clusters, and at least how many; what is left is healthy.
 STATES: tuple[tuple[Callable[[StoryFleet], None], float, int], ...] = (
     (new, 1.5, 1),
-    (cleared, 3, 4),
     (late, 1.5, 1),
     (silent, 1.5, 1),
     (skewed, 1, 1),
@@ -367,6 +366,7 @@ STATES: tuple[tuple[Callable[[StoryFleet], None], float, int], ...] = (
     (known_with_another_key, 0.2, 1),
     (wrong_subject, 0, 1),
     (two_askers, 0, 1),
+    (cleared, 3, 4),
 )
 SHOPS = 0.03  # share of the fleet that are shops without a network: enough to be seen as a group
 

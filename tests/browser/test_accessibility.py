@@ -175,7 +175,7 @@ def _to_the_second_factor(guided: Tour, windows: Callable[[str], Page]) -> Page:
 
 def _to_what_a_taint_does(guided: Tour, windows: Callable[[str], Page]) -> Page:
     page = windows(ADMIN)
-    page.goto(guided.address("/clusters/eu-web-01/taints/"))
+    page.goto(guided.address("/clusters/{healthy}/taints/"))
     page.get_by_label("Key").fill("rack/power")
     page.get_by_role("button", name="Show what it does").click()
     page.locator("#impact a").first.wait_for()
