@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -269,7 +268,6 @@ ON_PHONES = (
     "cluster-taint-preview",
     "wizard",
 )
-MOST_WAIT = 90  # seconds until the hub has seen that they are silent
 
 
 @contextmanager
@@ -304,8 +302,9 @@ def shoot(hub: Hub, names: Collection[str] = ()) -> None:
         for shots in (PAGES, CHANGING, HELD):
             wanted = {name: shot for name, shot in shots.items() if not names or name in names}
             if wanted and shots is HELD:
-                tour.cut_off(hub)
-                _wait_for_brake(browser, hub)
+                with _console(browser, hub, "light", WIDE) as console:
+                    console.sign_in_with_the_form()
+                    tour.cut_off(hub, console.page)
             for theme in THEMES if wanted else ():
                 done |= _series(browser, hub, wanted, theme)
         browser.close()
@@ -325,19 +324,6 @@ def _series(browser: Browser, hub: Hub, shots: Mapping[str, Shot], theme: Theme)
             console.sign_in_with_the_form()
             done |= {_take(console, name, shots[name], f"{theme}-phone") for name in on_phones}
     return done
-
-
-def _wait_for_brake(browser: Browser, hub: Hub) -> None:
-    """The hub sweeps every two seconds, and its placements follow."""
-    with _console(browser, hub, "light", WIDE) as console:
-        console.sign_in_with_the_form()
-        until = time.monotonic() + MOST_WAIT
-        while time.monotonic() < until:
-            console.open("/placements/held/")
-            if console.page.locator("#held-title").count():
-                return
-            time.sleep(1)
-    raise AssertionError("the hub has begun no brake")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from functools import partial
 
 from clusters.kinds import MAINTENANCE_TAINT, UNREACHABLE_TAINT, TaintEffect, taints_of
 from ocmconsole.demo.agents import Agent, Outage
-from ocmconsole.demo.states import CLEARED, GRACE, StoryFleet, clear, edit_as
+from ocmconsole.demo.states import CLEARED, GRACE, SWEEP, StoryFleet, clear, edit_as
 from ocmconsole.demo.story import Story, look_at
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor
@@ -85,7 +85,9 @@ def live_through(fleet: StoryFleet, admin: Actor) -> None:
     story.at(now - 6 * HOUR, partial(_edit_a_chosen, _lose_power))
     story.at(now - 4 * HOUR, partial(_power_all, fleet))
     story.at(now - SILENT_FOR, partial(_fall_silent, fleet), settle=False)
-    story.at(now - SILENT_FOR + GRACE, lambda: [look_at("lease_health", each.name)() for each in _silent(fleet)])
+    story.at(
+        now - SILENT_FOR + GRACE + SWEEP, lambda: [look_at("lease_health", each.name)() for each in _silent(fleet)]
+    )
 
 
 def _want_another(doc: Doc) -> None:

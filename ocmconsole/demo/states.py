@@ -20,6 +20,7 @@ from registration.certificates import issued_certificates
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 GRACE = 5 * MINUTE
+SWEEP = timedelta(seconds=2)  # so late the hub sees it, and an act may begin while the one before goes on
 BACKUP = "example.com/backup"
 CLEARED = "pci"  # label of clusters that may see card data
 
@@ -77,7 +78,7 @@ class StoryFleet:
             return
         if end is None:
             self.story.at(begin, agent.beat, settle=False)
-        self.story.at(begin + GRACE, look_at("lease_health", agent.name))
+        self.story.at(begin + GRACE + SWEEP, look_at("lease_health", agent.name))
         if end is not None:
             self.story.at(end, agent.beat, settle=False)
             self.story.at(end + timedelta(seconds=1), partial(agent.report, WELL))

@@ -215,6 +215,7 @@ class _Groups:
             "explain_url": explain_url("list", PLACEMENT_DECISION.resource, namespace=self.row.namespace),
             "shown": shown,
             "is_one": is_one,
+            "listed": len(shown[0]["rows"]) if is_one else len(shown),
             "next_after": first + size if total > first + size else "",
             "count": sum(len(names) for names in self.names.values()),
         }

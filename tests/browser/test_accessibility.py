@@ -24,7 +24,6 @@ from tests.browser import tour
 from tests.browser.conftest import PATIENCE
 from tests.browser.people import session
 from tests.browser.tour import ADMIN, STRANGER, Tour
-from tests.fleet import NotYet, eventually
 from tests.hub import Hub
 from tests.selection import FULL
 
@@ -227,15 +226,7 @@ def _focus(page: Page, width: int) -> list[str]:
 @pytest.fixture(scope="module")
 def held(guided: Tour, windows: Callable[[str], Page]) -> None:
     """A brake stands, begun by the hub: most clusters have fallen silent at once."""
-    tour.cut_off(guided.hub)
-    page = windows(ADMIN)
-
-    def begun() -> None:
-        page.goto(guided.address("/placements/?word=held"))
-        if not page.locator("#placements tbody tr").count():
-            raise NotYet
-
-    eventually(begun)
+    tour.cut_off(guided.hub, windows(ADMIN))
 
 
 @pytest.mark.contract("D27")

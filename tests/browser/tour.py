@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from playwright.sync_api import Page
 
 from tests.hub import Hub
 
 PASSWORD = "a-tour-of-the-hub"
 FIRST = ("demo", "--clusters", "30", "--password", PASSWORD)
 ADMIN, STRANGER = "admin", ""
+MOST_WAIT = 180  # seconds: time in which the hub did not serve, as before its start, is no silence of a cluster
 
 # What nobody of the demonstration has done yet.
 EVENTS = """
@@ -417,9 +421,16 @@ def give_factors(tour: Tour) -> None:
     tour.known["passkey"] = _tell(tour.hub, FACTORS).strip()
 
 
-def cut_off(hub: Hub) -> None:
-    """Most clusters of a demonstration fall silent within seconds."""
+def cut_off(hub: Hub, page: Page) -> None:
+    """Most clusters of a demonstration fall silent, and the hub begins a brake, which ``page`` waits for as an admin."""
     _tell(hub, CUT_OFF)
+    until = time.monotonic() + MOST_WAIT
+    while time.monotonic() < until:
+        page.goto(f"{hub.console_url}/placements/held/")
+        if page.locator("#held-title").count():
+            return
+        time.sleep(1)
+    raise AssertionError("the hub has begun no brake")
 
 
 def _tell(hub: Hub, script: str) -> str:

@@ -173,6 +173,7 @@ class TestPlacement:
             "web-1",
             "web-3",
         ]
+        assert "2 on this page" in text(admin.get(group["url"]))
         last = admin.get(f"{group['url']}&after=2")
         assert [row["name"] for row in last.context["groups"]["shown"][0]["rows"]] == ["web-4"]
 
