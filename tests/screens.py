@@ -150,6 +150,7 @@ def _review(page: Page) -> None:
 
 ROW = "tbody a.oc-name"
 REQUEST = "#rows a.oc-name"
+LAST_CHOSEN = "#decisions tbody tr:last-child a.oc-name"  # the worst come first, so it is healthy
 BLOCKED, CHECK, SAFE = (f"/approvals/?verdict={verdict}" for verdict in ("blocked", "check", "safe"))
 SILENT, TENDED, HEALTHY = (f"/clusters/?status={word}" for word in ("silent", "maintenance", "healthy"))
 PAGES: Mapping[str, Shot] = {
@@ -171,7 +172,7 @@ PAGES: Mapping[str, Shot] = {
     "cluster-health": Shot(TENDED, ROW, "health/"),
     "cluster-identity": Shot(TENDED, ROW, "identity/"),
     "cluster-taints": Shot(TENDED, ROW, "taints/"),
-    "cluster-taint-preview": Shot(HEALTHY, ROW, "taints/", act=_taint),
+    "cluster-taint-preview": Shot("/placements/shop/checkout/", LAST_CHOSEN, "taints/", act=_taint),
     "cluster-claims": Shot(TENDED, ROW, "claims/"),
     "cluster-sets": Shot(TENDED, ROW, "sets/"),
     "cluster-events": Shot(TENDED, ROW, "events/"),
