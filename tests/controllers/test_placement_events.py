@@ -53,8 +53,11 @@ def test_the_score_event_lists_all_that_passed_the_filters_by_name_with_the_weig
     members("c3", env="dev")
     weights = [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Balance"}, "weight": 3}]
     prod = [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]
-    place(numberOfClusters=1, predicates=prod, prioritizerPolicy={"configurations": weights})
+    spec: Doc = {"predicates": prod, "prioritizerPolicy": {"configurations": weights}}
+    place(numberOfClusters=1, **spec)
     assert said()[-1] == ("ScoreUpdate", "ScoreUpdated", "c1:300 c10:300 c2:300 ")
+    place("p2", **spec)  # all are chosen, for which nobody needs their scores
+    assert said()[-1] == ("ScoreUpdate", "ScoreUpdated", "c1:-300 c10:300 c2:300 ")
 
 
 def test_one_without_clusters_has_a_created_event_alone() -> None:
