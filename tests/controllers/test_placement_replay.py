@@ -95,7 +95,10 @@ def _change_something(random: Random) -> None:
 
 
 @pytest.mark.contract("K22", "K16", "P31")
-def test_a_refused_decision_leaves_everything_as_it_was_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("subresource", ["", "status"], ids=["created", "filled"])
+def test_a_refused_decision_leaves_everything_as_it_was_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, subresource: str
+) -> None:
     """Upstream forgets such an error until the next event."""
     make.create(PLACEMENT, make.document(PLACEMENT, "p1", spec={"numberOfClusters": 2}), namespace=TEAM)
     make.settle()
@@ -105,7 +108,7 @@ def test_a_refused_decision_leaves_everything_as_it_was_and_is_tried_again(monke
         if is_full[0] and new["metadata"]["name"].endswith("-3"):
             raise errors.Forbidden("the namespace is full")
 
-    place = PLACEMENT_DECISION.resource, ""
+    place = PLACEMENT_DECISION.resource, subresource
     monkeypatch.setitem(admission._validators, place, [*admission._validators[place], no_third_decision])
     spec = {"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 3}}}
     make.edit(PLACEMENT, "p1", lambda doc: doc.update(spec=spec), namespace=TEAM)
