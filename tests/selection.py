@@ -25,6 +25,7 @@ class Runs(Enum):
 
 # Folders and files below tests; the longest path that contains a test decides. Each top folder is named.
 PLACES: dict[str, Runs] = {
+    "agent": Runs.SQLITE,
     "api": Runs.BOTH,
     "api/clustersets/test_clusterset_versions.py": Runs.SQLITE,
     "api/clusters/test_addon_kinds.py": Runs.SQLITE,

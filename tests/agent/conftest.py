@@ -1,0 +1,79 @@
+"""Agents that run beside a hub and a managed cluster."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.process import PATIENCE, AgentProcess
+from tests.agent.spoke import Spoke, managed_cluster
+from tests.hub import Hub
+
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+Doc = dict[str, Any]
+StartAgent = Callable[..., AgentProcess]
+numbers = itertools.count(1)
+
+
+@pytest.fixture
+def spoke(tmp_path: Path) -> Iterator[Spoke]:
+    with managed_cluster(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def start_agent(tmp_path: Path, spoke: Spoke) -> Iterator[StartAgent]:
+    """``start_agent("name", hub)`` runs one with a bootstrap kubeconfig of each hub; it is stopped at the end."""
+    agents = []
+
+    def start(cluster: str, *hubs: Hub, options: Sequence[str] = (), **more: Any) -> AgentProcess:
+        agent = AgentProcess(
+            tmp_path / cluster, [bootstrap(hub) for hub in hubs], spoke.kubeconfig, cluster, options, **more
+        )
+        agents.append(agent)
+        agent.start()
+        return agent
+
+    yield start
+    for agent in agents:
+        agent.stop()
+
+
+def bootstrap(hub: Hub) -> Path:
+    """A bootstrap kubeconfig of the hub for any cluster."""
+    path = hub.home / f"bootstrap-{next(numbers)}.kubeconfig"
+    hub.manage("bootstrap_token", "create", "--uses", "any", "--kubeconfig", str(path))
+    return path
+
+
+def cluster_on(hub: Hub, name: str) -> Doc:
+    with hub.admin() as admin:
+        doc: Doc = admin.get(f"{CLUSTERS}/{name}").raise_for_status().json()
+    return doc
+
+
+def change_cluster(hub: Hub, name: str, change: Doc) -> None:
+    with hub.admin() as admin:
+        admin.patch(f"{CLUSTERS}/{name}", content=json.dumps(change), headers=MERGE).raise_for_status()
+
+
+def condition(doc: Doc, type_: str) -> Doc:
+    """The condition of that type, empty without one."""
+    found = [each for each in (doc.get("status") or {}).get("conditions") or () if each["type"] == type_]
+    return found[0] if found else {}
+
+
+def eventually(hub: Hub, name: str, holds: Callable[[Doc], object]) -> Doc:
+    """The cluster, once it is as asked."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds(doc := cluster_on(hub, name)):
+        assert time.monotonic() < deadline, doc
+        time.sleep(0.1)
+    return doc
