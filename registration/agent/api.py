@@ -12,7 +12,8 @@ import socket
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -155,7 +156,7 @@ class Api:
 
     # -------------------------------------------------------------------------------------------------------- streams
 
-    async def events(self, path: str, params: Mapping[str, str], seconds: int) -> AsyncIterator[Doc]:
+    async def events(self, path: str, params: Mapping[str, str], seconds: int) -> AsyncGenerator[Doc]:
         """Watch events until the server ends the stream, ``seconds`` after its beginning. Refused, also on the way."""
         timeout = httpx.Timeout(seconds + TIMEOUT, connect=CONNECT)
         response = await self._send(self._request("GET", path, None, "", params, timeout), stream=True)
@@ -163,11 +164,12 @@ class Api:
             if not response.is_success:
                 await response.aread()
                 raise refusal(response)
-            async for line in _lines(response):
-                event = _document(line)
-                if event.get("type") == "ERROR":
-                    raise _refusal_of(event.get("object") or {}, 500)
-                yield event
+            async with aclosing(_lines(response)) as lines:
+                async for line in lines:
+                    event = _document(line)
+                    if event.get("type") == "ERROR":
+                        raise _refusal_of(event.get("object") or {}, 500)
+                    yield event
         except httpx.HTTPError as error:
             raise Unreachable(f"the watch broke off: {_words(error)}") from error
         finally:
@@ -223,7 +225,7 @@ class Api:
         self.ahead = self._clock.now() - date
 
 
-async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _lines(response: httpx.Response) -> AsyncGenerator[bytes]:
     """Lines of a body as they end; one beyond any size that an API server allows ends the stream."""
     rest = bytearray()
     async for chunk in response.aiter_bytes():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 
 from .api import Api, Doc, HubError, Refused
@@ -24,12 +25,12 @@ NO_STREAMED_STATE = {400, 422}  # statuses of a server that does not know sendIn
 
 
 class Informer:
-    """``objects`` by name. ``synced`` is set from the first whole state on, ``answered`` also after a failure before it."""
+    """``objects`` by name. ``synced`` is set from the first whole state on, ``answered`` also by an earlier failure."""
 
     def __init__(
         self, api: Api, path: str, selector: Mapping[str, str], changed: asyncio.Event, log: Log, chance: random.Random
     ) -> None:
-        """``selector`` is a query, such as a fieldSelector. ``changed`` is set at news; it may serve several informers."""
+        """``selector`` is a query, such as a fieldSelector. ``changed`` is set at news; several may share it."""
         self.objects: dict[str, Doc] = {}
         self.synced, self.answered = asyncio.Event(), asyncio.Event()
         self.refusal: Refused | None = None
@@ -78,10 +79,11 @@ class Informer:
             query |= {"resourceVersionMatch": "NotOlderThan", "sendInitialEvents": "true"}
             self._fresh = {}
         query |= {"timeoutSeconds": f"{seconds}", "watch": "true"}
-        async for event in self._api.events(self._path, query, seconds):
-            self.refusal = None
-            self._attempts.worked()
-            self._take(event)
+        async with aclosing(self._api.events(self._path, query, seconds)) as events:
+            async for event in events:
+                self.refusal = None
+                self._attempts.worked()
+                self._take(event)
 
     async def _list(self) -> None:
         answer = await self._api.get(self._path, self._selector)

@@ -13,11 +13,13 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol
 
 from .api import ssl_context
 from .kubeconfig import Endpoint, Kubeconfig, KubeconfigError, Login
 
+CONFIGURATION = Path(__file__).with_name("openssl.cnf")
 PREFIX = "system:open-cluster-management:"
 MANAGED_CLUSTERS = f"{PREFIX}managed-clusters"
 PEM_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
@@ -86,7 +88,18 @@ class OpenSSL:
         name = "".join(f"/{attribute}={_escaped(value)}" for attribute, value in parts)
         curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
         made = await self._run(
-            "req", "-new", *curve, "-nodes", "-sha256", "-batch", "-config", "/dev/null", "-keyout", "-", "-subj", name
+            "req",
+            "-new",
+            *curve,
+            "-nodes",
+            "-sha256",
+            "-batch",
+            "-config",
+            str(CONFIGURATION),
+            "-keyout",
+            "-",
+            "-subj",
+            name,
         )
         key, begin, request = made.partition("-----BEGIN CERTIFICATE REQUEST-----")
         if not begin or "PRIVATE KEY-----" not in key:

@@ -86,7 +86,7 @@ class Serving:
         return await first_of(ends, [*followers, self._cluster.follow(), self._live()])
 
     async def _live(self) -> None:
-        """Heartbeats and status begin when the cluster is known and the watches are answered, as in upstream's agent."""
+        """Heartbeats and status begin when the cluster is known and all watches are answered, as upstream's do."""
         await self._cluster.synced()
         await self._addons.answered.wait()
         await self._requests.answered.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.agent.spoke import Spoke, managed_cluster
 from tests.hub import Hub
 
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 Doc = dict[str, Any]
 StartAgent = Callable[..., AgentProcess]
@@ -47,10 +49,28 @@ def start_agent(tmp_path: Path, spoke: Spoke) -> Iterator[StartAgent]:
 
 
 def bootstrap(hub: Hub) -> Path:
-    """A bootstrap kubeconfig of the hub for any cluster."""
-    path = hub.home / f"bootstrap-{next(numbers)}.kubeconfig"
-    hub.manage("bootstrap_token", "create", "--uses", "any", "--kubeconfig", str(path))
-    return path
+    """A bootstrap kubeconfig of the hub for any cluster, which a test may change. Minted once: that takes a process."""
+    minted = hub.home / "bootstrap.kubeconfig"
+    if not minted.exists():
+        hub.manage("bootstrap_token", "create", "--uses", "any", "--kubeconfig", str(minted))
+    return Path(shutil.copy(minted, hub.home / f"bootstrap-{next(numbers)}.kubeconfig"))
+
+
+def accept(hub: Hub, name: str) -> None:
+    """Approve its waiting request and accept it, as an admin does by the API."""
+    approve(hub, name)
+    change_cluster(hub, name, {"spec": {"hubAcceptsClient": True}})
+
+
+def approve(hub: Hub, name: str) -> None:
+    with hub.admin() as admin:
+        query = {"labelSelector": f"open-cluster-management.io/cluster-name={name}"}
+        requests = admin.get(REQUESTS, params=query).raise_for_status().json()["items"]
+        request = next(each for each in requests if not each["status"].get("conditions"))
+        approved = {"type": "Approved", "status": "True", "reason": "Test", "message": "in a test"}
+        request["status"] = {"conditions": [approved]}
+        path = f"{REQUESTS}/{request['metadata']['name']}/approval"
+        admin.put(path, json=request).raise_for_status()
 
 
 def cluster_on(hub: Hub, name: str) -> Doc:

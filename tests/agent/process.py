@@ -16,7 +16,7 @@ from tests import servers
 from tests.hub import ROOT
 from tests.server import Server
 
-PATIENCE = 60  # seconds for what an agent and a hub do within one on an idle machine
+PATIENCE = 30  # seconds for what an agent and a hub do within one on an idle machine
 REQUEST = re.compile(r'HTTP Request: (\S+) (\S+) "HTTP/\S+ (\d+)')
 
 
@@ -69,10 +69,10 @@ class AgentProcess:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
-    def wait_for(self, words: str, *, times: int = 1) -> str:
-        """Until the log has these words so many times; the log."""
+    def wait_for(self, words: str, *others: str, times: int = 1) -> str:
+        """Until the log has these words so many times, or others; the log."""
         deadline = time.monotonic() + PATIENCE
-        while (log := self.log()).count(words) < times:
+        while sum(map((log := self.log()).count, (words, *others))) < times:
             assert self.process is not None
             assert self.process.poll() is None, f"the agent ended:\n{log}"
             assert time.monotonic() < deadline, f"{words!r} is not in the log:\n{log}"

@@ -70,7 +70,7 @@ class Spoke:
 
 
 @contextmanager
-def managed_cluster(folder: Path) -> Iterator[Spoke]:
+def managed_cluster(folder: Path) -> Iterator[Spoke]:  # noqa: C901 - the methods of its handler
     """Served until the end, on a free port; its kubeconfig is in the folder."""
 
     class Handler(BaseHTTPRequestHandler):
