@@ -1,7 +1,7 @@
 """The registration agent: bootstrap until its certificate is there, then steady state, and again (G5).
 
 In: bootstrap hubs, kept files, a managed cluster. Nothing is global: one process may run thousands. Called by
-``command`` and by ``manage.py simulate_fleet``.
+``command``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .equipment import Equipment
 from .hub_files import AGENT_NAME, CERTIFICATE, CLUSTER_NAME, KEY, KUBECONFIG, Files, HubFiles
 from .hubs import Connect, HubSource, choose
 from .keys import KeyToolError
-from .kubeconfig import Endpoint, Kubeconfig, KubeconfigError, Login, hub_kubeconfig
+from .kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, Login, hub_kubeconfig
 from .managed_cluster import ManagedClusterSource
 from .options import AgentOptions
 from .racing import first_of
-from .serving import End, Serving
+from .serving import End, SteadyState
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # of random agent names, as Kubernetes' generated names
 AGENT_NAME_LENGTH = 5  # characters, as upstream's
@@ -51,6 +51,7 @@ class RegistrationAgent:
         self._tool, self._clock, self._chance = equipment.tool, equipment.clock, equipment.chance
         self._connect = connect or (lambda kubeconfig: Api(kubeconfig, equipment.clock))
         self._kept: dict[str, str] = {}
+        self._is_renewed = False  # the present certificate followed another
         self._issued: datetime | None = None  # when the present certificate came, if this process saw it come
 
     async def run(self) -> None:
@@ -124,7 +125,7 @@ class RegistrationAgent:
                     return hub
         return await choose(hubs, current, self._options.cluster_name, self._connect, self._equipment.log)
 
-    def _current(self) -> Endpoint | None:
+    def _current(self) -> ApiEndpoint | None:
         if not all(self._kept.get(name) for name in (KUBECONFIG, CERTIFICATE, KEY)):
             return None
         try:
@@ -132,7 +133,7 @@ class RegistrationAgent:
         except KubeconfigError:
             return None
 
-    async def _what_is_wrong(self, hub: Endpoint) -> str:
+    async def _what_is_wrong(self, hub: ApiEndpoint) -> str:
         options = self._options
         return await hub_files.what_is_wrong(
             self._kept, options.cluster_name, options.agent_name, hub, self._tool, self._clock
@@ -160,7 +161,7 @@ class RegistrationAgent:
             self._equipment.log.error("the certificate that the hub issued is of no use: %s%s", trouble, ahead)
             await asyncio.sleep(LONGEST_RETRY)
 
-    async def _keep_issued(self, issued: Issued, endpoint: Endpoint) -> None:
+    async def _keep_issued(self, issued: Issued, endpoint: ApiEndpoint) -> None:
         """G24: all five files at once."""
         names = {CLUSTER_NAME: self._options.cluster_name, AGENT_NAME: self._options.agent_name}
         credential = {KUBECONFIG: hub_kubeconfig(endpoint), CERTIFICATE: issued.certificate, KEY: issued.key}
@@ -182,12 +183,22 @@ class RegistrationAgent:
         async def keep(issued: Issued) -> None:
             await self._keep_issued(issued, endpoint)
 
-        serving = Serving(api, certificate, self._managed, self._options, keep, self._equipment, self._issued)
+        serving = SteadyState(
+            api,
+            certificate,
+            self._managed,
+            self._options,
+            keep,
+            self._equipment,
+            self._issued,
+            is_renewed=self._is_renewed,
+        )
         self._equipment.log.info("at %s with the certificate of %s", endpoint.server, certificate.subject.common_name)
         try:
             end = await serving.run(may_leave=may_leave, hubs_changed=self._hubs.changed())
         finally:
             await api.close()
+        self._is_renewed = end is End.RENEWED
         self._equipment.log.info("beginning anew: %s", end)
         return end not in {End.NOT_ACCEPTED, End.NOT_HEARD}, serving.is_unknown and end is End.HUBS_CHANGED
 

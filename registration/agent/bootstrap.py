@@ -56,7 +56,7 @@ class Bootstrap:
             try:
                 await self._look_and_create()
             except Refused as error:
-                # Whoever made the cluster may have left the agent no right to see it: the request counts (G8, G9).
+                # The cluster may be there without a right of the agent to see it: the request counts (G8, G9).
                 if error.status in NOT_ALLOWED:
                     self._registered.set()
                 await self._attempts.wait_after(error)

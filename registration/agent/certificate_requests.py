@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .api import Api, Doc, HubError
 from .equipment import Equipment
 from .informer import Informer
-from .keys import KeyAndRequest, KeyToolError, Subject, belongs
+from .keys import AgentSubject, KeyAndRequest, KeyToolError, belongs
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -54,9 +54,9 @@ class CertificateRequests:
         equipment: Equipment,
         *,
         cluster: str,
-        subject: Subject,
+        subject: AgentSubject,
         expiration_seconds: int = 0,
-        failed: Callable[[str], Awaitable[None]] | None = None,
+        failed: Callable[[str], None] | None = None,
     ) -> None:
         self._api, self._requests, self._changed = api, requests, changed
         self._tool, self._log = equipment.tool, equipment.log
@@ -87,7 +87,7 @@ class CertificateRequests:
         if self._is_full:
             if not was_full:
                 self._log.error("%d certificate requests of this cluster are on the hub: asking no more", len(present))
-                await self._report(TOO_MANY)
+                self._report(TOO_MANY)
             return
         try:
             pair = await self._tool.make_request(self._subject)
@@ -102,12 +102,12 @@ class CertificateRequests:
             self._log.info("certificate requested: %s waits for approval", self._pending.name)
 
     async def _trouble(self, error: HubError) -> None:
-        await self._report(f"Failed to create CSR {error}")
+        self._report(f"Failed to create CSR {error}")
         await self._attempts.wait_after(error)
 
-    async def _report(self, words: str) -> None:
+    def _report(self, words: str) -> None:
         if self._failed is not None:
-            await self._failed(words)
+            self._failed(words)
 
     def _document(self, pair: KeyAndRequest) -> Doc:
         """G20."""

@@ -28,17 +28,21 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Until cancelled: a renewal every one to one and a quarter periods; a change of the period counts at once."""
-        is_beating = False
+        said: int | None = None
+        is_first = True
         while True:
             period = self._period() if self._cluster.is_accepted else None
-            if (period is not None) != is_beating:
-                is_beating = period is not None
-                if period is not None:
-                    self._log.info("heartbeats every %d to %.0f s", period, period * (1 + JITTER))
-                else:
-                    self._log.warning("heartbeats stopped: %s", self._cluster.why_not_accepted)
+            if period != said or is_first:
+                self._say(period)
+            said, is_first = period, False
             wait = None if period is None else await self._beat(period)
             await self._rest(wait, period)
+
+    def _say(self, period: int | None) -> None:
+        if period is None:
+            self._log.warning("heartbeats stopped: %s", self._cluster.why_not_accepted)
+        else:
+            self._log.info("heartbeats every %d to %.0f s", period, period * (1 + JITTER))
 
     async def _rest(self, wait: float | None, period: int | None) -> None:
         """Until the next beat, or until the cluster says something else about beats."""

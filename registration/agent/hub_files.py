@@ -19,7 +19,7 @@ from typing import Protocol
 from .api import Api, Refused
 from .clock import AgentClock
 from .keys import ClientCertificate, KeyTool, KeyToolError, belongs, subject_of
-from .kubeconfig import Endpoint, KubeconfigError, parse_kubeconfig
+from .kubeconfig import ApiEndpoint, KubeconfigError, parse_kubeconfig
 
 KUBECONFIG, CERTIFICATE, KEY = "kubeconfig", "tls.crt", "tls.key"
 CLUSTER_NAME, AGENT_NAME = "cluster-name", "agent-name"
@@ -138,7 +138,9 @@ def _decoded(value: object) -> str | None:
         return None
 
 
-async def what_is_wrong(files: Files, cluster: str, agent: str, hub: Endpoint, tool: KeyTool, clock: AgentClock) -> str:
+async def what_is_wrong(
+    files: Files, cluster: str, agent: str, hub: ApiEndpoint, tool: KeyTool, clock: AgentClock
+) -> str:
     """G5: why these files do not open the hub that the bootstrap kubeconfig names; empty when they do."""
     missing = [name for name in (KUBECONFIG, CERTIFICATE, KEY) if not files.get(name)]
     if missing:
@@ -165,7 +167,7 @@ def _wrong_with(certificate: ClientCertificate, cluster: str, agent: str, now: d
     return ""
 
 
-def kept_endpoint(files: Files) -> Endpoint:
+def kept_endpoint(files: Files) -> ApiEndpoint:
     """Of the hub whose files are kept. KubeconfigError, also when the key is not that of the certificate."""
     kubeconfig = parse_kubeconfig(inline(files), Path())
     if not belongs(files[KEY], files[CERTIFICATE]):

@@ -14,7 +14,7 @@ from typing import Protocol
 from .api import Api, HubError, Refused
 from .attempts import Log
 from .bootstrap import CLUSTERS
-from .kubeconfig import Endpoint, Kubeconfig, KubeconfigError, read_kubeconfig
+from .kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, read_kubeconfig
 
 LOOK = 5.0  # seconds between looks at the files: Kubernetes updates a mounted Secret within a minute
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -61,7 +61,7 @@ class FilesOfHubs:
 
 
 async def choose(
-    hubs: Sequence[Kubeconfig], current: Endpoint | None, cluster: str, connect: Connect, log: Log
+    hubs: Sequence[Kubeconfig], current: ApiEndpoint | None, cluster: str, connect: Connect, log: Log
 ) -> Kubeconfig | None:
     """The first that is usable, the current one before others (G43); a single one without a question. None: none is."""
     if len(hubs) == 1:

@@ -62,7 +62,7 @@ class Informer:
         return False
 
     def _note(self, error: HubError) -> None:
-        """A new refusal is news for whoever waits for this collection."""
+        """A new refusal is news for what waits for this collection."""
         self.answered.set()
         former, self.refusal = self.refusal, error if isinstance(error, Refused) else None
         if str(former) != str(self.refusal):

@@ -2,7 +2,7 @@
 
 The library that does the same takes more room than all the rest of the agent. A key is made in that program's memory
 and comes back by a pipe; it is written to a disk only with its certificate. Called by ``certificate_requests`` and
-``hub_files``; whoever runs thousands of agents brings another ``KeyTool``.
+``hub_files``; a program with thousands of agents brings another ``KeyTool``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from .api import ssl_context
-from .kubeconfig import Endpoint, Kubeconfig, KubeconfigError, Login
+from .kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, Login
 
 CONFIGURATION = Path(__file__).with_name("openssl.cnf")
 PREFIX = "system:open-cluster-management:"
@@ -30,7 +30,7 @@ class KeyToolError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AgentSubject:
     """Who a certificate says its holder is: user name and groups (G3)."""
 
     common_name: str
@@ -42,7 +42,7 @@ class Subject:
 class ClientCertificate:
     """What a chain says: subject of the first certificate, the time in which all of them are valid."""
 
-    subject: Subject
+    subject: AgentSubject
     not_before: datetime
     not_after: datetime
 
@@ -56,22 +56,22 @@ class KeyAndRequest:
 
 
 class KeyTool(Protocol):
-    async def make_request(self, subject: Subject) -> KeyAndRequest:
+    async def make_request(self, subject: AgentSubject) -> KeyAndRequest:
         """A new ECDSA P-256 key and a request for the subject (G20). KeyToolError."""
 
     async def read_chain(self, chain: str) -> ClientCertificate:
         """What the PEM certificates say. KeyToolError when there is none or one cannot be read."""
 
 
-def subject_of(cluster: str, agent: str) -> Subject:
+def subject_of(cluster: str, agent: str) -> AgentSubject:
     """G3: the agent's name and groups."""
-    return Subject(f"{PREFIX}{cluster}:{agent}", frozenset({f"{PREFIX}{cluster}", MANAGED_CLUSTERS}))
+    return AgentSubject(f"{PREFIX}{cluster}:{agent}", frozenset({f"{PREFIX}{cluster}", MANAGED_CLUSTERS}))
 
 
 def belongs(key: str, chain: str) -> bool:
     """Whether the key is that of the chain's first certificate."""
     try:
-        ssl_context(Kubeconfig(Endpoint("https://localhost"), Login(certificate=chain, key=key)))
+        ssl_context(Kubeconfig(ApiEndpoint("https://localhost"), Login(certificate=chain, key=key)))
     except KubeconfigError:
         return False
     return True
@@ -83,7 +83,7 @@ class OpenSSL:
     def __init__(self, program: str = "openssl") -> None:
         self._program = program
 
-    async def make_request(self, subject: Subject) -> KeyAndRequest:
+    async def make_request(self, subject: AgentSubject) -> KeyAndRequest:
         parts = [*(("O", each) for each in sorted(subject.organizations)), ("CN", subject.common_name)]
         name = "".join(f"/{attribute}={_escaped(value)}" for attribute, value in parts)
         curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
@@ -142,7 +142,7 @@ def _parsed(text: str) -> ClientCertificate:
             dates[name] = datetime.fromtimestamp(ssl.cert_time_to_seconds(value), UTC)
         else:
             names.setdefault(name, []).append(value)
-    subject = Subject(_first(names.get("CN", [])), frozenset(names.get("O", [])), frozenset(names.get("OU", [])))
+    subject = AgentSubject(_first(names.get("CN", [])), frozenset(names.get("O", [])), frozenset(names.get("OU", [])))
     try:
         return ClientCertificate(subject, dates["notBefore"], dates["notAfter"])
     except KeyError as error:

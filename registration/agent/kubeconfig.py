@@ -23,7 +23,7 @@ class KubeconfigError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ApiEndpoint:
     """An API server. ``authority`` is PEM, empty for what the machine trusts; ``name`` is that of the cluster entry."""
 
     server: str
@@ -50,7 +50,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    endpoint: Endpoint
+    endpoint: ApiEndpoint
     login: Login
 
 
@@ -78,7 +78,7 @@ def parse_kubeconfig(text: str, folder: Path) -> Kubeconfig:
     server = str(cluster.get("server") or "")
     if not server.startswith(("https://", "http://")):
         raise KubeconfigError(f"server {server!r} is no address")
-    endpoint = Endpoint(
+    endpoint = ApiEndpoint(
         server.rstrip("/"),
         _content(cluster, "certificate-authority", folder),
         name,
@@ -130,11 +130,11 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT) -> Kubeconfig:
     if not host or not (folder / "token").exists():
         raise KubeconfigError("this is no pod: name the managed cluster with --spoke-kubeconfig")
     address = f"[{host}]" if ":" in host else host
-    endpoint = Endpoint(f"https://{address}:{port}", (folder / "ca.crt").read_text(), "spoke")
+    endpoint = ApiEndpoint(f"https://{address}:{port}", (folder / "ca.crt").read_text(), "spoke")
     return Kubeconfig(endpoint, Login(token_file=folder / "token"))
 
 
-def hub_kubeconfig(endpoint: Endpoint) -> str:
+def hub_kubeconfig(endpoint: ApiEndpoint) -> str:
     """As upstream's agent writes it: the files ``tls.crt`` and ``tls.key`` beside it are the credential (G24)."""
     cluster: dict[str, Any] = {"server": endpoint.server}
     if endpoint.authority:

@@ -1,7 +1,7 @@
 """The managed cluster as its own API tells it: health, version, capacity, ClusterClaims (G32 to G34).
 
-In: an API of the managed cluster. Out: ``Facts`` for the status on the hub. Called by ``status``; a simulated cluster
-brings another ``ManagedClusterSource``.
+In: an API of the managed cluster. Out: ``ManagedClusterFacts`` for the status on the hub. Called by ``status``; a
+simulated cluster brings another ``ManagedClusterSource``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ManagedClusterFacts:
     """What is said of the cluster. None stands for what could not be read: the hub keeps what it knows."""
 
     version: str | None = None
@@ -57,7 +57,7 @@ class ManagedClusterSource(Protocol):
 
     async def health(self) -> Health: ...
 
-    async def facts(self) -> Facts: ...
+    async def facts(self) -> ManagedClusterFacts: ...
 
 
 class KubernetesCluster:
@@ -84,7 +84,7 @@ class KubernetesCluster:
             return Health(f"The kube-apiserver is not ok, status code: 0, {error}")
         return Health() if status == 200 else Health(f"The kube-apiserver is not ok, status code: {status}")  # noqa: PLR2004 - OK
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ManagedClusterFacts:
         """G33, G34."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_SYNC):
@@ -94,7 +94,7 @@ class KubernetesCluster:
             version = str((await self._api.get("/version")).get("gitVersion") or "") or None
         except HubError:
             version = None
-        return Facts(version, *self._resources(), self._reported_claims())
+        return ManagedClusterFacts(version, *self._resources(), self._reported_claims())
 
     def _resources(self) -> tuple[Mapping[str, str] | None, Mapping[str, str] | None]:
         """Capacity of all nodes, what may be allocated on those that take work."""

@@ -1,4 +1,4 @@
-"""What an agent is asked to do: names, periods and bounds. Data, made by ``command`` or by whoever runs many agents."""
+"""What an agent is asked to do: names, periods and bounds. Data, made by ``command`` or by a program that runs many."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ ACCEPTED = "HubAcceptedManagedCluster"
 
 
 class OwnCluster:
-    """A view of the informer of managedclusters. ``follow`` wakes whoever waits for a change."""
+    """A view of the informer of managedclusters. ``follow`` wakes all that waits for a change."""
 
     def __init__(self, name: str, informer: Informer, changed: asyncio.Event) -> None:
         self.name = name

@@ -1,6 +1,6 @@
 """Rotation of the agent's certificate: a new key and certificate with a fifth to a quarter of the lifetime left (G25).
 
-In: the present certificate. Out: the new one, kept, and the condition ClusterCertificateRotated. Called by ``serving``.
+In: the present certificate. Out: the new one, kept. Called by ``serving``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from .certificate_requests import CertificateRequests, Issued
 from .clock import AgentClock
 from .equipment import Equipment
 from .keys import ClientCertificate
-from .status import StatusReporter
 
 LEFT = (0.20, 0.25)  # of the lifetime, when a new certificate is asked for, as upstream
 LOOK = 300.0  # seconds between looks at the clock, as upstream; a clock may be set
@@ -24,14 +23,13 @@ class Rotation:
         self,
         certificate: ClientCertificate,
         requests: CertificateRequests,
-        status: StatusReporter,
         keep: Callable[[Issued], Awaitable[None]],
         equipment: Equipment,
         issued: datetime | None = None,
     ) -> None:
         """``issued`` is when it came, if this process saw it come."""
-        self._certificate, self._requests, self._status, self._keep = certificate, requests, status, keep
-        self._tool, self._clock, self._log = equipment.tool, equipment.clock, equipment.log
+        self._certificate, self._requests, self._keep = certificate, requests, keep
+        self._clock, self._log = equipment.clock, equipment.log
         lifetime = certificate.not_after - certificate.not_before
         self.due = certificate.not_after - lifetime * equipment.chance.uniform(*LEFT)
         if issued is not None:
@@ -39,19 +37,14 @@ class Rotation:
             self.due = max(self.due, issued + (certificate.not_after - issued) / 2)
 
     async def run(self) -> None:
-        """Returns when the next certificate is kept, and the hub knows."""
-        self._log.info("the certificate ends at %s, its successor is asked for at %s",
-                       _text(self._certificate.not_after), _text(self.due))  # fmt: skip
-        await sleep_until(self.due, self._clock)
-        issued = await self._requests.obtain()
-        certificate = await self._tool.read_chain(issued.certificate)
-        await self._keep(issued)
-        words = (
-            f"client certificate rotated starting from {_go(certificate.not_before)} to {_go(certificate.not_after)}"
+        """Returns when the next certificate is kept."""
+        self._log.info(
+            "the certificate ends at %s, its successor is asked for at %s",
+            _text(self._certificate.not_after),
+            _text(self.due),
         )
-        self._log.info("%s", words)
-        await self._status.say_rotation(worked=True, words=words)
-        await self._status.report_now()
+        await sleep_until(self.due, self._clock)
+        await self._keep(await self._requests.obtain())
 
 
 async def sleep_until(moment: datetime, clock: AgentClock) -> None:
@@ -64,6 +57,7 @@ def _text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _go(moment: datetime) -> str:
-    """As Go prints a time, which is how upstream's condition has it."""
-    return f"{moment:%Y-%m-%d %H:%M:%S} +0000 UTC"
+def rotation_words(certificate: ClientCertificate) -> str:
+    """Of the condition ClusterCertificateRotated (G24), with times as Go prints them."""
+    begin, end = (f"{moment:%Y-%m-%d %H:%M:%S} +0000 UTC" for moment in (certificate.not_before, certificate.not_after))
+    return f"client certificate rotated starting from {begin} to {end}"

@@ -23,7 +23,7 @@ from .managed_cluster import ManagedClusterSource
 from .options import AgentOptions
 from .own_cluster import OwnCluster
 from .racing import first_of
-from .rotation import Rotation, sleep_until
+from .rotation import Rotation, rotation_words, sleep_until
 from .status import StatusReporter
 
 
@@ -40,7 +40,7 @@ class End(StrEnum):
 UNAUTHORIZED = 401  # status for a credential that the hub does not know, or not any more
 
 
-class Serving:
+class SteadyState:
     """One stay at one hub, with one certificate."""
 
     def __init__(
@@ -52,8 +52,13 @@ class Serving:
         keep: Callable[[Issued], Awaitable[None]],
         equipment: Equipment,
         issued: datetime | None = None,
+        *,
+        is_renewed: bool = False,
     ) -> None:
-        """``options`` name the cluster; ``keep`` stores the next certificate; ``issued`` is when this one came."""
+        """``options`` name the cluster; ``keep`` stores the next certificate; ``issued`` is when this one came.
+
+        ``is_renewed``: it followed another, which the hub is to hear of (G24).
+        """
         log, chance = equipment.log, equipment.chance
         self._certificate, self._options, self._clock, self._log = certificate, options, equipment.clock, log
         name = options.cluster_name
@@ -70,7 +75,11 @@ class Serving:
             expiration_seconds=options.certificate_seconds,
             failed=lambda words: self._status.say_rotation(worked=False, words=words),
         )  # fmt: skip
-        self._rotation = Rotation(certificate, certificates, self._status, keep, equipment, issued)
+        self._rotation = Rotation(certificate, certificates, keep, equipment, issued)
+        if is_renewed:
+            words = rotation_words(certificate)
+            self._log.info("%s", words)
+            self._status.say_rotation(worked=True, words=words)
 
     @property
     def is_unknown(self) -> bool:

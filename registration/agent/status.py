@@ -15,7 +15,7 @@ from .api import Api, Doc, HubError, Refused
 from .bootstrap import CLUSTERS
 from .clock import micro_text, seconds_text
 from .equipment import Equipment
-from .managed_cluster import Facts, ManagedClusterSource, ordered_claims
+from .managed_cluster import ManagedClusterFacts, ManagedClusterSource, ordered_claims
 from .options import AgentOptions
 from .own_cluster import OwnCluster
 
@@ -73,18 +73,11 @@ class StatusReporter:
             for each in waits:
                 each.cancel()
 
-    async def say_rotation(self, *, worked: bool, words: str) -> None:
+    def say_rotation(self, *, worked: bool, words: str) -> None:
         """G24, G25: the condition about the certificate goes with the next patch, which is sent at once."""
         reason = "ClientCertificateUpdated" if worked else "ClientCertificateUpdateFailed"
         self._rotation = _condition(ROTATED, "True" if worked else "False", reason, words)
         self._wake.set()
-
-    async def report_now(self) -> None:
-        """One attempt, before the identity changes."""
-        try:
-            await self._report()
-        except HubError as error:
-            self._attempts.failed(error)
 
     # ------------------------------------------------------------------------------------------------------ one report
 
@@ -92,11 +85,11 @@ class StatusReporter:
         """Look, compare, patch; the seconds after which to look again without a change."""
         for _ in range(MOST_CONFLICTS):
             doc = self._cluster.doc
-            if doc is None or not self._cluster.is_accepted:
+            if doc is None or not self._cluster.is_accepted or self._is_unsynced():
                 return self._options.status_period
             status, wait = await self._status(doc)
             change = merge_patch(doc.get("status") or {}, status)
-            if not change or self._is_unsynced():
+            if not change:
                 return wait
             try:
                 await self._patch(doc, change)
@@ -149,7 +142,7 @@ class StatusReporter:
         self._take(status, await self._managed.facts())
         return status, self._options.status_period
 
-    def _take(self, status: Doc, facts: Facts) -> None:
+    def _take(self, status: Doc, facts: ManagedClusterFacts) -> None:
         """G33, G34: what could not be read stays as the hub has it."""
         if facts.capacity is not None:
             # Keys that others put there stay (G33).

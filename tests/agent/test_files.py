@@ -17,11 +17,11 @@ from cryptography.x509.oid import NameOID
 
 from registration.agent.clock import AgentClock
 from registration.agent.hub_files import NAMES, FolderOfFiles, what_is_wrong
-from registration.agent.keys import MANAGED_CLUSTERS, OpenSSL, Subject, subject_of
-from registration.agent.kubeconfig import Endpoint, hub_kubeconfig
+from registration.agent.keys import MANAGED_CLUSTERS, AgentSubject, OpenSSL, subject_of
+from registration.agent.kubeconfig import ApiEndpoint, hub_kubeconfig
 from tests.hub import ROOT
 
-HUB = Endpoint("https://hub.example:6443")
+HUB = ApiEndpoint("https://hub.example:6443")
 MOST_STEPS = 60  # more than writing takes
 
 
@@ -49,7 +49,7 @@ def test_killed_at_any_step_of_writing_it_has_the_former_files_or_the_new_ones(t
         found = read(tmp_path)
         others = [each for each in ("former", *(f"step-{past}" for past in range(step + 1))) if found == whole(each)]
         assert len(others) == 1, f"after step {step}: { ({name: text[:30] for name, text in found.items()}) }"
-        # Whoever mounts the folder reads by name, not by version.
+        # Others that mount the folder read by name, not by version.
         assert {name: (tmp_path / name).read_text() for name in NAMES} == found
         ends += others
         if code == 0:
@@ -106,7 +106,7 @@ def files(name: str = "system:open-cluster-management:c1:abcde", *, days: float 
     }
 
 
-def wrong(kept: dict[str, str], hub: Endpoint = HUB, ahead: timedelta = timedelta()) -> str:
+def wrong(kept: dict[str, str], hub: ApiEndpoint = HUB, ahead: timedelta = timedelta()) -> str:
     return asyncio.run(what_is_wrong(kept, "c1", "abcde", hub, OpenSSL(), AgentClock(ahead)))
 
 
@@ -114,8 +114,10 @@ def wrong(kept: dict[str, str], hub: Endpoint = HUB, ahead: timedelta = timedelt
 def test_files_are_good_for_the_hub_that_the_bootstrap_kubeconfig_names() -> None:
     kept = files()
     assert wrong(kept) == ""
-    assert wrong(kept, Endpoint("https://other.example:6443")).startswith("the bootstrap kubeconfig names another hub")
-    assert wrong(kept, Endpoint(HUB.server, name="other")).startswith("the bootstrap kubeconfig names another hub")
+    assert wrong(kept, ApiEndpoint("https://other.example:6443")).startswith(
+        "the bootstrap kubeconfig names another hub"
+    )
+    assert wrong(kept, ApiEndpoint(HUB.server, name="other")).startswith("the bootstrap kubeconfig names another hub")
 
 
 @pytest.mark.contract("G5", "G26")
@@ -154,5 +156,5 @@ def test_a_request_has_a_p256_key_and_the_agents_names_however_long(cluster: str
 def test_a_chain_says_its_first_subject_and_the_time_in_which_all_of_it_is_valid() -> None:
     long, short = files(days=10), files("other, with: signs/and=more", days=5)
     said = asyncio.run(OpenSSL().read_chain(short["tls.crt"] + long["tls.crt"]))
-    assert said.subject == Subject("other, with: signs/and=more", frozenset())
+    assert said.subject == AgentSubject("other, with: signs/and=more", frozenset())
     assert abs(said.not_after - datetime.now(UTC) - timedelta(days=5)) < timedelta(minutes=1)

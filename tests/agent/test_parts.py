@@ -20,11 +20,19 @@ from registration.agent.attempts import Attempts, Log
 from registration.agent.clock import AgentClock
 from registration.agent.command import main
 from registration.agent.informer import Informer
-from registration.agent.kubeconfig import Endpoint, Kubeconfig, KubeconfigError, Login, hub_kubeconfig, parse_kubeconfig
+from registration.agent.kubeconfig import (
+    ApiEndpoint,
+    Kubeconfig,
+    KubeconfigError,
+    Login,
+    hub_kubeconfig,
+    parse_kubeconfig,
+)
 from registration.agent.managed_cluster import ordered_claims
 from registration.agent.options import AgentOptions
 from registration.agent.status import merge_patch
 
+Answer = tuple[int, dict[str, str], bytes]
 LOG = Log(logging.getLogger("tests.agent"))
 
 
@@ -127,7 +135,7 @@ def test_a_trouble_is_logged_when_it_is_new_and_when_it_is_over(caplog: pytest.L
 
 
 def test_the_hubs_kubeconfig_says_what_the_bootstrap_kubeconfig_said_of_the_hub(tmp_path: Path) -> None:
-    endpoint = Endpoint("https://hub.example:6443", "PEM", "hub-1", "http://proxy.example:3128", "hub.internal")
+    endpoint = ApiEndpoint("https://hub.example:6443", "PEM", "hub-1", "http://proxy.example:3128", "hub.internal")
     (tmp_path / "tls.crt").write_text("CERTIFICATE")
     (tmp_path / "tls.key").write_text("KEY")
     found = parse_kubeconfig(hub_kubeconfig(endpoint), tmp_path)
@@ -190,7 +198,7 @@ def test_wrong_options_and_a_missing_managed_cluster_are_said(capsys: pytest.Cap
 
 
 @contextmanager
-def answering(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[tuple[Api, list[str]]]:
+def answering(*answers: Answer) -> Iterator[tuple[Api, list[str]]]:
     """An API that gives these answers one after the other, the last one for ever; and the paths that were asked."""
     asked: list[str] = []
 
@@ -212,7 +220,7 @@ def answering(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[tuple[Api
     thread.start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield Api(Kubeconfig(Endpoint(url), Login(token="t")), AgentClock()), asked
+        yield Api(Kubeconfig(ApiEndpoint(url), Login(token="t")), AgentClock()), asked
     finally:
         server.shutdown()
         server.server_close()
@@ -225,7 +233,7 @@ def status(code: int, reason: str) -> bytes:
 
 @pytest.mark.parametrize("code", [401, 403, 404, 409, 410, 422, 429, 500, 503])
 def test_a_refusal_has_status_reason_words_and_when_to_come_back(code: int) -> None:
-    refusal = (code, {"Retry-After": "7"}, status(code, "Because"))
+    refusal: Answer = (code, {"Retry-After": "7"}, status(code, "Because"))
     with answering(refusal) as (api, _), pytest.raises(Refused) as refused:
         asyncio.run(api.get("/x"))
     assert str(refused.value) == f"{code} Because: in words"
@@ -299,7 +307,7 @@ def test_a_version_that_the_server_forgot_begins_the_watch_anew(on_the_way: bool
     """What was deleted meanwhile is gone then."""
     first = event("ADDED", "a", 5) + event("ADDED", "b", 6) + event("BOOKMARK", "", 9, end=True)
     gone = status(410, "Expired")
-    refusal = (200, {}, b'{"type": "ERROR", "object": ' + gone + b"}\n") if on_the_way else (410, {}, gone)
+    refusal: Answer = (200, {}, b'{"type": "ERROR", "object": ' + gone + b"}\n") if on_the_way else (410, {}, gone)
     anew = event("ADDED", "b", 20) + event("BOOKMARK", "", 21, end=True)
     with answering((200, {}, first), refusal, (200, {}, anew), (503, {}, b"")) as (api, asked):
         assert watching(api, 2) == [{"a": "5", "b": "6"}, {"b": "20"}]
@@ -309,7 +317,7 @@ def test_a_version_that_the_server_forgot_begins_the_watch_anew(on_the_way: bool
 @pytest.mark.contract("W11")
 def test_a_server_that_does_not_stream_its_state_is_listed_and_watched() -> None:
     listed = b'{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a", "resourceVersion": "3"}}]}'
-    refusal = (422, {}, status(422, "Invalid"))
+    refusal: Answer = (422, {}, status(422, "Invalid"))
     with answering(refusal, (200, {}, listed), (200, {}, event("DELETED", "a", 8)), (503, {}, b"")) as (api, asked):
         assert watching(api, 2) == [{"a": "3"}, {}]
     assert asked[1] == "/things"
@@ -319,4 +327,4 @@ def test_a_server_that_does_not_stream_its_state_is_listed_and_watched() -> None
 def test_the_ca_of_a_kubeconfig_that_is_none_is_said() -> None:
     nonsense = base64.b64decode("Tm90IFBFTQ==").decode()
     with pytest.raises(KubeconfigError, match="cannot be used"):
-        Api(Kubeconfig(Endpoint("https://hub.example", nonsense), Login(token="t")), AgentClock())
+        Api(Kubeconfig(ApiEndpoint("https://hub.example", nonsense), Login(token="t")), AgentClock())

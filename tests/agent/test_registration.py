@@ -194,6 +194,7 @@ def test_heartbeats_stop_while_the_hub_does_not_accept_the_cluster_and_come_back
 @pytest.mark.contract("G37")
 def test_another_lease_duration_counts_at_once(hub: Hub, joined: AgentProcess) -> None:
     change_cluster(hub, joined.cluster, {"spec": {"leaseDurationSeconds": 1}})
+    joined.wait_for("heartbeats every 1 to 1 s")
     joined.wait_for("PUT", times=4)
 
 

@@ -6,8 +6,9 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tests.architecture.test_repository import ROOT
 from tests.statements import page
-from tests.statements.verdicts import AGENT, DECIDED, IDS
+from tests.statements.verdicts import AGENT, AGENT_FILE, DECIDED, IDS, SHOWN_BY_THE_AGENT
 
 
 def named(function: ast.FunctionDef) -> Iterator[str]:
@@ -36,6 +37,16 @@ def test_no_statement_is_without_a_row_and_none_is_missing_or_fails() -> None:
     rows = [line.split(" | ") for line in page.PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| S")]
     assert [row[0].removeprefix("| ") for row in rows if row[0] != "| statement"] == IDS
     assert {row[1] for row in rows} <= {"verdict", "pass", "decided", "agent"}
+
+
+def test_what_happens_on_the_managed_cluster_is_shown_by_a_test_of_the_agent_that_names_it() -> None:
+    assert SHOWN_BY_THE_AGENT.keys() == AGENT.keys()
+    functions = {
+        each.name: {*named(each)}
+        for each in ast.parse((ROOT / AGENT_FILE).read_text(encoding="utf-8")).body
+        if isinstance(each, ast.FunctionDef)
+    }
+    assert [name for name, test in SHOWN_BY_THE_AGENT.items() if name not in functions.get(test, ())] == []
 
 
 def test_what_is_no_matter_of_the_hub_alone_is_said_once() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.statements.verdicts import IDS, OTHERWISE
+from tests.statements.verdicts import AGENT_FILE, IDS, OTHERWISE, SHOWN_BY_THE_AGENT
 
 FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parents[1] / "docs" / "statements.md"
@@ -24,7 +24,7 @@ HEAD = """# Statements of the concept documents
 Every statement, command and YAML block of Open Cluster Management's concept documents about clusters, sets, bindings and claims, by its number in the
 contract, and the test in `tests/statements` that shows it. `make test` writes this page and fails when a row says `fail` or is missing. `pass` means
 that it holds here as written, `decided` that this hub does something else on purpose, and `agent` that it happens on the managed cluster alone. A test
-beside one of the last two shows the hub's part.
+beside one of the last two shows the hub's part; one of `tests/agent` shows the managed cluster's, with this project's registration agent.
 
 | statement | verdict | shown by |
 |---|---|---|
@@ -47,7 +47,8 @@ def render(tests: Mapping[str, Mapping[str, bool]]) -> str:
 
 def _row(name: str, tests: Mapping[str, bool]) -> str:
     _, why = OTHERWISE.get(name, ("", ""))
-    shown = ", ".join(f"`{test}`" for test in sorted(tests))
+    of_agent = [f"{AGENT_FILE}::{SHOWN_BY_THE_AGENT[name]}"] if name in SHOWN_BY_THE_AGENT else []
+    shown = ", ".join(f"`{test}`" for test in [*sorted(tests), *of_agent])
     return f"| {name} | {verdict(name, tests.values())} | {'; '.join(filter(None, (shown, why)))} |\n"
 
 

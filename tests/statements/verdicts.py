@@ -16,6 +16,16 @@ AGENT = {
     "S67": "the secret is on the managed cluster",
 }
 
+# What this project's agent shows of them, with a hub and a managed cluster.
+SHOWN_BY_THE_AGENT = {
+    "S24": "test_claims_of_the_managed_cluster_are_reported_as_they_change",
+    "S49": "test_claims_of_the_managed_cluster_are_reported_as_they_change",
+    "S65": "test_in_a_cluster_its_files_are_a_secret_that_other_components_can_mount",
+    "S66": "test_in_a_cluster_its_files_are_a_secret_that_other_components_can_mount",
+    "S67": "test_in_a_cluster_its_files_are_a_secret_that_other_components_can_mount",
+}
+AGENT_FILE = "tests/agent/test_registration.py"
+
 # The documents tell of versions that upstream dropped; here all of them are served (D1).
 _SERVED = "D1: every version is served at once, deprecated ones with a warning"
 DECIDED = dict.fromkeys(("S99", "S100", "S101", "S102", "S143"), _SERVED) | {
