@@ -1,7 +1,7 @@
 """The registration agent: bootstrap until its certificate is there, then steady state, and again (G5).
 
 In: bootstrap hubs, kept files, a managed cluster. Nothing is global: one process may run thousands. Called by
-``command``.
+``command`` and by ``registration.simulation``.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -65,12 +66,17 @@ def _ssl_context(kubeconfig: Kubeconfig) -> ssl.SSLContext:
     if endpoint.is_unverified:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if login.certificate:
-        # OpenSSL wants a file; only this user can open it, and it is gone before anybody is asked.
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
-            pair.write(f"{login.certificate}\n{login.key}")
-            pair.flush()
-            context.load_cert_chain(pair.name)
+        load_pair(context, login.certificate, login.key)
     return context
+
+
+def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """A credential from PEM. ssl.SSLError when the key is not that of the certificate."""
+    # OpenSSL wants a file; only this user can open it, and it is gone before anybody is asked.
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
+        pair.write(f"{certificate}\n{key}")
+        pair.flush()
+        context.load_cert_chain(pair.name)
 
 
 def client_of(kubeconfig: Kubeconfig) -> httpx.AsyncClient:
@@ -203,7 +209,7 @@ class Api:
         )
 
     async def _send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
-        begun = self._clock.now()
+        begun = time.monotonic()
         try:
             response = await self._client.send(request, stream=stream)
         except (httpx.HTTPError, ssl.SSLError, OSError) as error:
@@ -213,9 +219,9 @@ class Api:
         self._compare_clocks(response)
         return response
 
-    def _note(self, request: httpx.Request, status: int, begun: datetime) -> None:
+    def _note(self, request: httpx.Request, status: int, begun: float) -> None:
         if self._heard is not None:
-            self._heard(request.method, request.url.path, status, (self._clock.now() - begun).total_seconds())
+            self._heard(request.method, request.url.path, status, time.monotonic() - begun)
 
     def _compare_clocks(self, response: httpx.Response) -> None:
         try:

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from .api import ssl_context
-from .kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, Login
+from .api import load_pair
 
 CONFIGURATION = Path(__file__).with_name("openssl.cnf")
 PREFIX = "system:open-cluster-management:"
@@ -71,8 +70,8 @@ def subject_of(cluster: str, agent: str) -> AgentSubject:
 def belongs(key: str, chain: str) -> bool:
     """Whether the key is that of the chain's first certificate."""
     try:
-        ssl_context(Kubeconfig(ApiEndpoint("https://localhost"), Login(certificate=chain, key=key)))
-    except KubeconfigError:
+        load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), chain, key)
+    except ssl.SSLError:
         return False
     return True
 

@@ -1,0 +1,101 @@
+"""Simulated fleets: what is asked for is read or refused, what happened is counted, and real agents join a served hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registration.simulation.happenings import FleetOutage, FleetSkew, parse_outage, parse_skew
+from registration.simulation.report import FleetReport, percentiles
+from tests.agent.conftest import condition, eventually
+from tests.conftest import StartHub
+from tests.hub import Hub
+
+AVAILABLE, CLOCK_SYNCED = "ManagedClusterConditionAvailable", "ManagedClusterConditionClockSynced"
+
+
+def simulate(hub: Hub, folder: Path, *options: str) -> dict[str, Any]:
+    """The report."""
+    file = folder / "report.json"
+    hub.manage("simulate_fleet", "--report", str(file), *options)
+    doc: dict[str, Any] = json.loads(file.read_text())
+    return doc
+
+
+@pytest.mark.slow
+@pytest.mark.contract("G31", "G37", "H18")
+def test_agents_join_fall_out_come_back_and_beat_with_clocks_of_their_own(hub: Hub, tmp_path: Path) -> None:
+    happenings = ["--outage", "50%@1s+1s", "--skew", "25%=300s", "--flapping", "25"]
+    report = simulate(hub, tmp_path, "--clusters", "4", "--prefix", "fleet", "--seconds", "3", *happenings)
+    assert report["joined"] == 4
+    assert report["returned"] >= 1  # half of the three that do not flap
+    requests = report["requests"]
+    assert requests["POST managedclusters"]["count"] == 4
+    assert requests["POST certificatesigningrequests"]["count"] == 4
+    assert requests["PUT lease"]["count"] >= 4 + report["returned"]
+    assert requests["PUT lease"]["p50"] <= requests["PUT lease"]["max"]
+    assert [name for name in report["refusals"] if "no answer" in name or ": 5" in name] == []
+    docs = [eventually(hub, f"fleet-{number:05}", is_judged) for number in range(4)]
+    assert sorted(condition(doc, CLOCK_SYNCED)["status"] for doc in docs) == ["False", "True", "True", "True"]
+
+
+def is_judged(doc: dict[str, Any]) -> bool:
+    return bool(condition(doc, CLOCK_SYNCED))
+
+
+@pytest.mark.slow
+def test_agents_share_connections_as_behind_the_trusted_proxy(start_hub: StartHub, tmp_path: Path) -> None:
+    with start_hub(TRUSTED_PROXY="127.0.0.1", PROXY_SECRET="s3cret-of-the-proxy-that-is-long-enough") as hub:
+        report = simulate(hub, tmp_path, "--clusters", "2", "--prefix", "pooled", "--seconds", "1", "--pooled")
+        assert report["joined"] == 2
+        docs = [
+            eventually(hub, f"pooled-{number:05}", lambda doc: condition(doc, AVAILABLE).get("status") == "True")
+            for number in range(2)
+        ]
+        assert {doc["status"]["version"]["kubernetes"] for doc in docs} == {"v1.34.2"}
+
+
+@pytest.mark.slow
+def test_sharing_connections_without_a_secret_of_the_proxy_is_refused(hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="--pooled needs OCMCONSOLE_TRUSTED_PROXY"):
+        simulate(hub, tmp_path, "--clusters", "1", "--pooled")
+
+
+def test_what_is_to_happen_is_read() -> None:
+    assert parse_outage("50%@60s+30s") == FleetOutage(0.5, 60, 30)
+    assert parse_skew("10%=-300s") == FleetSkew(0.1, -300)
+
+
+@pytest.mark.parametrize("text", ["", "50%", "0%@1s+1s", "101%@1s+1s", "50%@1s+0s", "half@1s+1s"])
+def test_an_outage_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no outage such as"):
+        parse_outage(text)
+
+
+@pytest.mark.parametrize("text", ["", "10%", "0%=1s", "101%=1s", "10%=1m"])
+def test_a_skew_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no skew such as"):
+        parse_skew(text)
+
+
+def test_a_report_sorts_requests_and_counts_what_was_refused() -> None:
+    report = FleetReport()
+    cluster = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+    report.heard("PUT", "/apis/coordination.k8s.io/v1/namespaces/c/leases/managed-cluster-lease", 200, 0.010)
+    report.heard("PATCH", f"{cluster}/c/status", 409, 0.001)
+    report.heard("GET", cluster, 200, 0.002)
+    report.heard("POST", cluster, 0, 5)
+    doc = report.as_document()
+    assert doc["requests"] == {
+        "PUT lease": {"count": 1, "p50": 10.0, "p95": 10.0, "p99": 10.0, "max": 10.0},
+        "open watch of managedclusters": {"count": 1, "p50": 2.0, "p95": 2.0, "p99": 2.0, "max": 2.0},
+    }
+    assert doc["refusals"] == {"PATCH status: 409": 1, "POST managedclusters: no answer": 1}
+    assert "     1  PATCH status: 409" in report.lines()
+
+
+def test_percentiles_are_those_of_the_durations_in_milliseconds() -> None:
+    assert percentiles([n / 1000 for n in range(1, 101)]) == {"p50": 51.0, "p95": 96.0, "p99": 100.0, "max": 100.0}
