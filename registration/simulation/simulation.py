@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import httpx
 
+from clusters.kinds import ACCEPTS_CLIENT
 from registration.agent.api import Api, Doc, HubError
 from registration.agent.bootstrap import CLUSTERS
 from registration.agent.certificate_requests import PATH as REQUESTS
@@ -171,7 +172,7 @@ class Simulation:
         async with turns:
             try:
                 await api.replace(f"{REQUESTS}/{name}/approval", {**request, "status": {"conditions": [approved]}})
-                await api.patch(f"{CLUSTERS}/{cluster}", {"spec": {"hubAcceptsClient": True}})
+                await api.patch(f"{CLUSTERS}/{cluster}", {"spec": {ACCEPTS_CLIENT: True}})
             except HubError as error:
                 self.report.refusals[f"admin: {error}"] += 1
             else:
