@@ -148,10 +148,8 @@ class Lease(Resource):
     class Meta(Resource.Meta):
         pass
 
-    def save(self, *args: Any, **options: Any) -> None:
-        """Only a new row comes this way; the store renews with an UPDATE."""
+    def begin(self) -> None:
         self.skew = None
-        super().save(*args, **options)
 
 
 # ---------------------------------------------------------------- the hub's own records

@@ -123,6 +123,9 @@ class Resource(models.Model):
         document: Doc = orjson.loads(self.wire)
         return document
 
+    def begin(self) -> None:
+        """Set what only a new row says; the store calls it before it inserts one."""
+
     def save(self, *args: Any, **options: Any) -> None:
         _refuse_outside_store("save()")
         super().save(*args, **options)

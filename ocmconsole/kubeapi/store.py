@@ -30,7 +30,7 @@ from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, Revision, writing
-from ocmconsole.kubeapi.storage import audit, reader
+from ocmconsole.kubeapi.storage import audit, plain_sql, reader
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
                 else:
                     fact.save()
                 ends_rights |= getattr(fact, "is_right", False)
-        AuditEvent.objects.bulk_create(entries)
+        plain_sql.insert(entries)
         if ends_rights:
             _count_rights()
         work = controllers.wanted(work)
@@ -381,8 +381,9 @@ def _row(write: Write) -> Resource:
 
 def _insert_row(write: Write) -> None:
     write.stored = _row(write)
+    write.stored.begin()
     try:
-        write.stored.save(force_insert=True)
+        plain_sql.insert([write.stored])
     except IntegrityError as error:
         raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name) from error
     _index_owners(write)
@@ -395,9 +396,7 @@ def _update_row(write: Write) -> None:
     for moment, cause in write.kind.timed.items():
         if getattr(row, cause) == getattr(present, cause):
             setattr(row, moment, getattr(present, moment))
-    columns = {column.attname: getattr(row, column.attname) for column in row._meta.concrete_fields}  # noqa: SLF001 - Django's documented name
-    found = write.kind.model.objects.filter(uid=present.uid, resource_version=present.resource_version)
-    if not found.update(**columns):
+    if not plain_sql.replace(row, uid=present.uid, resource_version=present.resource_version):
         raise Stale.of(write)
     if _owners(write.old) != _owners(write.new):
         Owner.objects.filter(uid=row.uid).delete()
@@ -420,11 +419,11 @@ def _owners(doc: Doc | None) -> list[Doc]:
 def _index_owners(write: Write) -> None:
     assert write.new is not None
     references = _owners(write.new)
-    Owner.objects.bulk_create(
+    plain_sql.insert([
         Owner(owner_uid=reference["uid"], resource=write.kind.resource, uid=write.new["metadata"]["uid"],
               namespace=write.key.namespace, name=write.key.name)
         for reference in references if len(reference["uid"]) <= Owner.LONGEST_UID
-    )  # fmt: skip
+    ])  # fmt: skip
 
 
 def _replace_parts(write: Write) -> None:
@@ -442,19 +441,21 @@ def _replace_parts(write: Write) -> None:
 
 
 def _append(writes: Sequence[Write], now: datetime) -> None:
-    Change.objects.bulk_create(
-        Change(
-            revision=write.revision,
-            resource=write.kind.resource,
-            verb=_log_verb(write),
-            namespace=write.key.namespace,
-            name=write.key.name,
-            time=now,
-            wire=write.text,
-            before=write.before,
-            size=len(write.text.encode()) + len(write.before.encode()),
-        )
-        for write in writes
+    plain_sql.insert(
+        [
+            Change(
+                revision=write.revision,
+                resource=write.kind.resource,
+                verb=_log_verb(write),
+                namespace=write.key.namespace,
+                name=write.key.name,
+                time=now,
+                wire=write.text,
+                before=write.before,
+                size=len(write.text.encode()) + len(write.before.encode()),
+            )
+            for write in writes
+        ]
     )
 
 

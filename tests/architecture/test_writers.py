@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,10 @@ def test_only_the_service_gives_rights_and_changes_accounts() -> None:
 def test_what_gives_rights_is_recognised() -> None:
     code = "from guardian.shortcuts import assign_perm\nuser.groups.add(x)\nuser.set_password('x')\nseen.add(1)"
     assert written(ast.parse(code)) == ["assign_perm", "add", "set_password"]
+
+
+def test_only_the_store_writes_rows_past_the_models() -> None:
+    """Models refuse a write of a resource outside of the store; SQL that is made from them does not ask."""
+    wanted = re.compile(r"plain_sql\.(insert|replace)\(|plain_sql import .*\b(insert|replace)\b")
+    found = {str(path.relative_to(ROOT)) for path in sources() if wanted.search(path.read_text(encoding="utf-8"))}
+    assert found == {"ocmconsole/kubeapi/store.py"}

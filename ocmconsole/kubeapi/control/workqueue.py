@@ -45,7 +45,10 @@ LONGEST_DELAY = timedelta(seconds=30)  # of work that is due: then nobody works
 # Another writer was first, or what the reconciler was about to write has gone or come: it looks again.
 LOST_RACES = (errors.Conflict, errors.NotFound, errors.AlreadyExists)
 
-# Each holds for the worker that has the claim: its ``busy_until`` is in the row.
+ASK = """INSERT INTO kubeapi_workitem (reconciler, namespace, name, due, attempts, busy_until)
+         VALUES (%s, %s, %s, %s, 0, NULL)
+         ON CONFLICT (reconciler, namespace, name) DO UPDATE SET due = excluded.due, attempts = 0"""
+# Each of these holds for the worker that has the claim: its ``busy_until`` is in the row.
 CLAIM = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = %s
            WHERE id = %s AND due = %s AND (busy_until IS NULL OR busy_until <= %s)"""
 END = "DELETE FROM kubeapi_workitem WHERE id = %s AND busy_until = %s AND due = %s"
@@ -58,14 +61,9 @@ woken = threading.Event()
 
 def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
     """Ask for work, inside the transaction that caused it. Asking again makes an item due now."""
-    items = [WorkItem(reconciler=name, namespace=key.namespace, name=key.name, due=due) for name, key in sorted(work)]
-    if items:
-        WorkItem.objects.bulk_create(
-            items,
-            update_conflicts=True,
-            unique_fields=["reconciler", "namespace", "name"],
-            update_fields=["due", "attempts"],
-        )
+    asked = [(name, key.namespace, key.name, moment(due)) for name, key in sorted(work)]
+    if asked:
+        plain_sql.run_each(ASK, asked)
 
 
 def hurry(names: Iterable[str], key: Key) -> None:

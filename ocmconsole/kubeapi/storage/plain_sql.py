@@ -9,11 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection
+from django.db.models import AutoField
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from django.db.models import Manager, Model
+    from django.db.models import Field, Manager, Model
 
 M = TypeVar("M", bound="Model")
 
@@ -25,9 +27,42 @@ def row_by(manager: Manager[M], **values: str | int) -> M | None:
 
 @cache
 def _selection(model: type[Model], columns: tuple[str, ...]) -> str:
-    quote = connection.ops.quote_name
-    table = quote(model._meta.db_table)  # noqa: SLF001 - Django's documented name
-    return f"SELECT * FROM {table} WHERE {' AND '.join(f'{quote(each)} = %s' for each in columns)}"  # noqa: S608 - names of Django and of callers
+    return f"SELECT * FROM {_table(model)} WHERE {_equal(columns)}"  # noqa: S608 - names of Django and of callers
+
+
+def insert(rows: Sequence[Model]) -> None:
+    """Rows of one model, whose columns have plain values. A number that the database gives is not read back.
+
+    Raises IntegrityError.
+    """
+    if not rows:
+        return
+    statement, fields = _insertion(type(rows[0]))
+    run_each(
+        statement, [[each.get_db_prep_save(getattr(row, each.attname), connection) for each in fields] for row in rows]
+    )
+
+
+@cache
+def _insertion(model: type[Model]) -> tuple[str, list[Field[Any, Any]]]:
+    fields = [each for each in _fields(model) if not isinstance(each, AutoField)]
+    columns = ", ".join(_quoted(str(each.column)) for each in fields)
+    marks = ", ".join("%s" for _ in fields)
+    return f"INSERT INTO {_table(model)} ({columns}) VALUES ({marks})", fields  # noqa: S608 - names of Django
+
+
+def replace(row: Model, **present: str | int) -> int:
+    """Write all columns of a row over the one whose columns have the present values; how many that were."""
+    statement, fields = _replacement(type(row), tuple(present))
+    values = [each.get_db_prep_save(getattr(row, each.attname), connection) for each in fields]
+    return run(statement, *values, *present.values())
+
+
+@cache
+def _replacement(model: type[Model], columns: tuple[str, ...]) -> tuple[str, list[Field[Any, Any]]]:
+    fields = _fields(model)
+    values = ", ".join(f"{_quoted(str(each.column))} = %s" for each in fields)
+    return f"UPDATE {_table(model)} SET {values} WHERE {_equal(columns)}", fields  # noqa: S608 - names of Django and of callers
 
 
 def run(statement: str, *values: Any) -> int:
@@ -37,6 +72,32 @@ def run(statement: str, *values: Any) -> int:
         return int(cursor.rowcount)
 
 
+def run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
+    """Once for each of the rows of values, as ``run``."""
+    with connection.cursor() as cursor:
+        if len(values) == 1:
+            cursor.execute(statement, values[0])
+        else:
+            cursor.executemany(statement, values)
+
+
 def moment(time: datetime) -> Any:
     """As the database stores it."""
     return connection.ops.adapt_datetimefield_value(time)
+
+
+def _quoted(name: str) -> str:
+    quoted: str = connection.ops.quote_name(name)
+    return quoted
+
+
+def _table(model: type[Model]) -> str:
+    return _quoted(model._meta.db_table)  # noqa: SLF001 - Django's documented name
+
+
+def _fields(model: type[Model]) -> list[Field[Any, Any]]:
+    return list(model._meta.concrete_fields)  # noqa: SLF001 - Django's documented name
+
+
+def _equal(columns: tuple[str, ...]) -> str:
+    return " AND ".join(f"{_quoted(each)} = %s" for each in columns)
