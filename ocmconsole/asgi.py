@@ -20,9 +20,11 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402 - Django must be set up before its handler is made
 
+from clusters.renewals.renewal_batches import LeaseBatches  # noqa: E402 - Django must be set up before its handler is made
 from ocmconsole.embedded import ServerBackground  # noqa: E402
 from ocmconsole.kubeapi.access import authentication, session  # noqa: E402
 from ocmconsole.server.intake import Limits  # noqa: E402
+from ocmconsole.server.lease_path import LeasePath  # noqa: E402
 from ocmconsole.server.listeners import API, CONSOLE  # noqa: E402
 from ocmconsole.server.request_threads import RequestThreads, django_handler  # noqa: E402
 
@@ -37,7 +39,13 @@ _limits = Limits(
 )
 _beside = ServerBackground()
 api_application = RequestThreads(
-    API, _handle, threads=API_THREADS, judge=authentication.is_known, limits=_limits, beside=_beside
+    API,
+    _handle,
+    threads=API_THREADS,
+    judge=authentication.is_known,
+    limits=_limits,
+    beside=_beside,
+    leases=LeasePath(LeaseBatches()),
 )
 console_application = RequestThreads(
     CONSOLE, _handle, threads=CONSOLE_THREADS, judge=session.known_as, limits=_limits, beside=_beside

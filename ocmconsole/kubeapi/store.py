@@ -1,4 +1,4 @@
-"""Storage of resources: ``commit``, the only code that writes them.
+"""Storage of resources: ``commit``, the only code that writes them, but for ``renewals``, which writes leases alone.
 
 Invariant: one transaction holds the revision numbers, the rows, the change log, the audit and the work for reconcilers.
 The counter is taken by its first statement, so commits are serial and commit order is revision order. Nothing is locked
@@ -150,6 +150,17 @@ def turn() -> Iterator[Commit]:
     with _transaction():
         Revision.take(0)  # locked and left as it is: readers of the head see no number without a change
         yield lambda writes, *, records=(), needs=(), settled=(): _write(_prepared(writes, settled), records, needs)
+
+
+@contextmanager
+def numbered(count: int) -> Iterator[tuple[int, int]]:
+    """A transaction of ``renewals``, which writes ``count`` rows by SQL of its own.
+
+    As every commit it takes the counter first. Yields the last of its revisions, and how often rights have changed.
+    """
+    with _queue(), transaction.atomic(durable=True):
+        yield Revision.take(count)
+        transaction.on_commit(change_log.wake)
 
 
 @contextmanager

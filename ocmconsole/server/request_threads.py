@@ -34,13 +34,15 @@ from ocmconsole.kubeapi import abandoned_requests, errors
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, outages, probes
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
-from ocmconsole.server import intake
+from ocmconsole.server import intake, lease_path
 from ocmconsole.server.listeners import API, API_URLCONF
 from ocmconsole.server.request_environ import BODY_TOO_LARGE, Environ, environ_of, put_body
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
-    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
+    from uvicorn._types import ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, HTTPScope, Scope
+
+    from ocmconsole.server.lease_path import LeasePath
 
 __all__ = ["AsyncStreamResponse", "RequestThreads", "django_handler"]
 
@@ -90,9 +92,14 @@ class RequestThreads:
         judge: Judge,
         limits: intake.Limits | None = None,
         beside: BackgroundService | None = None,
+        leases: LeasePath | None = None,
     ) -> None:
-        """``beside`` is started with the lifespan of the application, or with the first probe of its health."""
+        """``beside`` is started with the lifespan of the application, or with the first probe of its health.
+
+        ``leases`` answers what agents send all the time; what it does not is a request as any other.
+        """
         self.beside = beside
+        self.leases = leases
         self.listener = listener
         self.handle = handle
         self.judge = judge
@@ -120,8 +127,12 @@ class RequestThreads:
             return
         exchange = _Exchange(self, scope, receive, send)
         try:
-            await exchange.answer(environ_of(scope, self.listener))
-        except intake.ClientGoneError:
+            asked = lease_path.recognise(scope) if self.leases is not None else None
+            if asked is None or self.leases is None:
+                await exchange.answer(environ_of(scope, self.listener))
+            else:
+                await exchange.answer_agent(asked, self.leases)
+        except (intake.ClientGoneError, TimeoutError):  # or too slow with a small body
             _abort(scope)
         except asyncio.CancelledError:
             # The server waits no longer. Its thread may still finish the work, so any answer could be wrong.
@@ -157,8 +168,11 @@ def end_threads(seconds: float) -> bool:
     """End the pools of all listeners; returns whether they are at rest after ``seconds``, or a request still runs."""
     for application in _all:
         application.pool.shutdown(wait=False, cancel_futures=True)
+        if application.leases is not None:
+            application.leases.end()
     deadline = monotonic() + seconds
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith(THREADS)]
+    names = (THREADS, lease_path.THREADS)
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith(names)]
     for thread in threads:
         thread.join(max(0.0, deadline - monotonic()))
     return not any(thread.is_alive() for thread in threads)
@@ -245,10 +259,64 @@ class _Exchange:
         finally:
             visit.leave()
 
+    async def answer_agent(self, asked: lease_path.AgentRequest, leases: LeasePath) -> None:
+        """As ``answer``: by the lease path, or else the ordinary way, counted once. Raises ClientGoneError."""
+        began = monotonic()
+        head = {"REMOTE_ADDR": asked.address, "ocmconsole.peer_certificate": asked.certificate}
+        visit = request_limits.Visit.of(self.application.callers, head)
+        try:
+            visit.enter(has_certificate=True)
+            answer = await self._agents_answer(asked, leases, visit)
+            if answer is not None:
+                await self._start(HTTPStatus.OK, _headers_of_object(answer))
+                await self._send(answer, more=False)
+                metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
+                return
+            environ = environ_of(self.scope, self.application.listener)
+            status = await self._answer(environ, visit)
+            leases.learn(visit.digest, environ.get(request_limits.AUTHENTICATED_AS), status)
+        except request_limits.HeldBackError as error:
+            self._note(visit, error.limit)
+            await self._hold_back(error)
+        finally:
+            visit.leave()
+
+    async def _agents_answer(
+        self, asked: lease_path.AgentRequest, leases: LeasePath, visit: request_limits.Visit
+    ) -> bytes | None:
+        """None where the ordinary path must answer, which then finds the request as it came."""
+        digest, account = visit.digest, visit.account
+        if digest is None or not account.name or account.delay(monotonic()):  # it waits its turn with the others
+            return None
+        if not leases.is_open(digest, is_write=asked.is_write):
+            return None
+        body = await self._small_body() if asked.is_write else b""
+        answer = await leases.answer(digest, asked, body)
+        if answer is not None:
+            account.spend(lease_path.CPU_SECONDS)
+        return answer
+
+    async def _small_body(self) -> bytes:
+        """Of ``lease_path.LARGEST_BODY`` at most, as the head declares; the ordinary path receives it once more.
+
+        Raises ClientGoneError.
+        """
+        body, more = b"", True
+        async with asyncio.timeout(intake.BODY_SECONDS) if not intake.has_whole_body(self.scope) else nullcontext():
+            while more:
+                message = await self.receive()
+                if message["type"] == "http.disconnect":
+                    raise intake.ClientGoneError
+                body += message["body"]  # type: ignore[typeddict-item] # an HTTPRequestEvent
+                more = message["more_body"]  # type: ignore[typeddict-item] # likewise
+        self.receive = _again({"type": "http.request", "body": body, "more_body": False}, self.receive)
+        return body
+
     def _note(self, visit: request_limits.Visit, limit: str) -> None:
         self.application.held_back.add(visit.payer.name, visit.address, limit)
 
-    async def _answer(self, environ: Environ, visit: request_limits.Visit) -> None:
+    async def _answer(self, environ: Environ, visit: request_limits.Visit) -> int:
+        """Returns the status, 200 for a stream."""
         held: intake.Holding | None = None
         try:
             body, held = await self.application.intake.read(
@@ -258,14 +326,15 @@ class _Exchange:
         except intake.BusyError:
             self._note(visit, request_limits.BODIES if visit.account.name else request_limits.STRANGER_BODIES)
             await self._refuse(BUSY)
-            return
+            return BUSY.code
         except DatabaseFailure as error:
-            await self._refuse(outages.database_error_response(error))
-            return
+            refusal = outages.database_error_response(error)
+            await self._refuse(refusal)
+            return refusal.code
         except intake.TooLargeError as error:
             if self.application.listener != API or error.is_anonymous:
                 await self._refuse(errors.RequestTooLarge(f"Request entity too large: limit is {error.limit}"))
-                return
+                return errors.RequestTooLarge.code
             environ[BODY_TOO_LARGE] = error.limit  # the API answers first whether this caller may do this at all
         try:
             left = await self._in_turn(environ, visit)
@@ -282,6 +351,7 @@ class _Exchange:
             status, headers, content = left
             await self._start(status, headers)
             await self._send(content, more=False)
+        return left[0] if isinstance(left, tuple) else HTTPStatus.OK
 
     async def _in_turn(
         self, environ: Environ, visit: request_limits.Visit
@@ -485,6 +555,25 @@ async def _probed(scope: HTTPScope, send: ASGISendCallable) -> None:
 def _extension(scope: HTTPScope, name: str) -> Any:
     """What only ocmconsole.server.serving offers, or None."""
     return cast("dict[str, Any]", scope.get("extensions") or {}).get(name)
+
+
+def _again(message: ASGIReceiveEvent, receive: ASGIReceiveCallable) -> ASGIReceiveCallable:
+    """Receives a message once more, then what follows."""
+    left = [message]
+
+    async def received() -> ASGIReceiveEvent:
+        return left.pop() if left else await receive()
+
+    return received
+
+
+def _headers_of_object(body: bytes) -> Headers:
+    """Of an object in JSON, as ``responses.respond`` and ``_whole`` make them."""
+    return [
+        (b"cache-control", b"no-cache, private"),
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
 
 
 def _abort(scope: HTTPScope) -> bool:

@@ -7,7 +7,7 @@ own them, so the machinery holds no cryptography.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
@@ -22,9 +22,12 @@ from ocmconsole.kubeapi.access.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTI
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rest_framework.request import Request
 
 ReadToken = Callable[[str, str], "Actor | None"]
+ListHonoured = Callable[[Collection[str]], Mapping[str, "datetime"]]
 
 
 class ReadCertificate(Protocol):
@@ -33,6 +36,7 @@ class ReadCertificate(Protocol):
 
 _certificates: list[ReadCertificate] = []
 _tokens: list[ReadToken] = []
+_honoured: list[ListHonoured] = []
 
 SERVICE_ACCOUNT = "system:serviceaccount:"
 
@@ -53,6 +57,21 @@ def reads_tokens(read: ReadToken) -> ReadToken:
     """
     _tokens.append(read)
     return read
+
+
+def lists_honoured_certificates(read: ListHonoured) -> ListHonoured:
+    """The reader gets fingerprints as ``Actor.credential`` has them.
+
+    It returns those of certificates that nobody has revoked, and when each expires. A certificate that it does not know
+    is missing, whether or not ``reads_certificates`` trusts it.
+    """
+    _honoured.append(read)
+    return read
+
+
+def honoured_certificates(fingerprints: Collection[str]) -> Mapping[str, datetime]:
+    """As the reader says; nothing without one."""
+    return _honoured[0](fingerprints) if _honoured else {}
 
 
 class KubernetesAuthentication(BaseAuthentication):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ocmconsole.kubeapi.errors import BadRequest, Cause, Conflict, Doc
 from ocmconsole.kubeapi.formats.field_sets import (
+    Path,
     Tree,
     beyond,
     compare,
@@ -127,6 +128,26 @@ def track_update(
     if own:
         others.append({**mine, "fieldsV1": own, "time": now})
     return _sorted(_capped(others))
+
+
+def track_renewal(entries: list[Doc], path: Path, *, manager: str, api_version: str, now: str) -> list[Doc] | None:
+    """As ``track_update`` where ``manager`` has changed one field that its entry alone names already.
+
+    ``path`` are the elements of the field, ``entries`` those of the stored document. None where that is not so.
+    """
+    mine = _entry(manager, _UPDATE, api_version, "")
+    me = _identity(mine)
+    own = [entry for entry in entries if _identity(entry) == me]
+    others = [entry for entry in entries if _identity(entry) != me]
+    changed: Tree = {}
+    for element in reversed(path):
+        changed = {element: changed}
+    if len(own) != 1 or len(entries) > MAX_UPDATERS or not overlap(own[0]["fieldsV1"], changed):
+        return None
+    if any(overlap(entry["fieldsV1"], changed) for entry in others):
+        return None
+    left = subtract(own[0]["fieldsV1"], changed)
+    return _sorted([*others, {**mine, "fieldsV1": union(changed, left), "time": now}])
 
 
 def _moved(old: Doc | None, new: Doc, form: Form, subresource: str) -> tuple[Tree, Tree]:

@@ -23,6 +23,8 @@ Media = Literal["json", "yaml"]
 Shape = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList", "APIGroupDiscoveryList"]
 PatchKind = Literal["json", "merge", "strategic", "apply"]
 
+PEOPLE = ("curl/", "Wget/", "Mozilla/")  # how user agents begin that get JSON with indents
+
 _MEDIA: dict[str, Media] = {
     "application/json": "json",
     "application/*": "json",

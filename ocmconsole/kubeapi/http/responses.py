@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.formats import tables
+from ocmconsole.kubeapi.formats import negotiation, tables
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.http.hooks import JSONRenderer
@@ -25,8 +25,6 @@ from ocmconsole.kubeapi.watch import streams
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 
 log = logging.getLogger(__name__)
-
-PEOPLE = ("curl/", "Wget/", "Mozilla/")
 
 
 def object_(call: Call, doc: Doc, status: int = 200) -> HttpResponse:
@@ -139,4 +137,4 @@ def finished(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBa
 def _is_for_people(request: HttpRequest) -> bool:
     if pretty := request.GET.get("pretty"):
         return pretty in {"1", "true"}
-    return request.headers.get("User-Agent", "").startswith(PEOPLE)
+    return request.headers.get("User-Agent", "").startswith(negotiation.PEOPLE)

@@ -1,0 +1,254 @@
+"""The lease path: an agent's GET and PUT of its lease, answered on the event loop and in batches.
+
+A heartbeat needs no request thread, no view and no transaction of its own. ``recognise`` takes a request only if it is
+exactly what an agent sends: no query, no header but the few that agents and proxies set, a small body that has come
+whole. What was waiting is given to ``Leases``, which reads or writes it by one query or transaction on a thread of its
+own: the event loop never waits for the database. Nobody is answered before the commit.
+
+Invariants: whatever is not recognised, not of an agent that the ordinary path let in before, or not done by the batch
+(a conflict, a right that ended, an error of the database) is answered by the ordinary path as if this one did not
+exist, limits counted once. Answers are the same to the byte. Called by ``request_threads``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from django.conf import settings
+
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.formats import negotiation
+from ocmconsole.kubeapi.health import metrics, outages
+from ocmconsole.server import proxy
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+log = logging.getLogger(__name__)
+
+PATH = re.compile(
+    rb"/apis/coordination\.k8s\.io/v1/namespaces/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/leases/managed-cluster-lease"
+)
+# By name, whatever their values: those that are looked at below, and those that change no answer.
+HEADERS = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"connection"})
+BODY_HEADERS = HEADERS | {b"content-type", b"content-length"}
+PROXY_HEADERS = {
+    f"{name.removeprefix('HTTP_').replace('_', '-').lower()}".encode(): name
+    for name in (proxy.CERTIFICATE, proxy.ADDRESS, proxy.SCHEME, proxy.SECRET)
+}
+PEOPLE = tuple(agent.encode() for agent in negotiation.PEOPLE)
+MEDIA_TYPES = frozenset({b"application/json", b"application/vnd.kubernetes.protobuf"})
+LARGEST_BODY = 16 * 1024  # bytes; an agent's has 1 KiB
+LARGEST_ANSWER = 64 * 1024  # bytes; the ordinary path compresses large ones
+LONGEST_MANAGER = 128  # characters, as ``request_info`` cuts a user agent
+MOST_WAITING = 4_096  # requests that wait for a batch; with the largest bodies 64 MiB
+LARGEST_BATCH = 1_000  # of one statement; SQLite takes 32,766 values
+# Seconds between the beginnings of two batches: what comes meanwhile shares the costs of the next.
+READ_WINDOW, WRITE_WINDOW = 0.005, 0.010
+CPU_SECONDS = 0.0002  # that a request of this path is charged for: it takes half of that (D23)
+_answered = metrics.histogram(
+    "ocmconsole_lease_batch",
+    "Requests for leases that one query, or one transaction, has answered.",
+    ("thread",),
+    (0, 1, 3, 10, 30, 100, 300, 1_000),
+)
+THREADS = "lease-"  # how the names of the two threads begin
+
+
+class AgentRequest(NamedTuple):
+    """A request that is exactly an agent's. ``certificate`` is DER, proven by TLS or passed on by a trusted proxy."""
+
+    namespace: str
+    certificate: bytes
+    address: str
+    is_write: bool
+    media: bytes
+    manager: str
+
+
+class Renewing(NamedTuple):
+    """A PUT in a batch."""
+
+    agent: Any
+    namespace: str
+    body: bytes
+    media: bytes
+    manager: str
+
+
+class Leases(Protocol):
+    """What knows leases and agents. ``read`` and ``renew`` run on a thread each and use the database.
+
+    They return answers in the order of the requests, None where the ordinary path must answer.
+    """
+
+    def learn(self, digest: bytes, actor: Actor) -> None: ...
+
+    def forget(self, digest: bytes) -> None: ...
+
+    def find(self, digest: bytes) -> Any: ...
+
+    def read(self, asked: Sequence[tuple[Any, str]]) -> list[bytes | None]: ...
+
+    def renew(self, asked: Sequence[Renewing]) -> list[bytes | None]: ...
+
+
+def recognise(scope: HTTPScope) -> AgentRequest | None:
+    """The request, if its head is exactly an agent's with a certificate."""
+    method = scope["method"]
+    if (method != "GET" and method != "PUT") or scope["query_string"] or scope["http_version"] != "1.1":  # noqa: PLR1714 - faster
+        return None
+    given = list(scope["headers"])
+    found, headers, is_write = PATH.fullmatch(scope["raw_path"]), dict(given), method == "PUT"
+    if found is None or len(headers) != len(given):
+        return None
+    others = headers.keys() - (BODY_HEADERS if is_write else HEADERS)
+    if (others and not others <= PROXY_HEADERS.keys()) or not _is_agents(headers, is_write=is_write):
+        return None
+    agent = headers.get(b"user-agent", b"").decode("latin-1")[:256]
+    client = _client(scope, {PROXY_HEADERS[name]: headers[name].decode("latin-1") for name in others})
+    if not client.certificate:
+        return None
+    manager = agent.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
+    media = headers.get(b"content-type", b"")
+    return AgentRequest(found[1].decode(), client.certificate, client.address, is_write, media, manager)
+
+
+def _is_agents(headers: dict[bytes, bytes], *, is_write: bool) -> bool:
+    """Whether their values ask for nothing but an object in JSON, for one that is sent in a form that agents use."""
+    if headers.get(b"connection", b"keep-alive").lower() != b"keep-alive" or not _is_plain(headers.get(b"accept", b"")):
+        return False
+    if is_write:
+        return headers.get(b"content-type") in MEDIA_TYPES and _is_small(headers.get(b"content-length", b""))
+    return not headers.get(b"user-agent", b"").startswith(PEOPLE)
+
+
+def _client(scope: HTTPScope, headers: dict[str, str]) -> proxy.Client:
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    address = (scope.get("client") or ("", 0))[0]
+    certificate, is_local = (extensions.get(f"ocmconsole.{name}") for name in ("peer_certificate", "is_local"))
+    seen = proxy.Client(address, certificate, scope["scheme"], bool(is_local))
+    return settings.OCMCONSOLE_TRUSTED_PROXIES.client(seen, headers) if headers or is_local else seen
+
+
+def _is_small(length: bytes) -> bool:
+    return length.isdigit() and len(length) <= 5 and 0 < int(length) <= LARGEST_BODY  # noqa: PLR2004 - digits
+
+
+@lru_cache(maxsize=256)
+def _is_plain(accept: bytes) -> bool:
+    """Whether it asks for an object in JSON, and for no other form of it."""
+    try:
+        form = negotiation.negotiate(accept.decode("latin-1"), want=("Table", "PartialObjectMetadata"))
+    except errors.ApiError:
+        return False
+    return form.media == "json" and not form.shape
+
+
+# ---------------------------------------------------------------- batches
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting(Generic[Item]):
+    item: Item
+    answer: asyncio.Future[bytes | None]
+
+
+class _Batches(Generic[Item]):
+    """Of one act on one thread; lives on the event loop. A batch begins ``window`` seconds after the one before."""
+
+    def __init__(self, name: str, act: Callable[[Sequence[Item]], list[bytes | None]], window: float) -> None:
+        self.name, self.act, self.window = name, act, window
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
+        self.waiting: list[_Waiting[Item]] = []
+        self.is_due = False
+        self.began = 0.0
+
+    def is_full(self) -> bool:
+        return len(self.waiting) >= MOST_WAITING
+
+    def add(self, item: Item) -> asyncio.Future[bytes | None]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes | None] = loop.create_future()
+        self.waiting.append(_Waiting(item, answer))
+        if not self.is_due:
+            self.is_due = True
+            loop.call_at(self.began + self.window, self._begin)
+        return answer
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.began = loop.time()
+        batch, self.waiting = self.waiting[:LARGEST_BATCH], self.waiting[LARGEST_BATCH:]
+        try:
+            done = loop.run_in_executor(self.pool, self.act, [each.item for each in batch])
+        except RuntimeError:  # the server stops
+            self._finish(batch, [None] * len(batch))
+            return
+        done.add_done_callback(lambda done: self._end(batch, done))
+
+    def _end(self, batch: list[_Waiting[Item]], done: asyncio.Future[list[bytes | None]]) -> None:
+        if done.cancelled() or (error := done.exception()) is not None:
+            answers: list[bytes | None] = [None] * len(batch)
+            if not done.cancelled():
+                log.warning("a batch of %d leases goes the ordinary way: %s", len(batch), error)
+        else:
+            answers = done.result()
+            _answered.labels(self.name).observe(len(answers) - answers.count(None))
+        self._finish(batch, answers)
+
+    def _finish(self, batch: list[_Waiting[Item]], answers: list[bytes | None]) -> None:
+        for each, answer in zip(batch, answers, strict=True):
+            if not each.answer.done():
+                each.answer.set_result(answer)
+        self.is_due = bool(self.waiting)
+        if self.is_due:
+            asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
+
+
+class LeasePath:
+    """For one listener."""
+
+    def __init__(self, leases: Leases) -> None:
+        self.leases = leases
+        self._reads: _Batches[tuple[Any, str]] = _Batches("reader", leases.read, READ_WINDOW)
+        self._writes: _Batches[Renewing] = _Batches("writer", leases.renew, WRITE_WINDOW)
+
+    def is_open(self, digest: bytes | None, *, is_write: bool) -> bool:
+        """Whether a recognised request of this credential can go this way now."""
+        if digest is None or self.leases.find(digest) is None or outages.state.away:
+            return False
+        return not (self._writes.is_full() or outages.state.locked) if is_write else not self._reads.is_full()
+
+    async def answer(self, digest: bytes, asked: AgentRequest, body: bytes) -> bytes | None:
+        """The object, or None where the ordinary path must answer."""
+        agent = self.leases.find(digest)
+        if asked.is_write:
+            return await self._writes.add(Renewing(agent, asked.namespace, body, asked.media, asked.manager))
+        answer = await self._reads.add((agent, asked.namespace))
+        return answer if answer is not None and len(answer) <= LARGEST_ANSWER else None
+
+    def learn(self, digest: bytes | None, actor: Actor | None, status: int) -> None:
+        """After the ordinary path has answered a recognised request."""
+        if digest is None:
+            return
+        if status == 401:  # noqa: PLR2004 - Unauthorized
+            self.leases.forget(digest)
+        elif actor is not None and status < 400:  # noqa: PLR2004 - the first status of a refusal
+            self.leases.learn(digest, actor)
+
+    def end(self) -> None:
+        for batches in (self._reads, self._writes):
+            batches.pool.shutdown(wait=False, cancel_futures=True)
