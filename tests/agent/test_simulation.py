@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from registration.simulation.happenings import FleetOutage, FleetSkew, parse_outage, parse_skew
 from registration.simulation.report import FleetReport, percentiles
@@ -68,6 +69,12 @@ def test_agents_share_connections_as_behind_the_trusted_proxy(start_hub: StartHu
 def test_sharing_connections_without_a_secret_of_the_proxy_is_refused(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="--pooled needs OCMCONSOLE_TRUSTED_PROXY"):
         simulate(hub, tmp_path, "--clusters", "1", "--pooled")
+
+
+@pytest.mark.parametrize("prefix", ["", "Sim", "-sim", "a-name-that-is-too-long"])
+def test_a_prefix_of_which_no_certificate_could_be_asked_for_is_refused(prefix: str) -> None:
+    with pytest.raises(CommandError, match="--prefix takes 1 to 20"):
+        call_command("simulate_fleet", f"--prefix={prefix}", clusters=1)
 
 
 def test_what_is_to_happen_is_read() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import resource
 import sys
 from datetime import timedelta
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 # Open files of one agent: three watches and a connection for everything else, with one to spare while one is replaced.
 FILES = 5
 SPARE_FILES = 200  # for the process itself
+# What leaves room in the 64 characters of a common name, which ``CryptographyTool`` keeps to.
+PREFIX = re.compile(r"[a-z0-9][-a-z0-9]{0,19}")
 LIFETIME = timedelta(hours=12)  # of the bootstrap tokens, which agents need until they have joined
 
 
@@ -62,6 +65,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, clusters: int, **options: Any) -> None:
         if clusters < 1:
             raise CommandError("--clusters must be at least 1")
+        if not PREFIX.fullmatch(options["prefix"]):
+            raise CommandError("--prefix takes 1 to 20 lowercase letters, digits and -, a letter or digit first")
         plan = _plan(clusters, options)
         _raise_limit(FILES * clusters)
         logging.basicConfig(
