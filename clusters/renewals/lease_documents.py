@@ -62,12 +62,13 @@ def renewed(body: bytes, media: bytes, stored_text: str, *, manager: str, now: d
 
 
 def _new_time(proposed: object, stored: Doc) -> datetime | None:
-    """The one thing that is new; None where it is not new, not a plain one, or not the only one."""
+    """The one thing that is new; None where it is not later, not a plain one, or not the only one."""
     spec, before = _part(proposed, "spec"), _part(stored, "spec").get("renewTime")
     renew_time = spec.get("renewTime")
     if not isinstance(renew_time, str) or not MICRO_TIME.fullmatch(renew_time):
         return None
-    if before is None or renew_time == before or _part(stored, "metadata").keys() - PLAIN:
+    # A time that is taken back makes a reconciler look (H16).
+    if before is None or renew_time <= before or _part(stored, "metadata").keys() - PLAIN:
         return None
     spec["renewTime"] = before
     is_same = _is_same(proposed, stored)

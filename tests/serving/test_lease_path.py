@@ -41,8 +41,8 @@ _moments = count(1)
 
 
 def moment() -> str:
-    """A new one each time, and the same for both leases of a case."""
-    return f"{datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(_moments)):%Y-%m-%dT%H:%M:%S}.000001Z"
+    """A later one each time, and the same for both leases of a case."""
+    return f"{datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=next(_moments)):%Y-%m-%dT%H:%M:%S}.000001Z"
 
 
 # ---------------------------------------------------------------- agents
@@ -268,6 +268,8 @@ CASES = [
     Case("the 30th of February", make=changed(renewTime="2026-02-30T00:00:00.000000Z")),
     Case("another zone", make=changed(renewTime="2026-02-01T02:00:00.000001+02:00")),
     Case("three decimals", make=changed(renewTime="2026-02-01T02:00:00.123Z")),
+    Case("a time taken back", make=changed(renewTime="2026-02-01T02:00:00.000001Z")),
+    Case("and on again", is_fast=True),
     Case("a duration", make=changed(leaseDurationSeconds=60)),
     Case("the same duration as a fraction", make=changed(leaseDurationSeconds=60.0)),
     Case("true for a duration", make=changed(leaseDurationSeconds=True)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import AutoField
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def run(statement: str, *values: Any) -> int:
 
 
 def run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
-    """Once for each of the rows of values, as ``run``."""
-    with connection.cursor() as cursor:
-        if len(values) == 1:
-            cursor.execute(statement, values[0])
-        else:
-            cursor.executemany(statement, values)
+    """Once for each of the rows of values, as ``run``, in one transaction."""
+    if len(values) == 1:
+        run(statement, *values[0])
+        return
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.executemany(statement, values)
 
 
 def moment(time: datetime) -> Any:
