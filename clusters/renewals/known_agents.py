@@ -26,7 +26,7 @@ from ocmconsole.kubeapi.access import authentication
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 
-MOST_AGENTS = 131_072  # of 700 bytes each; the one that was not used for longest is forgotten
+MOST_AGENTS = 131_072  # of 1,400 bytes each; the one that was not used for longest is forgotten
 MOST_PLACES = 8  # verbs and namespaces that are remembered of one agent; its own namespace needs two
 CERTIFICATE = "cert:"  # how ``Actor.credential`` begins for a certificate
 
