@@ -77,7 +77,8 @@ class CertificateRequests:
             if issued is not None:
                 return issued
             try:
-                await asyncio.wait_for(self._changed.wait(), RECHECK if self._pending or self._is_full else 0)
+                async with asyncio.timeout(RECHECK if self._pending or self._is_full else 0):
+                    await self._changed.wait()
             except TimeoutError:
                 continue
 

@@ -47,10 +47,11 @@ class Heartbeat:
     async def _rest(self, wait: float | None, period: int | None) -> None:
         """Until the next beat, or until the cluster says something else about beats."""
         while (self._period() if self._cluster.is_accepted else None) == period:
-            changed = self._cluster.next_change()
             begun = asyncio.get_running_loop().time()
             try:
-                await asyncio.wait_for(changed, wait)
+                # Not wait_for: in Python 3.11 a change that comes at the same time swallows the agent's end.
+                async with asyncio.timeout(wait):
+                    await self._cluster.next_change()
             except TimeoutError:
                 return
             if wait is not None:

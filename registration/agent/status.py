@@ -10,6 +10,7 @@ import asyncio
 import copy
 import socket
 from datetime import datetime, timedelta
+from typing import Any
 
 from .api import Api, Doc, HubError, Refused
 from .bootstrap import CLUSTERS
@@ -54,23 +55,28 @@ class StatusReporter:
         while True:
             self._managed.changed.clear()
             self._wake.clear()
+            changed = asyncio.ensure_future(self._cluster.next_change())  # from now on: what comes while it looks, too
             try:
-                wait = await self._report()
-            except HubError as error:
-                wait = min(self._attempts.failed(error), self._options.status_period)
-            else:
-                self._attempts.worked()
-            await self._rest(wait)
+                await self._rest(await self._reported(), changed)
+            finally:
+                changed.cancel()
 
-    async def _rest(self, seconds: float) -> None:
-        waits = [
-            asyncio.ensure_future(each)
-            for each in (self._cluster.next_change(), self._managed.changed.wait(), self._wake.wait())
-        ]
+    async def _reported(self) -> float:
+        """Report; the seconds after which to look again without a change."""
+        try:
+            wait = await self._report()
+        except HubError as error:
+            return min(self._attempts.failed(error), self._options.status_period)
+        self._attempts.worked()
+        return wait
+
+    async def _rest(self, seconds: float, changed: asyncio.Future[None]) -> None:
+        others = [asyncio.ensure_future(each.wait()) for each in (self._managed.changed, self._wake)]
+        waits: list[asyncio.Future[Any]] = [changed, *others]
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits:
+            for each in others:
                 each.cancel()
 
     def say_rotation(self, *, worked: bool, words: str) -> None:
@@ -82,7 +88,7 @@ class StatusReporter:
     # ------------------------------------------------------------------------------------------------------ one report
 
     async def _report(self) -> float:
-        """Look, compare, patch; the seconds after which to look again without a change."""
+        """Look, compare, patch; as ``_reported``. Raises HubError."""
         for _ in range(MOST_CONFLICTS):
             doc = self._cluster.doc
             if doc is None or not self._cluster.is_accepted or self._is_unsynced():
