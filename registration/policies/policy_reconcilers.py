@@ -57,12 +57,7 @@ def _came(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa:
     return (key,) if old is None else ()
 
 
-def _any_wish() -> bool:
-    """The token that brings a cluster is older than the cluster."""
-    return BootstrapToken.objects.exclude(clusterset="", labels={}).exists()
-
-
-@reconciler(MANAGED_CLUSTER, keys=_came, is_wanted=_any_wish)
+@reconciler(MANAGED_CLUSTER, keys=_came)
 def reconcile_token_wish(key: Key) -> None:
     """K4, A6: a cluster gets the set and labels that its bootstrap token names, once.
 

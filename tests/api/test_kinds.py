@@ -67,10 +67,9 @@ class TestManagedCluster(KindContract):
     @pytest.mark.parametrize(
         ("verb", "expected"),
         # One of each is the count of changes of rights (Actor.as_of), another the register of issued certificates (D26).
-        # A write of a cluster that waits asks whether a policy wants to hear of it. A create asks whether any bootstrap
-        # token wishes for a set or labels. One that moves something asks
+        # A write of a cluster that waits asks whether a policy wants to hear of it. One that moves something asks
         # whether there are placements, which may choose otherwise, and bindings, whose namespaces have a profile of it.
-        [("get", 4), ("list", 4), ("create", 14), ("update", 13), ("patch", 13), ("delete", 11)],
+        [("get", 4), ("list", 4), ("create", 13), ("update", 13), ("patch", 13), ("delete", 11)],
     )
     def test_a_request_takes_as_many_queries_as_written_here(self, verb: str, expected: int) -> None:
         self.present()
