@@ -14,9 +14,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import psycopg
@@ -36,6 +36,22 @@ class Hub(Server):
     console_url: str
     environment: Mapping[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def beside(self) -> Self:
+        """One more server with the same home and database, at other addresses, which it writes into the admin's kubeconfig."""
+        api, console = (f"127.0.0.1:{servers.free_port()}" for _ in range(2))
+        addresses = {"OCMCONSOLE_API_ADDRESS": api, "OCMCONSOLE_CONSOLE_ADDRESS": console}
+        return replace(
+            self,
+            api_url=f"https://{api}",
+            console_url=f"http://{console}",
+            environment={**self.environment, **addresses},
+            processes={},
+        )
+
+    def stop_if_running(self) -> None:
+        if "server" in self.processes:
+            self.stop("server")
 
     @property
     def commands(self) -> dict[str, list[str]]:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ocmconsole.core.protobuf_fields import LEASE
-from tests import fleet, servers
+from tests import fleet
 from tests.conftest import StartHub
 from tests.fleet import Fleet
 from tests.hub import Hub
@@ -405,10 +405,7 @@ def test_what_ends_by_one_server_ends_by_all(start_hub: StartHub) -> None:
 
 def _ends_by_all(scene: Scene) -> None:
     """The second server of a home writes its address into the admin's kubeconfig: no hub that others share."""
-    other = dict(scene.hub.environment)
-    api, console = f"127.0.0.1:{servers.free_port()}", f"127.0.0.1:{servers.free_port()}"
-    other |= {"OCMCONSOLE_API_ADDRESS": api, "OCMCONSOLE_CONSOLE_ADDRESS": console}
-    second = Hub(scene.hub.home, f"https://{api}", f"http://{console}", other)
+    second = scene.hub.beside()
     try:
         second.start("server")
         agent = scene.agent("lp-moved", address=second.api_url)
@@ -427,8 +424,7 @@ def _ends_by_all(scene: Scene) -> None:
         assert agent.renew(lease).status == 401
         assert at_first.renew(lease).status == 401
     finally:
-        if "server" in second.processes:
-            second.stop("server")
+        second.stop_if_running()
 
 
 # ---------------------------------------------------------------- watches, many at once, the end

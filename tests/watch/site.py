@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests import servers
@@ -17,17 +17,6 @@ class Impatient(Hub):
     @property
     def commands(self) -> dict[str, list[str]]:
         return {**super().commands, "server": [sys.executable, "-m", "tests.watch.impatient", "serve"]}
-
-    def beside(self) -> Impatient:
-        """One more server with the same home and database, at other addresses."""
-        api, console = (f"127.0.0.1:{servers.free_port()}" for _ in range(2))
-        addresses = {"OCMCONSOLE_API_ADDRESS": api, "OCMCONSOLE_CONSOLE_ADDRESS": console}
-        environment = {**self.environment, **addresses}
-        return replace(self, api_url=f"https://{api}", environment=environment, processes={})
-
-    def stop_if_running(self) -> None:
-        if "server" in self.processes:
-            self.stop("server")
 
     @contextmanager
     def paused(self) -> Iterator[None]:

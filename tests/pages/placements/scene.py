@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
+from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
+from clusters.models import ManagedCluster, Serving
 from placements.kinds import PLACEMENT
 from tests import factories as make
 from tests.actors import grant, person, rule
@@ -57,3 +63,21 @@ def author(name: str = "li", namespace: str = TEAM) -> None:
         rule("get list watch", "placementdecisions", groups=GROUP),
         namespace=namespace,
     )
+
+
+@contextmanager
+def all_silent() -> Iterator[None]:
+    """``p1`` has chosen; then all five clusters, which were well, fall silent at once. Time stands still inside."""
+    make.serve_since(timedelta(days=1))
+    place()
+    names = list(ManagedCluster.objects.values_list("name", flat=True))
+    for name in names:
+        make.accept(name)
+        make.available(name)
+    make.settle()
+    for name in names:
+        make.renew(name)
+    with time_machine.travel(timezone.now() + timedelta(seconds=301), tick=False):
+        Serving.objects.update(seen=timezone.now(), served=timezone.now())
+        make.sweep()
+        yield

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.conf import settings
 from django.test import Client, override_settings
-from django.utils import timezone
 
 from clusters.kinds import GROUP
-from clusters.models import ManagedCluster, Serving
+from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import AuditEvent
 from placements.controller.scheduling import decided_in
@@ -24,7 +21,7 @@ from placements.scheduler.brake import WAIT
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 from tests.api import entry
-from tests.pages.placements.scene import TEAM, author, fleet, place
+from tests.pages.placements.scene import TEAM, all_silent, author, fleet, place
 
 __all__ = ["fleet"]  # a fixture of every test
 
@@ -36,18 +33,7 @@ KEPT = {"web-1", "web-3", "web-4"}
 @pytest.fixture(autouse=True)
 def silence(fleet: None) -> Iterator[None]:
     """All five clusters fall silent at once, and p1 keeps the three that it has chosen."""
-    make.serve_since(timedelta(days=1))
-    place()
-    names = list(ManagedCluster.objects.values_list("name", flat=True))
-    for name in names:
-        make.accept(name)
-        make.available(name)
-    make.settle()
-    for name in names:
-        make.renew(name)
-    with time_machine.travel(timezone.now() + timedelta(seconds=301), tick=False):
-        Serving.objects.update(seen=timezone.now(), served=timezone.now())
-        make.sweep()
+    with all_silent():
         yield
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
-import time_machine
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
-from clusters.models import ManagedCluster, Serving
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
@@ -19,7 +14,7 @@ from placements.kinds import PLACEMENT
 from placements.models import DecisionRun
 from tests import factories as make
 from tests.actors import signed_in
-from tests.pages.placements.scene import TEAM, author, fleet, matching, place
+from tests.pages.placements.scene import TEAM, all_silent, author, fleet, matching, place
 
 __all__ = ["fleet"]  # a fixture of every test
 
@@ -74,18 +69,7 @@ def test_a_misconfigured_one_says_which_change_broke_it_and_by_whom(admin: Clien
 
 @pytest.mark.contract("D27")
 def test_one_that_a_brake_holds_says_how_many_fell_silent(admin: Client) -> None:
-    make.serve_since(timedelta(days=1))
-    place()
-    names = list(ManagedCluster.objects.values_list("name", flat=True))
-    for name in names:
-        make.accept(name)
-        make.available(name)
-    make.settle()
-    for name in names:
-        make.renew(name)
-    with time_machine.travel(timezone.now() + timedelta(seconds=301), tick=False):
-        Serving.objects.update(seen=timezone.now(), served=timezone.now())
-        make.sweep()
+    with all_silent():
         assert causes(admin) == {"p1": "5 of 5 accepted clusters fell silent or late at once"}
 
 
