@@ -180,7 +180,15 @@ class Duet:
             self.writer = stack.enter_context(writes.client(pair=site.pair))
             self.watcher = stack.enter_context(watches.client(pair=site.pair))
             self.writer.post("/api/v1/namespaces", json={"metadata": {"name": namespace}})
+            self._wait_for_what_the_hub_puts_there()
             self.close = stack.pop_all().close
+
+    def _wait_for_what_the_hub_puts_there(self) -> None:
+        """A worker does it in its own time, which may be in the middle of a test."""
+        until = time.monotonic() + 3 * PATIENCE
+        while self.writer.get(f"{self.path}/kube-root-ca.crt").status_code != 200:
+            assert time.monotonic() < until, "the namespace has no CA"
+            time.sleep(0.05)
 
     def write(self, name: str) -> int:
         answer = self.writer.post(self.path, json={"metadata": {"name": name}})
