@@ -13,19 +13,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from . import hub_files
-from .api import Api, HubError
-from .bootstrap import Bootstrap
-from .certificate_requests import Issued
+from .bootstrapping import hub_files
+from .bootstrapping.bootstrap import Bootstrap
+from .bootstrapping.certificate_requests import Issued
+from .bootstrapping.hub_files import AGENT_NAME, CERTIFICATE, CLUSTER_NAME, KEY, KUBECONFIG, Files, HubFiles
+from .bootstrapping.hubs import Connect, HubSource, choose
+from .client.api import Api, HubError
+from .client.kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, Login, hub_kubeconfig
 from .equipment import Equipment
-from .hub_files import AGENT_NAME, CERTIFICATE, CLUSTER_NAME, KEY, KUBECONFIG, Files, HubFiles
-from .hubs import Connect, HubSource, choose
 from .keys import KeyToolError
-from .kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, Login, hub_kubeconfig
-from .managed_cluster import ManagedClusterSource
 from .options import AgentOptions
 from .racing import first_of
-from .serving import End, SteadyState
+from .steady_state.managed_cluster import ManagedClusterSource
+from .steady_state.serving import End, SteadyState
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # of random agent names, as Kubernetes' generated names
 AGENT_NAME_LENGTH = 5  # characters, as upstream's

@@ -19,16 +19,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .agent import RegistrationAgent
-from .api import Api
-from .attempts import Log
-from .clock import AgentClock
+from .bootstrapping.hub_files import FolderOfFiles, HubFiles, SecretOfFiles
+from .bootstrapping.hubs import FilesOfHubs
+from .client.api import Api
+from .client.attempts import Log
+from .client.clock import AgentClock
+from .client.kubeconfig import Kubeconfig, KubeconfigError, in_cluster, read_kubeconfig
 from .equipment import Equipment
-from .hub_files import FolderOfFiles, HubFiles, SecretOfFiles
-from .hubs import FilesOfHubs
 from .keys import OpenSSL
-from .kubeconfig import Kubeconfig, KubeconfigError, in_cluster, read_kubeconfig
-from .managed_cluster import KubernetesCluster
 from .options import HUB_TIMEOUT, MOST_CUSTOM_CLAIMS, STATUS_PERIOD, AgentOptions
+from .steady_state.managed_cluster import KubernetesCluster
 
 NAMESPACE = "open-cluster-management-agent"
 SECRET = "hub-kubeconfig-secret"  # noqa: S105 - the name of a Secret

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from .attempts import Attempts, Log
-from .clock import AgentClock
+from .client.attempts import Attempts, Log
+from .client.clock import AgentClock
 from .keys import KeyTool
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from .api import load_pair
+from .client.api import load_pair
 
 CONFIGURATION = Path(__file__).with_name("openssl.cnf")
 PREFIX = "system:open-cluster-management:"

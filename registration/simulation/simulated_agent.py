@@ -11,14 +11,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from registration.agent.agent import RegistrationAgent
-from registration.agent.api import Api
-from registration.agent.attempts import Log
-from registration.agent.clock import AgentClock
+from registration.agent.bootstrapping.hub_files import Files
+from registration.agent.client.api import Api
+from registration.agent.client.attempts import Log
+from registration.agent.client.clock import AgentClock
+from registration.agent.client.kubeconfig import Kubeconfig
 from registration.agent.equipment import Equipment
-from registration.agent.hub_files import Files
-from registration.agent.kubeconfig import Kubeconfig
-from registration.agent.managed_cluster import Health, ManagedClusterFacts
 from registration.agent.options import AgentOptions
+from registration.agent.steady_state.managed_cluster import Health, ManagedClusterFacts
 from registration.simulation.key_tool import CryptographyTool
 from registration.simulation.report import LEASE, FleetReport
 

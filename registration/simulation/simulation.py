@@ -16,11 +16,11 @@ from urllib.parse import quote
 import httpx
 
 from clusters.kinds import ACCEPTS_CLIENT
-from registration.agent.api import Api, Doc, HubError
-from registration.agent.bootstrap import CLUSTERS
-from registration.agent.certificate_requests import PATH as REQUESTS
-from registration.agent.clock import AgentClock
-from registration.agent.kubeconfig import Kubeconfig
+from registration.agent.bootstrapping.bootstrap import CLUSTERS
+from registration.agent.bootstrapping.certificate_requests import PATH as REQUESTS
+from registration.agent.client.api import Api, Doc, HubError
+from registration.agent.client.clock import AgentClock
+from registration.agent.client.kubeconfig import Kubeconfig
 from registration.simulation.happenings import FleetOutage, FleetSkew
 from registration.simulation.report import FleetReport
 from registration.simulation.simulated_agent import SimulatedAgent

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from registration.agent.clock import AgentClock
-from registration.agent.hub_files import NAMES, FolderOfFiles, what_is_wrong
+from registration.agent.bootstrapping.hub_files import NAMES, FolderOfFiles, what_is_wrong
+from registration.agent.client.clock import AgentClock
+from registration.agent.client.kubeconfig import ApiEndpoint, hub_kubeconfig
 from registration.agent.keys import MANAGED_CLUSTERS, AgentSubject, OpenSSL, subject_of
-from registration.agent.kubeconfig import ApiEndpoint, hub_kubeconfig
 from tests.hub import ROOT
 
 HUB = ApiEndpoint("https://hub.example:6443")

@@ -14,13 +14,11 @@ from threading import Thread
 
 import pytest
 
-from registration.agent import quantities
-from registration.agent.api import Api, Refused, Unreachable
-from registration.agent.attempts import Attempts, Log
-from registration.agent.clock import AgentClock
-from registration.agent.command import main
-from registration.agent.informer import Informer
-from registration.agent.kubeconfig import (
+from registration.agent.client.api import Api, Refused, Unreachable
+from registration.agent.client.attempts import Attempts, Log
+from registration.agent.client.clock import AgentClock
+from registration.agent.client.informer import Informer
+from registration.agent.client.kubeconfig import (
     ApiEndpoint,
     Kubeconfig,
     KubeconfigError,
@@ -28,9 +26,11 @@ from registration.agent.kubeconfig import (
     hub_kubeconfig,
     parse_kubeconfig,
 )
-from registration.agent.managed_cluster import ordered_claims
+from registration.agent.command import main
 from registration.agent.options import AgentOptions
-from registration.agent.status import merge_patch
+from registration.agent.steady_state import quantities
+from registration.agent.steady_state.managed_cluster import ordered_claims
+from registration.agent.steady_state.status import merge_patch
 
 Answer = tuple[int, dict[str, str], bytes]
 LOG = Log(logging.getLogger("tests.agent"))

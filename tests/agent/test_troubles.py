@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from registration.agent.agent import RegistrationAgent
-from registration.agent.attempts import Log
-from registration.agent.clock import AgentClock
+from registration.agent.bootstrapping.hub_files import FolderOfFiles
+from registration.agent.bootstrapping.hubs import FilesOfHubs
+from registration.agent.client.attempts import Log
+from registration.agent.client.clock import AgentClock
 from registration.agent.equipment import Equipment
-from registration.agent.hub_files import FolderOfFiles
-from registration.agent.hubs import FilesOfHubs
 from registration.agent.keys import OpenSSL
-from registration.agent.managed_cluster import Health, ManagedClusterFacts
 from registration.agent.options import AgentOptions
+from registration.agent.steady_state.managed_cluster import Health, ManagedClusterFacts
 from tests.agent.conftest import Doc, StartAgent, accept, bootstrap, change_cluster, condition, eventually
 from tests.agent.process import AgentProcess
 from tests.conftest import StartHub

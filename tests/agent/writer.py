@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from registration.agent.hub_files import NAMES, FolderOfFiles
+from registration.agent.bootstrapping.hub_files import NAMES, FolderOfFiles
 
 OPERATIONS = {
     "open",

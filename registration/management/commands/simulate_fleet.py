@@ -20,8 +20,8 @@ from django.core.management.base import BaseCommand, CommandError
 from ocmconsole.accounts import acting_command
 from ocmconsole.core.tokens import tokens
 from registration import join_guide
-from registration.agent.api import ssl_context
-from registration.agent.kubeconfig import Kubeconfig, parse_kubeconfig, read_kubeconfig
+from registration.agent.client.api import ssl_context
+from registration.agent.client.kubeconfig import Kubeconfig, parse_kubeconfig, read_kubeconfig
 from registration.pki import kubeconfigs
 from registration.simulation import happenings
 from registration.simulation.report import FleetReport

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
-from .api import Api, HubError, Refused
-from .clock import micro_text
-from .equipment import Equipment
+from ..client.api import Api, HubError, Refused
+from ..client.clock import micro_text
+from ..equipment import Equipment
 from .own_cluster import OwnCluster
 
 LEASE = "managed-cluster-lease"

@@ -16,10 +16,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from .api import Api, Refused
-from .clock import AgentClock
-from .keys import ClientCertificate, KeyTool, KeyToolError, belongs, subject_of
-from .kubeconfig import ApiEndpoint, KubeconfigError, parse_kubeconfig
+from ..client.api import Api, Refused
+from ..client.clock import AgentClock
+from ..client.kubeconfig import ApiEndpoint, KubeconfigError, parse_kubeconfig
+from ..keys import ClientCertificate, KeyTool, KeyToolError, belongs, subject_of
 
 KUBECONFIG, CERTIFICATE, KEY = "kubeconfig", "tls.crt", "tls.key"
 CLUSTER_NAME, AGENT_NAME = "cluster-name", "agent-name"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from .api import Doc
-from .informer import Informer
+from ..client.api import Doc
+from ..client.informer import Informer
 
 ACCEPTED = "HubAcceptedManagedCluster"
 

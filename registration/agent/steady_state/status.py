@@ -12,12 +12,12 @@ import socket
 from datetime import datetime, timedelta
 from typing import Any
 
-from .api import Api, Doc, HubError, Refused
-from .bootstrap import CLUSTERS
-from .clock import micro_text, seconds_text
-from .equipment import Equipment
+from ..bootstrapping.bootstrap import CLUSTERS
+from ..client.api import Api, Doc, HubError, Refused
+from ..client.clock import micro_text, seconds_text
+from ..equipment import Equipment
+from ..options import AgentOptions
 from .managed_cluster import ManagedClusterFacts, ManagedClusterSource, ordered_claims
-from .options import AgentOptions
 from .own_cluster import OwnCluster
 
 JOINED, AVAILABLE = "ManagedClusterJoined", "ManagedClusterConditionAvailable"

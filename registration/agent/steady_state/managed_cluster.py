@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ..client.api import Api, Doc, HubError, Unreachable
+from ..client.attempts import Log
+from ..client.informer import Informer
+from ..options import AgentOptions
 from . import quantities
-from .api import Api, Doc, HubError, Unreachable
-from .attempts import Log
-from .informer import Informer
-from .options import AgentOptions
 
 NODES = "/api/v1/nodes"
 CLAIMS = "/apis/cluster.open-cluster-management.io/v1alpha1/clusterclaims"

@@ -11,18 +11,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from .api import Api
-from .bootstrap import CLUSTERS, own_cluster, own_requests
-from .certificate_requests import PATH as REQUESTS
-from .certificate_requests import CertificateRequests, Issued
-from .equipment import Equipment
+from ..bootstrapping.bootstrap import CLUSTERS, own_cluster, own_requests
+from ..bootstrapping.certificate_requests import PATH as REQUESTS
+from ..bootstrapping.certificate_requests import CertificateRequests, Issued
+from ..client.api import Api
+from ..client.informer import Informer
+from ..equipment import Equipment
+from ..keys import ClientCertificate
+from ..options import AgentOptions
+from ..racing import first_of
 from .heartbeat import Heartbeat
-from .informer import Informer
-from .keys import ClientCertificate
 from .managed_cluster import ManagedClusterSource
-from .options import AgentOptions
 from .own_cluster import OwnCluster
-from .racing import first_of
 from .rotation import Rotation, rotation_words, sleep_until
 from .status import StatusReporter
 

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from .certificate_requests import CertificateRequests, Issued
-from .clock import AgentClock
-from .equipment import Equipment
-from .keys import ClientCertificate
+from ..bootstrapping.certificate_requests import CertificateRequests, Issued
+from ..client.clock import AgentClock
+from ..equipment import Equipment
+from ..keys import ClientCertificate
 
 LEFT = (0.20, 0.25)  # of the lifetime, when a new certificate is asked for, as upstream
 LOOK = 300.0  # seconds between looks at the clock, as upstream; a clock may be set

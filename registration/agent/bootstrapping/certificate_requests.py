@@ -12,10 +12,10 @@ import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .api import Api, Doc, HubError
-from .equipment import Equipment
-from .informer import Informer
-from .keys import AgentSubject, KeyAndRequest, KeyToolError, belongs
+from ..client.api import Api, Doc, HubError
+from ..client.informer import Informer
+from ..equipment import Equipment
+from ..keys import AgentSubject, KeyAndRequest, KeyToolError, belongs
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SIGNER = "kubernetes.io/kube-apiserver-client"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from .api import Api, HubError, Refused
-from .attempts import Log
+from ..client.api import Api, HubError, Refused
+from ..client.attempts import Log
+from ..client.kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, read_kubeconfig
 from .bootstrap import CLUSTERS
-from .kubeconfig import ApiEndpoint, Kubeconfig, KubeconfigError, read_kubeconfig
 
 LOOK = 5.0  # seconds between looks at the files: Kubernetes updates a mounted Secret within a minute
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from .api import Api, Doc, HubError, Refused
+from ..client.api import Api, Doc, HubError, Refused
+from ..client.informer import Informer
+from ..equipment import Equipment
+from ..keys import subject_of
+from ..options import AgentOptions
+from ..racing import first_of
 from .certificate_requests import CLUSTER_LABEL, CertificateRequests, Issued
 from .certificate_requests import PATH as REQUESTS
-from .equipment import Equipment
-from .informer import Informer
-from .keys import subject_of
-from .options import AgentOptions
-from .racing import first_of
 
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 AGENT_ANNOTATIONS = "agent.open-cluster-management.io"  # prefix of those that an agent may bring
