@@ -167,7 +167,7 @@ StartHub = Callable[..., AbstractContextManager[hubs.Hub]]
 
 @pytest.fixture(scope="session")
 def start_hub(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> StartHub:
-    """Hubs with settings of their own; the keyword CERT_LIFETIME sets OCMCONSOLE_CERT_LIFETIME."""
+    """Hubs with settings of their own; the keyword LIMIT_WATCHES sets OCMCONSOLE_LIMIT_WATCHES."""
     if is_elsewhere(pytestconfig):
         pytest.skip("only a hub of our own can be stopped and asked from inside")
 

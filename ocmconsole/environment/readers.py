@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from ocmconsole.environment import home as files
-from ocmconsole.environment.durations import parse_duration
+from ocmconsole.environment.durations import parse_duration, span
 from ocmconsole.server.proxy import Proxies
 
 LAST_PORT = 65_535  # of TCP: 16 bits
 SHORTEST_SECRET = 32  # characters
 SHORTEST_RETENTION = timedelta(days=30)  # of the audit
+SHORTEST_CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq rounds one second up
 UNIX = "unix:"
 SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
 UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes
@@ -65,23 +66,21 @@ def choice(name: str, default: str, allowed: set[str]) -> str:
     return value
 
 
-def duration(name: str, default: str) -> timedelta:
+def duration(name: str, default: str, *, least: timedelta = timedelta()) -> timedelta:
     try:
-        return parse_duration(text(name, default))
+        found = parse_duration(text(name, default))
     except ImproperlyConfigured as error:
         msg = f"{name}: {error}"
         raise ImproperlyConfigured(msg) from error
+    if found < least:
+        msg = f"{name} must be at least {span(least)}, not {text(name, default)}"
+        raise ImproperlyConfigured(msg)
+    return found
 
 
 def retention(name: str) -> timedelta | None:
     """How long to keep something, at least a month; None is for ever."""
-    if not text(name):
-        return None
-    found = duration(name, "")
-    if found < SHORTEST_RETENTION:
-        msg = f"{name} must be at least {SHORTEST_RETENTION.days}d, or empty to keep everything"
-        raise ImproperlyConfigured(msg)
-    return found
+    return duration(name, "", least=SHORTEST_RETENTION) if text(name) else None
 
 
 def size(name: str, default: str, *, least: int) -> int:

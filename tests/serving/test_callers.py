@@ -328,6 +328,21 @@ def test_a_revoked_credential_is_its_addresss_and_the_new_one_of_that_user_goes_
     assert list(table._holders.values()) == [1]
 
 
+def test_a_revoked_credential_is_refused_where_strangers_have_no_limit(limit: Any) -> None:
+    limit.OCMCONSOLE_LIMIT_STRANGERS = 0
+    table, actor = request_limits.Callers(2), Actor("agent", credential="cert:1")
+    assert sent(table, actor, certificate=b"old") == ""
+    assert {sent(table, None, certificate=b"old") for _ in range(100)} == {""}
+    assert table._known == {}
+
+
+@pytest.mark.parametrize("name", ["REQUESTS", "BURST"])
+def test_an_identity_without_a_rate_or_burst_sends_as_much_as_it_likes(limit: Any, name: str) -> None:
+    setattr(limit, f"OCMCONSOLE_LIMIT_{name}", 0)
+    table, actor = request_limits.Callers(2), Actor("agent", credential="cert:1")
+    assert {sent(table, actor, certificate=b"one") for _ in range(100)} == {""}
+
+
 def test_what_two_requests_find_revoked_at_the_same_time_is_forgotten_once() -> None:
     table, actor = request_limits.Callers(2), Actor("agent", credential="cert:1")
     sent(table, actor, certificate=b"old")

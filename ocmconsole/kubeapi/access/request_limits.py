@@ -125,7 +125,12 @@ class CallerAccount:
     watches: int = 0
 
     def take(self, rate: float, burst: float, now: float) -> int:
-        """Count one request; returns 0, or the seconds after which it may be repeated."""
+        """Count one request; returns 0, or the seconds after which it may be repeated.
+
+        ``rate`` a second and ``burst`` at once, either of which is 0 where that limit is switched off: nothing holds.
+        """
+        if not rate or not burst:
+            return 0
         self.requests.refill(rate, burst, now)
         if self.requests.level < 1:
             return min(LONGEST_WAIT, max(1, math.ceil((1 - self.requests.level) / rate)))
@@ -324,9 +329,8 @@ class Visit:
 
 def _count(account: CallerAccount, now: float) -> int:
     """One request of a named account; as ``CallerAccount.take``."""
-    if not (rate := settings.OCMCONSOLE_LIMIT_REQUESTS * account.times):
-        return 0
-    return account.take(rate, settings.OCMCONSOLE_LIMIT_BURST * account.times, now)
+    rate, burst = settings.OCMCONSOLE_LIMIT_REQUESTS, settings.OCMCONSOLE_LIMIT_BURST
+    return account.take(rate * account.times, burst * account.times, now)
 
 
 def _strangers_burst() -> float:
