@@ -20,6 +20,7 @@ REGISTERING = (
     "clusters.taints.maintenance",
     "clusters.health.metrics",
     "clusters.acceptance.resource_cleanup",
+    "clusters.acceptance.withdrawal",
     "clusters.health.transitions",
 )
 

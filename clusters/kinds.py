@@ -99,6 +99,10 @@ def is_accepted(doc: Doc | None) -> bool:
     return doc is not None and bool(spec_of(doc).get(ACCEPTS_CLIENT))
 
 
+def is_deleting(doc: Doc) -> bool:
+    return bool(doc["metadata"].get("deletionTimestamp"))
+
+
 def accept_command(name: str, *, accepted: bool = True) -> str:
     """The kubectl command that accepts a cluster, or disconnects it."""
     patch = json.dumps({"spec": {ACCEPTS_CLIENT: accepted}}, separators=(",", ":"))

@@ -15,9 +15,8 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q
 
 from clusters.acceptance import agent_roles
-from clusters.acceptance.reconcilers import is_deleting
 from clusters.admission import GUARDED_NAMES
-from clusters.kinds import ACCEPTS_CLIENT, MANAGED_CLUSTER
+from clusters.kinds import ACCEPTS_CLIENT, MANAGED_CLUSTER, is_deleting
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.kubeapi import clock, errors, verbs

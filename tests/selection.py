@@ -92,6 +92,8 @@ PLACES: dict[str, Runs] = {
     "serving/test_asgi.py": Runs.BOTH,
     "serving/test_database.py": Runs.BOTH,
     "serving/test_given_up.py": Runs.BOTH,
+    "serving/test_lease_path.py": Runs.BOTH,
+    "serving/test_lease_rights.py": Runs.BOTH,
     "statements": Runs.SQLITE,
     "unit": Runs.SQLITE,
     "unit/clustersets/test_membership.py": Runs.BOTH,

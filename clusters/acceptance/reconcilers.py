@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from clusters import object_writer
-from clusters.acceptance import agent_roles, cleanup_rights
+from clusters.acceptance import agent_roles, cleanup_rights, withdrawal
 from clusters.kinds import (
     API_RESOURCE_CLEANUP,
     CLUSTER_LABEL,
@@ -25,6 +25,7 @@ from clusters.kinds import (
     conditions_of,
     finalizers_of,
     is_accepted,
+    is_deleting,
     label_of,
 )
 from clusters.models import ClusterFacts, ManagedCluster, ManifestWork
@@ -47,10 +48,6 @@ SHARED = Key("", "shared")
 
 ACCEPTED = Condition(ConditionType.ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
 DENIED = Condition(ConditionType.ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
-
-
-def is_deleting(doc: Doc) -> bool:
-    return bool(doc["metadata"].get("deletionTimestamp"))
 
 
 def _is_withheld(doc: Doc) -> bool:
@@ -122,6 +119,8 @@ def _set_up(name: str) -> None:
         elif not is_granted:  # K40: once granted it stays; an agent takes anything but True for a refusal
             failed = Condition(ConditionType.ACCEPTED, "False", "Error", "\n".join(problems))
             object_writer.say(batch, name, failed)
+        if batch.writes:
+            withdrawal.only_while_accepted(batch, name)
         batch.settled.add(("acceptance", Key("", name)))
 
     verbs.together(CONTROLLER, give)
@@ -195,26 +194,22 @@ def _renewal_withheld(name: str) -> bool:
 
 def _expel(cluster: ManagedCluster) -> timedelta | None:
     """H7, K8, K8b: rights go at once, whether or not works remain or the condition ever became True."""
-    name = cluster.name
-    role = Key("", agent_roles.role_name(name))
-    had_rights = verbs.find(CLUSTER_ROLE, role) is not None
-    if had_rights:
-        labels = settings.OCMCONSOLE_RESOURCE_LABELS
-        with verbs.batch(CONTROLLER) as batch:
-            object_writer.ensure_object(
-                batch, CLUSTER_ROLE, agent_roles.cluster_role(name, agent_roles.denied_rules(name), labels)
-            )
-    again = _withdraw_bindings(name)
+    had_rights = False
+
+    def withdraw(batch: verbs.Batch) -> None:
+        nonlocal had_rights
+        had_rights = withdrawal.expel(batch, cluster.name)
+
+    verbs.together(CONTROLLER, withdraw)
+    again = _work_binding_left(cluster.name)
     if had_rights or cluster.accepted:
-        object_writer.report_condition(name, DENIED)
+        object_writer.report_condition(cluster.name, DENIED)
     return again
 
 
-def _withdraw_bindings(name: str) -> timedelta | None:
-    """Delete the RoleBindings. The one for works stays until no work remains or D20's time is over: look again then."""
-    object_writer.delete_object(ROLE_BINDING, Key(name, agent_roles.registration_binding_name(name)))
+def _work_binding_left(name: str) -> timedelta | None:
+    """The RoleBinding for works stays until no work remains or D20's time is over: look again then."""
     work = Key(name, agent_roles.work_binding_name(name))
-    object_writer.delete_object(ROLE_BINDING, work)
     if verbs.find(ROLE_BINDING, work) is None:
         return None
     left = cleanup_rights.left_at(name, clock.now())
@@ -233,9 +228,8 @@ def _has_works(name: str) -> bool:
 
 def _remove(name: str, cluster: ManagedCluster | None) -> timedelta | None:
     """H10, H31: rights go first, the binding for works last; likewise for a cluster that is gone already."""
-    object_writer.delete_object(CLUSTER_ROLE, Key("", agent_roles.role_name(name)))
-    object_writer.delete_object(CLUSTER_ROLE_BINDING, Key("", agent_roles.role_name(name)))
-    again = _withdraw_bindings(name)
+    verbs.together(CONTROLLER, lambda batch: withdrawal.remove(batch, name))
+    again = _work_binding_left(name)
     if again is not None or cluster is None:
         return again
     if _is_withheld(cluster.doc) and _has_works(name):

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from clusters import object_writer
-from clusters.acceptance.reconcilers import is_deleting
 from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
-from clusters.kinds import CLUSTER_LABEL, MANAGED_CLUSTER, RESOURCE_CLEANUP, ConditionType, finalizers_of, label_of
+from clusters.kinds import (
+    CLUSTER_LABEL,
+    MANAGED_CLUSTER,
+    RESOURCE_CLEANUP,
+    ConditionType,
+    finalizers_of,
+    is_deleting,
+    label_of,
+)
 from clusters.models import ManagedCluster
 from clusters.object_writer import CONTROLLER
 from ocmconsole.core.kinds import NAMESPACE

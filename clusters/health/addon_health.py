@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clusters import object_writer
-from clusters.acceptance.reconcilers import is_deleting
 from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON
-from clusters.kinds import MANAGED_CLUSTER, ConditionType, conditions_of
+from clusters.kinds import MANAGED_CLUSTER, ConditionType, conditions_of, is_deleting
 from clusters.models import ManagedCluster, ManagedClusterAddOn
 from clusters.object_writer import CONTROLLER
 from ocmconsole.kubeapi import errors, verbs

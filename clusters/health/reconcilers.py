@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from clusters import object_writer
-from clusters.acceptance.reconcilers import is_deleting
 from clusters.health import status, uptime
 from clusters.kinds import (
     CLUSTER_LABEL,
@@ -28,6 +27,7 @@ from clusters.kinds import (
     UNREACHABLE_TAINT,
     ConditionType,
     conditions_of,
+    is_deleting,
     is_hub_taint,
     is_same_taint,
     label_of,

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +31,8 @@ Earlier = Mapping[tuple[str, "Key"], "Doc | None"]
 CreateValidator = Callable[["Kind", "Key", Earlier], None]
 ActName = Callable[["Doc | None", "Doc | None"], "str | None"]
 Record = Callable[..., "Iterable[Model]"]  # (actor, old, new), and ``given`` where ``reads_given`` marks it
+# (batch, old, new); the batch is one of ``verbs``, and its actor the one that the rule writes as.
+Companion = Callable[[Any, "Doc | None", "Doc | None"], None]
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
@@ -43,6 +45,8 @@ _delete_validators: dict[str, list[DeleteValidator]] = defaultdict(list)
 _create_validators: list[CreateValidator] = []
 _acts: dict[str, list[ActName]] = defaultdict(list)
 _records: dict[str, list[Record]] = defaultdict(list)
+_companions: dict[str, list[Companion]] = defaultdict(list)
+_writers: dict[Companion, Actor] = {}
 _warnings: ContextVar[list[str] | None] = ContextVar("admission_warnings", default=None)
 
 
@@ -115,6 +119,24 @@ def records(kind: Kind) -> Callable[[Record], Record]:
         return record
 
     return add
+
+
+def companion(kind: Kind, *, by: Actor) -> Callable[[Companion], Companion]:
+    """The decorated rule adds writes of the hub to the commit of a write: what must not come a moment later.
+
+    It runs for each write of the kind, before the commit, and again when that is tried again; ``by`` is who writes.
+    """
+
+    def add(rule: Companion) -> Companion:
+        _companions[kind.resource].append(rule)
+        _writers[rule] = by
+        return rule
+
+    return add
+
+
+def companions_of(kind: Kind) -> list[tuple[Companion, Actor]]:
+    return [(rule, _writers[rule]) for rule in _companions[kind.resource]]
 
 
 def run_defaulters(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:

@@ -360,6 +360,10 @@ class Batch:
         self.records.append(lambda: entry)
 
     def commit(self, commit: store.Commit = store.commit) -> None:
+        """With what the hub writes because of these writes, and at once (``admission.companion``)."""
+        for write in tuple(self.writes):
+            for add, writer in admission.companions_of(write.kind):
+                add(replace(self, actor=replace(writer, request_id=self.actor.request_id)), write.old, write.new)
         if self.writes or self.records:
             commit(self.writes, records=self.records, needs=self.rights, settled=self.settled)
 
@@ -498,7 +502,7 @@ def _finish(write: Write, options: Options, *, created: bool = False, commit: st
     if write.new is None:
         gone = write.old
         if not options.dry_run:
-            commit([write])
+            _commit(write, options, commit)
         return Result(None, gone=gone)
     if not _is_change(write):
         return Result(write.old)
@@ -509,8 +513,14 @@ def _finish(write: Write, options: Options, *, created: bool = False, commit: st
         elif reader.read_row(write.kind, write.key):
             raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name)
     else:
-        commit([write])
+        _commit(write, options, commit)
     return Result(write.new, created=created)
+
+
+def _commit(write: Write, options: Options, commit: store.Commit) -> None:
+    alone = Batch(write.actor, given=options.given)
+    alone._add(write)  # noqa: SLF001 - of this module
+    alone.commit(commit)
 
 
 def _is_change(write: Write) -> bool:

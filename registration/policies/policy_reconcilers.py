@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from clusters.acceptance.reconcilers import is_deleting
-from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
+from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted, is_deleting
 from clusters.models import ManagedCluster
 from clustersets import queries as sets
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from clusters.acceptance import agent_roles
+from clusters.acceptance import agent_roles, reconcilers
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import ClusterFacts, Lease
 from ocmconsole.core import kinds
@@ -17,7 +18,7 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import WorkItem
+from ocmconsole.kubeapi.models import AuditEvent, WorkItem
 from tests import factories as make
 from tests.actors import grant, person, rule
 from tests.kept import kept
@@ -216,6 +217,53 @@ def test_a_cluster_that_is_sent_away_keeps_the_right_to_learn_it(c1: str) -> Non
     assert not may("update", "leases", group="coordination.k8s.io", namespace=c1)
     assert verbs.find(kinds.NAMESPACE, Key("", c1)) is not None
     assert Lease.objects.filter(namespace=c1).exists()
+
+
+def removed(name: str) -> None:
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", name))
+
+
+def removed_by_force(name: str) -> None:
+    make.edit(MANAGED_CLUSTER, name, lambda doc: doc["metadata"].pop("finalizers"))
+    removed(name)
+
+
+def sent_away(name: str) -> None:
+    make.accept(name, accepts=False)
+
+
+@pytest.mark.contract("H7", "H10", "K8", "D20")
+@pytest.mark.parametrize("end", [sent_away, removed, removed_by_force])
+def test_rights_end_with_the_write_that_ends_them(c1: str, end: Callable[[str], None]) -> None:
+    """Before any reconciler has run."""
+    assert may("update", "leases", group="coordination.k8s.io", namespace=c1)
+    end(c1)
+    for verb in ("get", "update"):
+        assert not may(verb, "leases", group="coordination.k8s.io", namespace=c1)
+    assert not may("renew", "managedclusters/clientcertificates", group=REGISTER)
+    assert not may("patch", "managedclusters/status", name=c1)
+    assert not may("list", "manifestworks", group="work.open-cluster-management.io", namespace=c1)
+    assert may("get", "managedclusters", name=c1) == (end is sent_away)
+    entries = AuditEvent.objects.filter(resource=kinds.ROLE_BINDING.resource, namespace=c1, verb="delete")
+    assert {entry.user for entry in entries} == {"system:ocmconsole:registration"}
+
+
+@pytest.mark.contract("H4", "H7")
+def test_a_repair_that_was_decided_before_gives_no_rights_after(c1: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reconciler has read an accepted cluster; it is sent away before the repair is committed."""
+    verbs.delete(make.ADMIN, kinds.ROLE_BINDING, Key(c1, f"{ROLE}:registration"))
+    attempt = reconcilers._attempt
+
+    def meanwhile(name: str, steps: Any) -> list[str]:
+        problems = [*attempt(name, steps)]
+        if make.stored(c1).hub_accepts_client:
+            sent_away(c1)
+        return problems
+
+    monkeypatch.setattr(reconcilers, "_attempt", meanwhile)
+    reconcilers.reconcile_acceptance(Key("", c1))
+    assert not may("update", "leases", group="coordination.k8s.io", namespace=c1)
+    assert "registration" not in binding_names()
 
 
 @pytest.mark.contract("H8", "S91")

@@ -59,6 +59,7 @@ def _places() -> Iterator[tuple[list[Any], Function]]:
     )
     yield from ((place, _nothing) for by_kind in lists for place in by_kind.values())
     yield from ((place, _no_rows) for place in admission._records.values())
+    yield from ((place, _nothing) for place in admission._companions.values())
     yield admission._create_validators, _nothing
     yield authorization._authorizers, _nothing
 

@@ -7,137 +7,36 @@ path; what is compared is everything but names, numbers and the moments that the
 from __future__ import annotations
 
 import json
-import re
 import signal
-import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from http.client import HTTPException, HTTPSConnection
-from itertools import count
-from typing import Any, Self
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
 
 import pytest
 
 from ocmconsole.core.protobuf_fields import LEASE
-from tests import fleet
 from tests.conftest import StartHub
 from tests.fleet import Fleet
 from tests.hub import Hub
+from tests.serving.leases import (
+    AGENT,
+    AGENTS,
+    JSON,
+    ORDINARY,
+    PATH,
+    PROTOBUF,
+    Agent,
+    Body,
+    Doc,
+    Scene,
+    compact,
+    moment,
+    protobuf,
+    told,
+)
 from tests.unit.kubeapi.protobuf_encoder import encode
-
-Doc = dict[str, Any]
-Body = Callable[[Doc], bytes]
-
-JSON, PROTOBUF = "application/json", "application/vnd.kubernetes.protobuf"
-AGENTS: dict[str, Any] = {}  # headers besides those of every request
-ORDINARY: dict[str, Any] = {"X-Ordinary": "yes"}
-AGENT = "registration/v0.16.0 (linux/amd64) kubernetes/$Format"
-PATH = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/managed-cluster-lease"
-BATCHED = re.compile(r'ocmconsole_lease_batch_sum\{thread="(\w+)"\} ([0-9.]+)')
-_moments = count(1)
-
-
-def moment() -> str:
-    """A later one each time, and the same for both leases of a case."""
-    return f"{datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=next(_moments)):%Y-%m-%dT%H:%M:%S}.000001Z"
-
-
-# ---------------------------------------------------------------- agents
-
-
-@dataclass
-class Answer:
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-
-    @property
-    def doc(self) -> Doc:
-        found: Doc = json.loads(self.body)
-        return found
-
-    @property
-    def shown_headers(self) -> list[tuple[str, object]]:
-        """Without values that differ by chance: names and numbers of one length or another are in the body."""
-        chance = {"date", "content-length"}
-        return [(name, "" if name in chance else told(value.encode())) for name, value in self.headers]
-
-
-@dataclass
-class Agent:
-    """A certificate on one connection to a server, whose requests are exactly as they are written here."""
-
-    name: str
-    address: str
-    context: ssl.SSLContext
-    connection: HTTPSConnection = field(init=False)
-
-    def __post_init__(self) -> None:
-        found = urlsplit(self.address)
-        self.connection = HTTPSConnection(str(found.hostname), found.port, context=self.context, timeout=60)
-
-    def ask(
-        self, method: str = "GET", body: bytes | None = None, *, path: str = "", query: str = "", **headers: Any
-    ) -> Answer:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent = {"User-Agent": AGENT, "Accept": f"{PROTOBUF},{JSON}"} | named
-        self.connection.request(method, (path or PATH.format(self.name)) + query, body, sent)
-        answer = self.connection.getresponse()
-        content = answer.read()
-        return Answer(answer.status, answer.getheaders(), content)
-
-    def renew(self, lease: Doc, at: str = "", **headers: str) -> Answer:
-        return self.ask("PUT", protobuf(lease | {"spec": lease["spec"] | {"renewTime": at or moment()}}), Content_Type=PROTOBUF, **headers)  # fmt: skip
-
-
-def protobuf(lease: Doc) -> bytes:
-    return encode(lease, LEASE, "coordination.k8s.io/v1", "Lease")
-
-
-def compact(lease: Doc) -> bytes:
-    return json.dumps(lease, separators=(",", ":")).encode()
-
-
-@dataclass(frozen=True)
-class Scene:
-    hub: Hub
-    fleet: Fleet
-    opened: list[Agent] = field(default_factory=list)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for agent in self.opened:
-            agent.connection.close()
-
-    def connect(self, name: str, address: str, context: ssl.SSLContext) -> Agent:
-        self.opened.append(Agent(name, address, context))
-        return self.opened[-1]
-
-    def agent(self, name: str, *, address: str = "") -> Agent:
-        """A cluster that joined; the hub has seen its certificate."""
-        joined = self.fleet.join(name)
-        context = joined.client._transport._pool._ssl_context  # type: ignore[attr-defined]
-        return self.connect(name, address or self.hub.api_url, context)
-
-    def batched(self) -> dict[str, float]:
-        """How many requests were answered by the lease path, reads and writes."""
-        text = self.fleet.admin.get("/metrics").text
-        return {thread: float(number) for thread, number in BATCHED.findall(text)}
-
-    def stored(self, name: str) -> list[Any]:
-        """The row of a lease, and what the log says of its newest change."""
-        with self.hub.reading() as ask:
-            row = ask(
-                "SELECT l.wire, l.labels, l.deleted_at, l.renew_time, l.duration, c.wire, c.resource, c.verb, c.before, "  # noqa: S608 - a name of this file
-                "l.resource_version - c.revision, c.size - length(c.wire) FROM clusters_lease l "
-                f"JOIN kubeapi_change c ON c.revision = l.resource_version WHERE l.namespace = '{name}'"
-            )
-        return list(row)
 
 
 @pytest.fixture(scope="module")
@@ -298,23 +197,6 @@ CASES = [
     Case("a delete", "DELETE", spell=text(b"")),
 ]  # fmt: skip
 
-# In JSON, with indents or not, and in YAML.
-BY_CHANCE = [
-    (re.compile(rb"lp-(fast|slow)"), b"lp-it"),
-    (re.compile(rb":open-cluster-management:lp-it:\w+"), b":agent"),
-    (re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), b"uid"),
-    (re.compile(rb"""(resourceVersion"?: ?)["']\d+["']"""), rb"\1rv"),
-    (re.compile(rb"""\b((?:time|creationTimestamp)"?: ?)["'][^"']+["']"""), rb"\1time"),
-    (re.compile(rb'"\d+[ms](\d+s)?"'), b"age"),
-]
-
-
-def told(content: object) -> bytes:
-    shown = content if isinstance(content, bytes) else repr(content).encode()
-    for pattern, instead in BY_CHANCE:
-        shown = pattern.sub(instead, shown)
-    return shown
-
 
 @pytest.mark.contract("W14", "W29", "W104")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -376,55 +258,6 @@ def test_who_is_known_is_not_believed(scene: Scene) -> None:
     with scene.hub.reading() as ask:
         (wire,) = ask("SELECT wire FROM clusters_lease WHERE namespace = 'lp-revoked'")[0]
     assert json.loads(wire) == lease
-
-
-def test_a_binding_that_goes_ends_the_right_to_renew(scene: Scene) -> None:
-    """H7: also of an agent that renewed a moment ago by the lease path."""
-    agent = scene.agent("lp-expelled")
-    for _ in range(2):
-        assert agent.renew(agent.ask().doc).status == 200
-    lease = agent.ask().doc
-    scene.fleet.patch("lp-expelled", {"spec": {"hubAcceptsClient": False}})
-    bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/lp-expelled/rolebindings"
-
-    def gone() -> None:
-        names = [each["metadata"]["name"] for each in scene.fleet.admin.get(bindings).json()["items"]]
-        if any(name.endswith(":registration") for name in names):
-            raise fleet.NotYet(str(names))
-
-    fleet.eventually(gone)
-    assert agent.renew(lease).status == 403
-    assert agent.ask().status == 403
-
-
-def test_what_ends_by_one_server_ends_by_all(start_hub: StartHub) -> None:
-    """Without a message: the database alone says so."""
-    with start_hub() as own, Fleet(own) as fleet_, Scene(own, fleet_) as scene:
-        _ends_by_all(scene)
-
-
-def _ends_by_all(scene: Scene) -> None:
-    """The second server of a home writes its address into the admin's kubeconfig: no hub that others share."""
-    second = scene.hub.beside()
-    try:
-        second.start("server")
-        agent = scene.agent("lp-moved", address=second.api_url)
-        for _ in range(3):
-            assert agent.renew(agent.ask().doc).status == 200
-        lease = agent.ask().doc
-        at_first = scene.connect("lp-moved", scene.hub.api_url, agent.context)
-        assert at_first.renew(lease).status == 200
-        conflict = agent.renew(lease)
-        assert (conflict.status, conflict.doc["reason"]) == (409, "Conflict")
-        lease = agent.ask().doc
-        with scene.hub.reading() as ask:
-            found = ask("SELECT fingerprint FROM registration_issuedcertificate WHERE cluster = 'lp-moved'")
-        for (fingerprint,) in found:
-            scene.hub.manage("revoke_certificate", fingerprint, "--reason", "stolen")
-        assert agent.renew(lease).status == 401
-        assert at_first.renew(lease).status == 401
-    finally:
-        second.stop_if_running()
 
 
 # ---------------------------------------------------------------- watches, many at once, the end
