@@ -74,7 +74,7 @@ def test_where_is_names_functions_that_are_there(row: str) -> None:
             folder = PurePosixPath(named).parent if "/" in named else folder
             code = (ROOT / folder / PurePosixPath(named).name).read_text()
         else:
-            assert re.search(rf"^ *def {named}\(", code, re.MULTILINE), named
+            assert re.search(rf"^ *(?:async )?def {named}\(", code, re.MULTILINE), named
 
 
 def test_the_commands_are_documented_and_no_others() -> None:
