@@ -63,9 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(page.Statements(config))
     if not WORKER:
         _start_servers(config)
-        config.option.loadscopereorder = (
-            False  # xdist: files in the order of selection.turn, not those with one test last
-        )
+        config.option.loadscopereorder = False  # xdist: files in the order of selection.LINES, not by number of tests
     os.environ["OCMCONSOLE_HOME"] = str(Path(os.environ["TEST_HOME"]) / (WORKER or "main"))
     os.environ["OCMCONSOLE_CONTROLLERS"] = "inline"
     if database_url := os.environ.get("TEST_DATABASE_URL"):
@@ -137,7 +135,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=selection.turn)
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in MARKED_BY_FIXTURE:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # has no stubs
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped] # has no stubs
 
 TESTS = Path(__file__).resolve().parent
 FULL = os.environ.get("FULL", "") not in {"", "0"}
@@ -127,14 +128,9 @@ def kubectls(path: Path, config: pytest.Config, known: list[str]) -> list[str]:
     return [name for name in known if name in wanted] or known[:1]
 
 
-# Few tests, each of up to a minute: a worker that began them last would let the others wait.
-FIRST = ("crash", "browser", "watch", "proxy")
-
-
-def turn(item: pytest.Item) -> bool:
-    """A key to sort by: files of these folders come first, everything else stays in its order."""
-    return item.path.relative_to(TESTS).parts[0] not in FIRST
-
+# Folders whose tests wait for programs, timers and restarts for much of their time. Of each line one file runs at a time,
+# from the start of a run: two workers that wait leave a processor idle, and one that begins them last lets the others wait.
+LINES = (("tests/browser/",), ("tests/agent/", "tests/crash/", "tests/proxy/", "tests/watch/"))
 
 # Folders whose files share a hub with a fleet, which takes up to half a minute to make.
 TOGETHER = ("tests/browser/", "tests/proxy/", "tests/statements/")
@@ -142,8 +138,24 @@ ALONE = ("tests/browser/test_accessibility.py",)  # has a hub of its own
 
 
 class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
-    """A file goes to one worker, and so does a folder whose files share a hub."""
+    """A file goes to one worker, and so does a folder whose files share a hub. A worker begins a line that none is busy with."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return next((folder for folder in TOGETHER if file.startswith(folder) and file not in ALONE), file)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        taken = {
+            line_of(scope)
+            for other, work in self.assigned_work.items()
+            for scope, tests in work.items()
+            if other is not node and not all(tests.values())
+        } - {None}
+        free = [scope for scope in self.workqueue if line_of(scope) not in taken]
+        if free:
+            self.workqueue.move_to_end(min(free, key=lambda scope: line_of(scope) is None), last=False)
+        super()._assign_work_unit(node)
+
+
+def line_of(scope: str) -> tuple[str, ...] | None:
+    return next((line for line in LINES if scope.startswith(line)), None)
