@@ -80,8 +80,8 @@ def live_through(fleet: StoryFleet, admin: Actor) -> None:
     """A larger number, a cluster that lost its label, one without power, and one that is silent now."""
     story, now = fleet.story, fleet.story.now
     story.at(now - 50 * HOUR, partial(verbs.edit, admin, PLACEMENT, CHECKOUT, _want_another))
-    story.at(now - 27 * HOUR, partial(_edit_a_chosen, _lose_label))
-    story.at(now - 20 * HOUR, partial(_clear_all, fleet))
+    story.at(now - 19 * HOUR, partial(_edit_a_chosen, _lose_label))
+    story.at(now - 15 * HOUR, partial(_clear_all, fleet))
     story.at(now - 6 * HOUR, partial(_edit_a_chosen, _lose_power))
     story.at(now - 4 * HOUR, partial(_power_all, fleet))
     story.at(now - SILENT_FOR, partial(_fall_silent, fleet), settle=False)

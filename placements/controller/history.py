@@ -5,10 +5,11 @@ Reads only. A page shows names of clusters that its reader sees (D16), and count
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise, takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,16 @@ from placements.kinds import PLACEMENT_DECISION
 from placements.models import DecisionMove, DecisionRun
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from placements.models import Placement
 
 PAGE = 20  # runs or moves of a page
 MOST_MOVES = 5_000  # of one cluster that a page reads at once
 # Of one placement, runs that are searched for its clusters: a few at first, since most clusters moved lately or never.
 SEARCHED = (0, PAGE, 200, 1_000)
+MOST_RUNS = 500  # of one placement's last day that are read: fewer than are kept, so that a missing one is noticed
+MOST_NAMES = 20_000  # that entered or left in these: 400 KB, and a fleet of 10,000 once there and back
 SCHEDULER = Actor.controller("placements").user
 
 
@@ -155,13 +160,73 @@ def _runs_of(uid: str) -> Iterator[list[tuple[int, datetime]]]:
 
 
 def _written_by_others(row: Placement, decisions: Collection[str]) -> datetime | None:
-    """When somebody else last wrote one of its PlacementDecisions, as another scheduler does (P2). One query."""
+    """When somebody else last wrote one of its PlacementDecisions. One query."""
+    found: datetime | None = _writes_of_others(row, decisions).aggregate(last=Max("time"))["last"]
+    return found
+
+
+def _writes_of_others(row: Placement, decisions: Collection[str]) -> QuerySet[AuditEvent]:
+    """As another scheduler writes its PlacementDecisions (P2); deletions are in the history."""
     entries = AuditEvent.objects.filter(
         Q(name__in=decisions) | Q(name__startswith=f"{row.name}-decision-"),
         resource=PLACEMENT_DECISION.resource,
         namespace=row.namespace,
         outcome=AuditEvent.Outcome.ALLOWED,
     )
-    others = entries.exclude(user=SCHEDULER).exclude(verb__startswith="delete").order_by()
-    found: datetime | None = others.aggregate(last=Max("time"))["last"]
+    return entries.exclude(user=SCHEDULER).exclude(verb__startswith="delete").order_by()
+
+
+@dataclass(frozen=True, slots=True)
+class RecentRun:
+    """``chosen``: how many clusters the Placement has since; the names of those that entered and left."""
+
+    time: datetime
+    chosen: int
+    entered: frozenset[str]
+    left: frozenset[str]
+
+    @property
+    def had(self) -> int:
+        return self.chosen - len(self.entered) + len(self.left)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentHistory:
+    """What is known of a Placement's decisions from ``since`` on, oldest first.
+
+    ``others``: when somebody else wrote them, after which nothing is known until the next run. ``is_cut``: what came
+    before ``since`` was too much to read.
+    """
+
+    since: datetime
+    is_cut: bool
+    runs: tuple[RecentRun, ...]
+    others: tuple[datetime, ...]
+
+
+def recent(row: Placement, decisions: Collection[str], since: datetime) -> RecentHistory:
+    """Of this very Placement, at most ``MOST_RUNS`` runs and about ``MOST_NAMES`` moves of clusters. Three queries."""
+    columns = ("pk", "time", "chosen", "entered", "left")
+    newest = DecisionRun.objects.filter(uid=row.uid).order_by("-id").values_list(*columns)[: MOST_RUNS + 1]
+    found = list(takewhile(lambda run: run[1] >= since, newest))
+    moved = accumulate(entered + left for *_, entered, left in found)
+    read = [run for run, total in zip(found, moved, strict=True) if total <= MOST_NAMES][:MOST_RUNS] or found[:1]
+    written = _writes_of_others(row, decisions).filter(time__gte=since).order_by("-time")
+    others = list(written.values_list("time", flat=True)[:MOST_RUNS])
+    begins = [since]
+    if len(read) < len(found):
+        begins.append(read[-1][1])
+    if len(others) == MOST_RUNS:
+        begins.append(others[-1])
+    names = _names_of([run[0] for run in read])
+    runs = [RecentRun(time, chosen, names[pk, True], names[pk, False]) for pk, time, chosen, *_ in reversed(read)]
+    return RecentHistory(max(begins), len(begins) > 1, tuple(runs), tuple(reversed(others)))
+
+
+def _names_of(runs: Collection[int]) -> Mapping[tuple[int, bool], frozenset[str]]:
+    """By run, those that entered and those that left."""
+    found: defaultdict[tuple[int, bool], frozenset[str]] = defaultdict(frozenset)
+    moves = DecisionMove.objects.filter(run__in=runs).order_by()
+    for run, is_entered, names in moves.values_list("run", "is_entered", "names"):
+        found[run, is_entered] |= frozenset(names.strip().split("\n"))
     return found

@@ -1,4 +1,4 @@
-"""The History tab of a Placement: what lies ahead, and who entered and left, when, why and because of which change.
+"""The History tab of a Placement: who was chosen in the last day, what lies ahead, and who entered and left and why.
 
 Reads only. Names stand in PlacementDecisions, so the tab asks for the right to list these.
 """
@@ -18,9 +18,10 @@ from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from placements import queries
-from placements.controller import history
+from placements.controller import history, scheduling
 from placements.explaining import explanation
 from placements.kinds import PLACEMENT_DECISION, is_disabled
+from placements.pages.chosen_timeline import shown_timeline
 from placements.pages.happened import happened
 from placements.pages.placement_pages import head, visible_placement, work_out
 
@@ -39,17 +40,20 @@ def history_page(request: HttpRequest, namespace: str, name: str) -> HttpRespons
     """Runs that changed something, newest first, 20 on a page."""
     actor, now = actor_of(request), clock.now()
     row = visible_placement(actor, namespace, name)
-    found = work_out(actor, row, queries.decisions_of(namespace, name), now)
+    stored = queries.decisions_of(namespace, name)
+    found = work_out(actor, row, stored, now)
     may_read = may_access(actor, "list", PLACEMENT_DECISION, namespace=namespace)
     before = whole_number(request.GET.get("after", ""), DIGITS)
     runs, older = happened(actor, row, before=before, most=history.PAGE) if may_read else ([], None)
-    is_first = before is None and may_read and not is_disabled(row.doc)
+    is_first = before is None and may_read
+    decided = scheduling.decided_in(stored)
     context = head(actor, row, found, "history", now) | {
         "may_read": may_read,
         "explain_url": explain_url("list", PLACEMENT_DECISION.resource, namespace=namespace),
         "runs": runs,
         "next_after": older or "",
-        **(_ahead(found) if is_first and found is not None else {}),
+        "timeline": shown_timeline(actor, row, decided, [each.name for each in stored], now) if is_first else None,
+        **(_ahead(found) if is_first and found is not None and not is_disabled(row.doc) else {}),
     }
     return render(request, "placements/pages/history.html", context)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -48,6 +48,18 @@ def fleet() -> None:
 def place(name: str = "p1", *, namespace: str = TEAM, annotations: dict[str, str] | None = None, **spec: Any) -> None:
     more: Any = {"annotations": annotations} if annotations else {}
     make.create(PLACEMENT, make.document(PLACEMENT, name, spec=spec, **more), namespace=namespace)
+    make.settle()
+
+
+@contextmanager
+def ago(hours: float) -> Iterator[datetime]:
+    """Time stands still inside."""
+    with time_machine.travel(timezone.now() - timedelta(hours=hours), tick=False):
+        yield timezone.now()
+
+
+def relabel(name: str, env: str) -> None:
+    make.label(name, env=env)
     make.settle()
 
 

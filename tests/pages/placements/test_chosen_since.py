@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.test import Client
-from django.utils import timezone
 
 from clusters.kinds import GROUP
 from ocmconsole.kubeapi import verbs
@@ -22,13 +17,11 @@ from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.models import DecisionRun
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
-from tests.pages.placements.scene import TEAM, fleet, matching, place
+from tests.pages.placements.scene import TEAM, ago, fleet, matching, place, relabel
 
 __all__ = ["fleet"]  # a fixture of every test
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("K43")]
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -36,20 +29,9 @@ def admin() -> Client:
     return signed_in("root", is_superuser=True)
 
 
-@contextmanager
-def ago(hours: int) -> Iterator[datetime]:
-    with time_machine.travel(timezone.now() - hours * HOUR, tick=False):
-        yield timezone.now()
-
-
 def since(client: Client, name: str = "p1", query: str = "") -> dict[str, ChosenSince | None]:
     groups = client.get(f"/placements/{TEAM}/{name}/{query}").context["groups"]["shown"]
     return {row["name"]: row["since"] for each in groups for row in each["rows"]}
-
-
-def relabel(name: str, env: str) -> None:
-    make.label(name, env=env)
-    make.settle()
 
 
 def test_it_is_the_last_time_that_the_cluster_entered(admin: Client) -> None:
