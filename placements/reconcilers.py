@@ -177,7 +177,7 @@ def reconcile_placement(key: Key) -> timedelta | None:
     """P2, P13, P16, P24 to P30, D14, K16, K18: a Placement's decisions and conditions are what the pipeline says now.
 
     1. One that is being deleted, or that another scheduler decides, is left alone (P2).
-    2. All that differs is written in one transaction: clusters come before they go (K16), the status last.
+    2. All that differs is written in one transaction: clusters come before they go (K16), the status, Events.
     3. A misconfigured one keeps its PlacementDecisions, without clusters that its namespace may no longer use (D14).
 
     Returns when to look again: at the end of a toleration, score or hold (P13, K18, D27), at once where expressions
@@ -198,8 +198,7 @@ def reconcile_placement(key: Key) -> timedelta | None:
             batch.settled.add(("placement", key))
         batch.has_read(PLACEMENT, row)
         changes = scene.write(batch, result)
-        scores = events.score_note(result) if changes.updated else ""
-    events.record(scene.doc, changes, scores, CONTROLLER, now)
+        events.record(batch, scene.doc, changes, events.score_note(result) if changes.updated else "", now)
     events.record_hold(scene.doc, scene.held_before, result, CONTROLLER, now)
     evidence.has_seen(row.uid, result.scoring.fleet.revision)
     again = result.look_again

@@ -1,7 +1,7 @@
 """Events about a Placement and its PlacementDecisions, as upstream's controller records them (P32, P33).
 
-Written after the decisions, in one transaction for a run: a failure is logged only, as no state depends on it. What a
-run records does not grow with the fleet: of at most ``MOST_DECISIONS`` PlacementDecisions; ``evidence`` has all that
+In the transaction of the decisions, after them; an Event that cannot be is logged only, as no state depends on it. What
+a run records does not grow with the fleet: of at most ``MOST_DECISIONS`` PlacementDecisions; ``evidence`` has all that
 changed. What repeats within ``SERIES`` is counted on one Event.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
 from placements.controller import snapshot
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
-from placements.models import PlacementDecision
 from placements.scheduler import brake, prioritizers
 from placements.scheduler.prioritizers import RESOURCES
 
@@ -50,27 +49,26 @@ class DecisionChanges:
     deleted: tuple[tuple[str, str], ...] = ()
 
 
-def record(placement: Doc, changes: DecisionChanges, scores: str, actor: Actor, now: datetime) -> None:
+def record(batch: Batch, placement: Doc, changes: DecisionChanges, scores: str, now: datetime) -> None:
     """P32, P33: Events regarding the Placement, related to each PlacementDecision. ``scores``: see ``score_note``."""
-    if changes == DecisionChanges():
-        return
-    try:
-        with verbs.batch(actor) as batch:
-            for reason, name, uid, note in _wanted(placement, changes, scores):
-                _write(batch, placement, reason, (name, uid), note, now)
-    except errors.ApiError as error:
-        log.warning("no events about placement %s: %s", placement["metadata"]["name"], error.message)
+    for reason, name, uid, note in _wanted(batch, placement, changes, scores):
+        try:
+            _write(batch, placement, reason, (name, uid), note, now)
+        except errors.ApiError as error:
+            log.warning("no event about placement %s: %s", placement["metadata"]["name"], error.message)
 
 
-def _wanted(placement: Doc, changes: DecisionChanges, scores: str) -> Iterator[tuple[str, str, str, str]]:
+def _wanted(batch: Batch, placement: Doc, changes: DecisionChanges, scores: str) -> Iterator[tuple[str, str, str, str]]:
     """Reason, name and uid of a PlacementDecision, and note."""
     metadata = placement["metadata"]
-    created, updated = changes.created[:MOST_DECISIONS], changes.updated[:MOST_DECISIONS]
-    found = PlacementDecision.objects.filter(namespace=metadata["namespace"], name__in={*created, *updated})
-    uids: Mapping[str, str] = dict(found.values_list("name", "uid"))
+
+    def uid_of(name: str) -> str:
+        decision = batch.find(PLACEMENT_DECISION, Key(metadata["namespace"], name))
+        return str(decision["metadata"]["uid"]) if decision is not None else ""
+
     for reason, decisions in (
-        ("Create", [(name, uids.get(name, "")) for name in created]),
-        ("Update", [(name, uids.get(name, "")) for name in updated]),
+        ("Create", [(name, uid_of(name)) for name in changes.created[:MOST_DECISIONS]]),
+        ("Update", [(name, uid_of(name)) for name in changes.updated[:MOST_DECISIONS]]),
         ("Delete", changes.deleted[:MOST_DECISIONS]),
     ):
         done = f"is {reason.lower()}d with placement {metadata['name']} in namespace {metadata['namespace']}"

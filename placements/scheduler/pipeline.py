@@ -29,12 +29,14 @@ from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
 from placements.scheduler.groups import DecisionGroup, GroupStrategy
 from placements.scheduler.predicates import Predicate, Unmet
 from placements.scheduler.prioritizers import Prioritizer, Scoring
+from placements.scheduler.selections import Selections
 from placements.scheduler.tolerations import TaintFilter, Toleration, TolerationResult
 
 BY_SCORE = "Score"
 MOST_PREDICATES = 50  # that are looked at in one go: some 100 ms for 10,000 clusters
 FEW = 8  # a part of the clusters: for fewer it is quicker to look for the best than to sort all
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a value
+_selections = Selections()
 # Around a step: its type (``filter``, ``prioritizer``, ``cel``) and name; for those who take the time.
 Observe = Callable[[str, str], AbstractContextManager[None]]
 UNOBSERVED: Observe = lambda _type, _name: nullcontext()  # noqa: E731 - a value
@@ -341,7 +343,7 @@ def schedule(
     eligible = tuple(name for name in names if not plan.sets or name in plan.sets)
     available = _available(fleet, eligible)
     with observe("filter", "Predicate"):
-        matching = _matching(plan, fleet, available, is_time_up, observe)
+        matching = _matching(plan, fleet, eligible, available, is_time_up, observe)
     with observe("filter", "TaintToleration"):
         feasible, holds = tolerations.feasible(matching, plan.tolerations, present, fleet.brakes, now)
     if plan.constraints and not plan.problem:
@@ -352,17 +354,20 @@ def schedule(
 
 def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:
     """P5: available clusters: members of any of the sets, each once, without those that are being deleted."""
-    if len(sets) == 1:
-        found = fleet.members.get(sets[0], ())
-    else:
+    if len(sets) != 1:
         union = {cluster.name: cluster for name in sets for cluster in fleet.members.get(name, ())}
-        found = [union[name] for name in sorted(union)]
-    return [cluster for cluster in found if not cluster.is_being_deleted]
+        return _staying([union[name] for name in sorted(union)])
+    return _selections.passing(sets[0], fleet.members.get(sets[0], ()), _staying)
+
+
+def _staying(clusters: Sequence[Cluster]) -> Sequence[Cluster]:
+    return [cluster for cluster in clusters if not cluster.is_being_deleted]
 
 
 def _matching(
     plan: PlacementSpec,
     fleet: Fleet,
+    sets: Sequence[str],
     clusters: Sequence[Cluster],
     is_time_up: Callable[[], bool],
     observe: Observe,
@@ -375,11 +380,16 @@ def _matching(
         has_expressions = any(each.expressions for each in plan.predicates)
         with observe("cel", "Predicate") if has_expressions else nullcontext():
             return _matching_in_turns(plan, clusters, scores, is_time_up)
-    if len(plan.predicates) == 1:
-        return plan.predicates[0].select(clusters, scores)
+    return _selections.passing((sets, plan.predicates), clusters, partial(_fulfilling, plan.predicates, scores))
+
+
+def _fulfilling(predicates: Sequence[Predicate], scores: ScoresOf, clusters: Sequence[Cluster]) -> Sequence[Cluster]:
+    """Those that match any of the predicates."""
+    if len(predicates) == 1:
+        return predicates[0].select(clusters, scores)
     matching: set[str] = set()
     rest = clusters
-    for predicate in dict.fromkeys(plan.predicates):
+    for predicate in dict.fromkeys(predicates):
         matching.update(map(attrgetter("name"), predicate.select(rest, scores)))
         rest = [cluster for cluster in clusters if cluster.name not in matching]
     return [cluster for cluster in clusters if cluster.name in matching]
