@@ -55,10 +55,6 @@ def without_finalizer(finalizer: str) -> Edit:
     return drop
 
 
-def add_finalizer(kind: Kind, key: Key, finalizer: str, *, first: bool = False) -> None:
-    verbs.edit(CONTROLLER, kind, key, with_finalizer(finalizer, first=first))
-
-
 def drop_finalizer(kind: Kind, key: Key, finalizer: str) -> None:
     """An object that is being deleted goes with its last one; one that is gone already is fine."""
     try:

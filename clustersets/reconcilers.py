@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import timedelta
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -22,6 +24,7 @@ from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.conditions import Condition
+from ocmconsole.kubeapi.storage import reader
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -59,7 +62,7 @@ def _report(kind: Kind, key: Key, condition: Condition) -> None:
 
 
 def _standing(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
-    return (key,) if key.name in SELECTORS else ()
+    return (key,) if key.name in SELECTORS and not stands(key.name, new) else ()
 
 
 def stands(name: str, present: Doc | None) -> bool:
@@ -126,7 +129,12 @@ def _affected_sets(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     return [Key("", name) for name in before ^ after]
 
 
-@reconciler(MANAGED_CLUSTER_SET, keys=changed(_selector, _set_conditions), also={MANAGED_CLUSTER: _affected_sets})
+@reconciler(
+    MANAGED_CLUSTER_SET,
+    keys=changed(_selector, _set_conditions),
+    also={MANAGED_CLUSTER: _affected_sets},
+    pause=timedelta(seconds=1),
+)
 def reconcile_set_members(key: Key) -> None:
     """H22, T8: condition ClusterSetEmpty counts a set's members.
 
@@ -134,14 +142,17 @@ def reconcile_set_members(key: Key) -> None:
     2. All clusters count, accepted or not, being deleted or not (K35); with a selector that cannot be used, none.
     3. The condition is written when it differs.
     """
-    row = ManagedClusterSet.objects.at(key).first()
+    row = reader.read_row(MANAGED_CLUSTER_SET, key)
     if row is None or row.deleted_at is not None:
         return
     found = membership.membership_of(row.doc)
     if found.problem:
         log.warning("cluster set %s has no members: %s", key.name, found.problem)
     count = ManagedCluster.objects.filter(found.condition()).count()
-    _report(MANAGED_CLUSTER_SET, key, emptiness(count, found.problem))
+    says = object_writer.set_condition(emptiness(count, found.problem))
+    with suppress(errors.NotFound), verbs.batch(CONTROLLER) as batch:
+        batch.edit(MANAGED_CLUSTER_SET, key, says, subresource="status")
+        batch.settled.add(("set_members", key))
 
 
 def emptiness(count: int, problem: str = "") -> Condition:
@@ -214,7 +225,7 @@ def reconcile_managed_namespaces(key: Key) -> None:
     2. They replace those of the status; conditions that agents wrote into an entry stay with it (K23).
     3. A cluster that has none and needs none is not written.
     """
-    row = ManagedCluster.objects.at(key).first()
+    row: Any = reader.read_row(MANAGED_CLUSTER, key)
     if row is None:
         return
     wanted = list(_wanted_namespaces(row))

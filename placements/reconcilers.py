@@ -27,6 +27,7 @@ from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
+from ocmconsole.kubeapi.storage import plain_sql
 from placements.controller import decisions, events, evidence, metrics, scheduling, snapshot
 from placements.controller.decisions import WantedDecision
 from placements.controller.events import DecisionChanges
@@ -59,7 +60,7 @@ SLICE = 1.0
 
 def any_placement() -> bool:
     """Without placements no change of a cluster is work."""
-    return Placement.objects.exists()
+    return plain_sql.is_there(Placement)
 
 
 # ---------------------------------------------------------------- whom a write concerns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from ocmconsole.core import protobuf_fields
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.formats import schema_files
 from ocmconsole.kubeapi.kinds import Kind, Subresource, Version
-from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.schema import times, values
 from ocmconsole.kubeapi.storage import audit_acts
 from registration import wire
 from registration.models import CertificateSigningRequest
@@ -36,10 +35,10 @@ def _merge(subresource: str, old: Doc | None, new: Doc) -> Doc:
     ):
         return new  # for the schema to refuse
     if subresource == "status":
-        merged = deepcopy(old)
+        merged: Doc = values.copied(old)
         merged["status"] = {**(new.get("status") or {}), "conditions": _with_old_decisions(old, new)}
         return merged
-    merged = {**deepcopy(old), "metadata": new["metadata"]}
+    merged = {**values.copied(old), "metadata": new["metadata"]}
     if subresource == "approval":
         merged["status"] = {**old.get("status", {}), "conditions": _mixed(old, new)}
     return merged

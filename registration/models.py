@@ -9,6 +9,7 @@ from django.db import models
 from clusters.models import ClusterFacts
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import NameField, PermissionName, Resource
+from ocmconsole.kubeapi.storage import plain_sql
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -208,7 +209,7 @@ class IssuedCertificate(models.Model):
     @classmethod
     def of(cls, certificate: Certificate, *, cluster: str = "", request: str = "") -> IssuedCertificate:
         """The stored row of a certificate, or a new one that is not stored yet."""
-        return cls.objects.filter(pk=certificate.fingerprint).first() or cls(
+        return plain_sql.row_by(cls.objects, fingerprint=certificate.fingerprint) or cls(
             fingerprint=certificate.fingerprint,
             common_name=certificate.common_name[:320],
             cluster=cluster,

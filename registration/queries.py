@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.db.models import Max, OuterRef, Q, Subquery
 
@@ -14,8 +14,10 @@ from clusters.models import ClusterFacts
 from ocmconsole.core.models import Namespace
 from ocmconsole.kubeapi import clock, request_cache
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import plain_sql, reader
 from registration import superseding
 from registration.keys import key_history
+from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest, Decline
 from registration.pki import agent_names
 
@@ -47,8 +49,7 @@ def requests_of_all(clusters: Collection[str]) -> QuerySet[Any]:
 
 
 def request_at(key: Key) -> CertificateSigningRequest | None:
-    found: CertificateSigningRequest | None = CertificateSigningRequest.objects.at(key).first()
-    return found
+    return cast("CertificateSigningRequest | None", reader.read_row(CERTIFICATE_SIGNING_REQUEST, key))
 
 
 def undecided_requests(cluster: str) -> list[CertificateSigningRequest]:
@@ -120,7 +121,7 @@ def is_foreign_namespace(name: str) -> bool:
 
 def facts_of(cluster: str) -> ClusterFacts:
     """What the hub knows of a name; an unsaved empty record when it knows nothing."""
-    return ClusterFacts.objects.filter(cluster=cluster).first() or ClusterFacts(cluster=cluster)
+    return plain_sql.row_by(ClusterFacts.objects, cluster=cluster) or ClusterFacts(cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True)

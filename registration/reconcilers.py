@@ -26,6 +26,7 @@ from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.storage import plain_sql
 from registration import queries
 from registration.admission import decisions
 from registration.admission.decisions import AUTO_ACCEPTED
@@ -60,7 +61,9 @@ def _pending_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
     if new is None or not agent_roles.allows_renewal(new):
         return []
     cluster = (new["metadata"].get("labels") or {}).get(agent_names.CLUSTER_LABEL)
-    return [row.key for row in queries.waiting_requests(cluster)] if cluster else []
+    if not cluster or not plain_sql.is_there(CertificateSigningRequest, cluster=cluster, state=State.PENDING.value):
+        return []
+    return [row.key for row in queries.waiting_requests(cluster)]
 
 
 def _in_state(*states: State) -> Keys:
@@ -312,7 +315,7 @@ def _unsignable(doc: Doc) -> str:
         return request.size_flaw
     if not request.signature_valid:
         return "the request is not signed by the key it carries"
-    if get_user_model().objects.filter(username=request.common_name).exists():
+    if plain_sql.is_there(get_user_model(), username=request.common_name):
         return f"the common name {request.common_name} is a person's user name on this hub"
     if (line := key_lines.ended_among(key_lines.of_request(doc))) is not None:
         return f"the keys of the cluster {line.cluster} that it belongs to were revoked: {line.end_reason}"
@@ -346,8 +349,10 @@ def reconcile_superseded_requests(key: Key) -> None:
     row = queries.request_at(key)
     if row is None or not row.cluster or row.addon or row.signer != agent_names.SIGNER:
         return
+    if not (giving_way := queries.giving_way(row.cluster)):
+        return
     pending = {other.name: other for other in queries.undecided_requests(row.cluster)}
-    for name, by in queries.giving_way(row.cluster).items():
+    for name, by in giving_way.items():
         if (old := pending.get(name)) is not None:
             _supersede(old, by=by)
 

@@ -37,6 +37,7 @@ from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
+from ocmconsole.kubeapi.storage import reader
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -66,9 +67,19 @@ def _cluster_of(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  #
     return [Key("", name) for name in labels if name]
 
 
+def _may_need_rights(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """Not one that comes and waits: what an earlier one of its name has left is asked for by that one's end."""
+    if old is None and new is not None and not is_accepted(new):
+        return ()
+    return _acceptance_moved(old, new, key)
+
+
+_acceptance_moved = controllers.changed(is_accepted, is_deleting, _is_withheld, _accepted_condition)
+
+
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(is_accepted, is_deleting, _is_withheld, _accepted_condition),
+    keys=_may_need_rights,
     also={
         NAMESPACE: _cluster_of,
         CLUSTER_ROLE: _cluster_of,
@@ -88,7 +99,7 @@ def reconcile_acceptance(key: Key) -> timedelta | None:
     """
     if key.name in agent_roles.TAKEN_NAMES:
         return None  # never accepted (D18): roles of these names are shared by all clusters
-    cluster = ManagedCluster.objects.at(key).first()
+    cluster: Any = reader.read_row(MANAGED_CLUSTER, key)
     if cluster is None or cluster.deleted_at is not None:
         return _remove(key.name, cluster)
     if not cluster.hub_accepts_client:

@@ -56,7 +56,21 @@ def _is_unsettled(doc: Doc) -> bool:
     return is_deleting(doc) or (_is_on() and not _is_held(doc))
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=controllers.changed(is_deleting, _is_held, only=_is_unsettled))
+def hold(doc: Doc) -> None:
+    """H27: a live cluster gets the finalizer ``resource-cleanup`` (gate ResourceCleanup)."""
+    if _is_on() and not is_deleting(doc):
+        object_writer.with_finalizer(RESOURCE_CLEANUP, first=True)(doc)
+
+
+def _let_go_or_going(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
+    """Not one that comes: the reconciler that gives it its first taint holds it in the same write."""
+    return () if old is None else _moved(old, new, key)
+
+
+_moved = controllers.changed(is_deleting, _is_held, only=_is_unsettled)
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=_let_go_or_going)
 def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     """H27 to H32: a cluster's namespace is cleared of add-ons and works before the cluster goes.
 
@@ -72,8 +86,7 @@ def reconcile_resource_cleanup(key: Key) -> timedelta | None:
     if cluster is None:
         return _clean(key.name, None) if _is_on() and _is_cluster_namespace(key.name) else None  # H30
     if cluster.deleted_at is None:
-        if _is_on():
-            object_writer.add_finalizer(MANAGED_CLUSTER, key, RESOURCE_CLEANUP, first=True)
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, hold)
         return None
     if not _is_held(cluster.doc):
         return None

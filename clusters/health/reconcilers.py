@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from clusters import object_writer
+from clusters.acceptance import resource_cleanup
 from clusters.health import status, uptime
 from clusters.kinds import (
     CLUSTER_LABEL,
@@ -267,16 +268,22 @@ def _tainted_otherwise(old: Doc | None, new: Doc | None, key: Key) -> Iterable[K
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=_tainted_otherwise)
 def reconcile_taints(key: Key) -> None:
-    """H21: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False, else none.
+    """H21, H27: taint ``unreachable`` while Available is Unknown or absent, ``unavailable`` while it is False.
 
     1. A cluster that is gone or being deleted is left as it is; one that was never accepted is not (K41).
     2. The taint that Available calls for is added unless it is there.
-    3. The hub's other taint is removed. Taints of others stay, in their order.
+    3. The hub's other taints are removed. Taints of others stay, in their order.
+    4. A cluster that has just come gets its finalizer in the same write.
     """
     try:
-        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _taint)
+        verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _take_care_of)
     except errors.NotFound:
         return
+
+
+def _take_care_of(doc: Doc) -> None:
+    resource_cleanup.hold(doc)
+    _taint(doc)
 
 
 def _taint(doc: Doc) -> None:

@@ -32,7 +32,7 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions
-from ocmconsole.kubeapi.storage import selector_sql
+from ocmconsole.kubeapi.storage import plain_sql, selector_sql
 
 if TYPE_CHECKING:
     from clustersets.membership import Membership
@@ -57,7 +57,7 @@ class Wanted(NamedTuple):
 
 def is_anything_bound() -> bool:
     """Without bindings no change of a cluster or set is work."""
-    return is_on() and ManagedClusterSetBinding.objects.exists()
+    return is_on() and plain_sql.is_there(ManagedClusterSetBinding)
 
 
 # ---------------------------------------------------------------- what is wanted

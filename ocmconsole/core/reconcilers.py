@@ -18,6 +18,7 @@ from ocmconsole.kubeapi import kinds as registry
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.storage.selectors import LabelSelector, Operator
 
 if TYPE_CHECKING:
@@ -165,8 +166,10 @@ def aggregating_roles(old: Doc | None, new: Doc | None, key: Key) -> Iterator[Ke
     labels = [doc["metadata"]["labels"] for doc in (old, new) if doc and doc["metadata"].get("labels")]
     if not labels:
         return
-    for role in ClusterRole.objects.filter(aggregated=True).exclude(name=key.name):
-        if any(selector.matches(some) for selector in _selectors(role.doc) for some in labels):
+    for role in plain_sql.rows_by(ClusterRole.objects, aggregated=True):
+        if role.name != key.name and any(
+            selector.matches(some) for selector in _selectors(role.doc) for some in labels
+        ):
             yield role.key
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import admission, clock, errors
 from ocmconsole.kubeapi.formats import apply
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
-from ocmconsole.kubeapi.schema import compiled_schema, metadata, times
+from ocmconsole.kubeapi.schema import compiled_schema, metadata, times, values
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -69,7 +68,7 @@ def permitted_part(kind: Kind, subresource: str, old: Doc | None, new: Doc, *, a
         new.pop("status", None)
         return new
     if subresource == "status":
-        merged = deepcopy(old)
+        merged: Doc = values.copied(old)
         _move("status", new, merged)
         if applies:
             merged["metadata"]["managedFields"] = new["metadata"].get("managedFields")

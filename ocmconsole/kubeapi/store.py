@@ -11,19 +11,16 @@ changed since its actor was examined asks again, under the counter.
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import orjson
-from django.conf import settings
 from django.db import IntegrityError, connection, models, transaction
 
-from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache
+from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache, write_queue
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
@@ -34,14 +31,10 @@ from ocmconsole.kubeapi.storage import audit, plain_sql, reader
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ocmconsole.kubeapi.errors import Doc
 
 # Stands for the resourceVersion in text that is rendered before the number is known; cannot occur in a client's text.
 _PLACEHOLDER = f"rv-{secrets.token_hex(16)}"
-_sqlite_writes = threading.RLock()
-QUEUE_LOOK_SECONDS = 0.25  # between two looks of who queues at whether the file is locked by another program
 # What in metadata decides whether a watch sees an object, apart from its name.
 SELECTING = ("labels", "deletionTimestamp")
 TRIES = 5  # of an act that others' changes of rights overtake
@@ -158,21 +151,15 @@ def numbered(count: int) -> Iterator[tuple[int, int]]:
 
     As every commit it takes the counter first. Yields the last of its revisions, and how often rights have changed.
     """
-    with _queue(), transaction.atomic(durable=True):
+    with write_queue.turn(), transaction.atomic(durable=True):
         yield Revision.take(count)
         transaction.on_commit(change_log.wake)
 
 
 @contextmanager
 def _transaction() -> Iterator[None]:
-    """SQLite lets one writer in; the writers of this process queue here instead of spinning inside the database."""
-    with _recording_refusals(), _queue(), transaction.atomic(durable=True):
+    with _recording_refusals(), write_queue.turn(), transaction.atomic(durable=True):
         yield
-
-
-def _queue() -> AbstractContextManager[None]:
-    """Inside of a transaction it is too late to queue: who holds the file must not wait for who waits for the file."""
-    return _queued() if connection.vendor == "sqlite" and not connection.in_atomic_block else nullcontext()
 
 
 def _prepared(writes: Sequence[Write], settled: Collection[Work]) -> _Prepared:
@@ -231,19 +218,6 @@ def _grows(write: Write) -> bool:
     return write.old is None or write.kind.audited
 
 
-@contextmanager
-def _queued() -> Iterator[None]:
-    """Raises ServiceUnavailable when another program keeps the file locked, which ``probes`` find out meanwhile."""
-    until = monotonic() + settings.OCMCONSOLE_DATABASE_LOCK_TIMEOUT.total_seconds()
-    while outages.state.locked or not _sqlite_writes.acquire(timeout=QUEUE_LOOK_SECONDS):
-        if outages.state.locked or monotonic() > until:
-            raise outages.outage_error(outages.LOCKED)
-    try:
-        yield
-    finally:
-        _sqlite_writes.release()
-
-
 # ---------------------------------------------------------------- rights that end
 
 
@@ -255,7 +229,7 @@ def while_permitted(actor: Actor | None) -> Iterator[None]:
     every commit before it, and every commit after it sees what it writes. Raises Outdated, with nothing written, where
     rights have changed since ``actor`` was examined.
     """
-    with _queue(), transaction.atomic():
+    with write_queue.turn(), transaction.atomic():
         _, rights = Revision.take(0)
         if actor is not None and actor.is_outdated(rights):
             raise Outdated

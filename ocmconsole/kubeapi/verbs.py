@@ -9,8 +9,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,7 +20,7 @@ from ocmconsole.kubeapi import admission, clock, errors, steps, store
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
-from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.schema import times, values
 from ocmconsole.kubeapi.storage import audit, reader
 from ocmconsole.kubeapi.store import Write
 
@@ -145,7 +145,7 @@ def create(actor: Actor, kind: Kind, doc: Doc, *, namespace: str = "", options: 
         key = Key(namespace, named["metadata"]["name"])
         try:
             with _denial_is_recorded(actor):
-                write = _step(actor, "create", kind, key, lambda _, named=named: deepcopy(named), decision, options)  # type: ignore[misc] # a default pins the loop variable
+                write = _step(actor, "create", kind, key, partial(_copy_of, named), decision, options)
             return _finish(write, options, created=True)
         except errors.AlreadyExists as error:
             if not steps.is_generated(doc):
@@ -164,12 +164,18 @@ def update(
         actor, attributes(kind, "update", key, subresource, options.version)
     )
     try:
-        return _rewrite(actor, "update", kind, key, lambda _: deepcopy(doc), decision, subresource, options)
+        return _rewrite(actor, "update", kind, key, partial(_copy_of, doc), decision, subresource, options)
     except errors.NotFound:
         if not kind.create_on_update or subresource:
             raise
     doc = steps.for_missing(kind, key, doc)
     return create(actor, kind, doc, namespace=key.namespace, options=replace(options, decision=None, asked=None))
+
+
+def _copy_of(doc: Doc, old: Doc | None) -> Doc:  # noqa: ARG001 - the signature of Propose
+    """What is proposed whole, whatever is there."""
+    copy: Doc = values.copied(doc)
+    return copy
 
 
 def _with_its_state(kind: Kind, key: Key, error: errors.AlreadyExists) -> errors.AlreadyExists:
@@ -319,7 +325,7 @@ class Batch:
         if self.earlier.get((kind.resource, key)) is not None:
             raise errors.already_exists(kind.group, kind.plural, key.name)
         with _denial_is_recorded(actor):
-            self._add(_step(actor, "create", kind, key, lambda _: deepcopy(doc), decision, self.options))
+            self._add(_step(actor, "create", kind, key, partial(_copy_of, doc), decision, self.options))
 
     def delete(self, kind: Kind, key: Key, also: Edit | None = None, *, by: Actor | None = None) -> bool:
         """As ``verbs.delete``; True when the object goes at once. ``also`` changes, as the hub, what stays."""
@@ -338,7 +344,7 @@ class Batch:
     def find(self, kind: Kind, key: Key) -> Doc | None:
         """One object as the writes so far leave it, without asking for a permission."""
         after = self._last.get((kind.resource, key))
-        return deepcopy(after.new) if after is not None else find(kind, key)
+        return values.copied(after.new) if after is not None else find(kind, key)
 
     @property
     def options(self) -> Options:
@@ -373,7 +379,7 @@ class Batch:
         if after is None:
             row = self._read.get((kind.resource, key))
             return (row, None, row.doc) if row is not None else _stored(kind, key)
-        doc = deepcopy(after.new)
+        doc = values.copied(after.new)
         if doc is not None:  # an object that this batch creates has no number yet
             doc["metadata"].setdefault("resourceVersion", UNNUMBERED)
         return None, after, doc
@@ -443,7 +449,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
         row, after, old = batch.present(kind, key) if batch is not None else _stored(kind, key)
         if old is None:
             raise errors.not_found(kind.group, kind.plural, key.name)
-    proposed = propose(version.from_storage(deepcopy(old)) if old else None)
+    proposed = propose(version.from_storage(values.copied(old)) if old else None)
     steps.check_preconditions(kind, key, old, proposed, verb)
     new = steps.decoded(kind, version, proposed, options.unknown)
     new = steps.without_doubles(new, patched=verb == "patch" or options.applies)
@@ -452,7 +458,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
-    asked = deepcopy(new)  # before the rules add to it: rights limited to some fields are about this
+    asked = values.copied(new)  # before the rules add to it: rights limited to some fields are about this
     admission.run_defaulters(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)
@@ -561,7 +567,7 @@ def _deletion(actor: Actor, kind: Kind, key: Key, decision: AccessDecision, opti
     steps.check_delete_preconditions(kind, key, old, uid=options.uid, resource_version=options.resource_version)
     admission.run_delete_validators(actor, kind, old)
     act = admission.act(kind, "delete", old, None)
-    new: Doc | None = deepcopy(old)
+    new: Doc | None = values.copied(old)
     assert new is not None
     if not new["metadata"].get("deletionTimestamp"):
         _add_cascade(new, options.propagation)

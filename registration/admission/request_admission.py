@@ -25,6 +25,7 @@ from ocmconsole.kubeapi.errors import Cause
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.schema.values import quoted
+from ocmconsole.kubeapi.storage import plain_sql
 from registration import queries
 from registration.keys import certificate_register, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -357,7 +358,7 @@ def certificate_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) ->
     joined = [IssuedCertificate.lines.through(issuedcertificate_id=issued.pk, keyline_id=line.pk) for line in of_lines]
     if (line := key_lines.ended_among(of_lines)) is not None:
         return [*key_lines.revoked_rows(actor, issued, line.cluster, line.end_reason), *joined]
-    if actor.is_controller and get_user_model().objects.filter(username=issued.common_name).exists():
+    if actor.is_controller and plain_sql.is_there(get_user_model(), username=issued.common_name):
         return list(
             certificate_register.ended_for_account(actor, issued)
         )  # an account was made while it was signed (D24)

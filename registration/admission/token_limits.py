@@ -28,7 +28,7 @@ from registration.models import CertificateSigningRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocmconsole.core.models import BootstrapTokenUse
+    from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
@@ -105,10 +105,11 @@ def asked_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> 
 
 
 def _counted(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> list[BootstrapTokenUse]:
-    _require_left(actor, kind, doc, names)
-    return bootstrap_terms.new_uses(bootstrap_terms.token_of(actor), names)
+    return bootstrap_terms.new_uses(_require_left(actor, kind, doc, names), names)
 
 
-def _require_left(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> None:
-    if why := bootstrap_terms.token_refusal(bootstrap_terms.token_of(actor), names):
+def _require_left(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> BootstrapToken | None:
+    token = bootstrap_terms.token_of(actor)
+    if why := bootstrap_terms.token_refusal(token, names):
         raise authorization.forbidden_error(actor, attributes(kind, "create", Key("", doc["metadata"]["name"])), why)
+    return token

@@ -26,7 +26,7 @@ from ocmconsole.accounts import people
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
-from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.storage import audit, plain_sql
 from registration.keys import key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, UnknownCertificate
@@ -54,9 +54,9 @@ DELETED = "The account of this name was deleted or renamed."
 
 def require_honoured(certificate: Certificate, issuer: str, address: str) -> None:
     """Raises Unauthorized. ``issuer`` is ``hub`` or ``other``, as ``ca.trusted_client`` says."""
-    found = IssuedCertificate.objects.filter(pk=certificate.fingerprint).values_list("revoked_at").first()
+    found = plain_sql.row_by(IssuedCertificate.objects, fingerprint=certificate.fingerprint)
     if found is not None:
-        if found[0] is not None:
+        if found.revoked_at is not None:
             raise errors.Unauthorized
     elif _is_altered_copy(certificate):
         log.warning("an altered copy of a certificate in the register is refused: %s", _shown(certificate))

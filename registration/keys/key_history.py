@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from django.conf import settings
@@ -19,6 +18,7 @@ from clusters.kinds import ACCEPT_KEY
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import plain_sql
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import request_pem
 from registration.models import AcceptedKey, Decline, IssuedCertificate
@@ -52,7 +52,11 @@ class Asker:
 
 def creation_of(kind: Kind, name: str, uid: str) -> AuditEvent | None:
     """The audit entry of an object's creation: its evidence (ADR 2)."""
-    return _creations(kind).filter(name=name, uid=uid).first()
+    found = plain_sql.rows_by(
+        AuditEvent.objects, resource=kind.resource, namespace="", name=name, verb="create",
+        outcome=AuditEvent.Outcome.ALLOWED.value, uid=uid,
+    )  # fmt: skip
+    return found[0] if found else None
 
 
 def _creations(kind: Kind) -> QuerySet[AuditEvent]:
@@ -121,13 +125,7 @@ def names_of(doc: Doc) -> tuple[str, ...]:
 
 
 def requested(doc: Doc) -> Request:
-    return _parsed(request_pem(doc))
-
-
-@lru_cache(maxsize=2_048)
-def _parsed(pem: bytes) -> Request:
-    """Rules, reconcilers and pages ask for the same few again and again."""
-    return ca.parse_request(pem)
+    return ca.parse_request(request_pem(doc))
 
 
 def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
@@ -227,7 +225,7 @@ def declines_of(cluster: str) -> QuerySet[Decline]:
 
 
 def is_any_declined() -> bool:
-    return Decline.objects.filter(lifted_at=None).exists()
+    return plain_sql.is_there(Decline) and Decline.objects.filter(lifted_at=None).exists()
 
 
 def present_declines(cluster: str) -> list[Decline]:

@@ -69,8 +69,12 @@ class Request:
         return (*self.dns_names, *self.ip_addresses, *self.emails, *self.uris, *self.other_names)
 
 
+@lru_cache(maxsize=2_048)
 def parse_request(pem: bytes) -> Request:
-    """Raises ValueError, with Kubernetes' text for what is no request at all, and never anything else."""
+    """Rules, reconcilers and pages ask for the same few again and again.
+
+    Raises ValueError, with Kubernetes' text for what is no request at all, and never anything else.
+    """
     csr = load_request(pem)
     with value_errors_only("certificate request"):
         subject, names, key = _Subject.of(csr.subject), _alternative_names(csr), csr.public_key()

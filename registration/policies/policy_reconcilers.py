@@ -8,7 +8,7 @@ twice.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted, is_deleting
 from clusters.models import ManagedCluster
@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import stand_in
 from ocmconsole.kubeapi.control.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.storage import audit, reader
 from registration import queries
 from registration.approvals import services, stale_decision
 from registration.evidence import assessment
@@ -64,7 +64,7 @@ def reconcile_token_wish(key: Key) -> None:
     2. Set and labels are written with the rights of the user who made the token.
     3. What was refused is kept with the token's use and shown there; it is not tried again.
     """
-    row = ManagedCluster.objects.at(key).first()
+    row: Any = reader.read_row(MANAGED_CLUSTER, key)
     if row is None or row.deleted_at is not None:
         return
     use = _use_that_brought(row)
@@ -131,7 +131,7 @@ def reconcile_policy_acceptance(key: Key) -> None:
     2. The evidence is computed; unless it is Safe nothing is done.
     3. The first fitting policy whose owner may still accept does so with that user's rights; a failure is noted at it.
     """
-    row = ManagedCluster.objects.at(key).first()
+    row: Any = reader.read_row(MANAGED_CLUSTER, key)
     if row is None or row.deleted_at is not None or row.hub_accepts_client:
         return
     ready = policy_services.ready(clock.now())

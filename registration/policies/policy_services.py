@@ -19,7 +19,7 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.storage import audit, reader
+from ocmconsole.kubeapi.storage import audit, plain_sql, reader
 from registration.models import ApprovalPolicy, CertificateSigningRequest, PolicyPermission
 from registration.pki import agent_names
 from registration.policies.policy_matching import PolicyInput
@@ -108,6 +108,8 @@ def ready(now: datetime) -> list[ApprovalPolicy]:
 
 def exist() -> bool:
     """Whether any policy may let something in: the question of each commit that would wake ``policy_acceptance``."""
+    if not plain_sql.is_there(ApprovalPolicy, enabled=True):
+        return False
     return ApprovalPolicy.objects.filter(enabled=True, expires__gt=clock.now()).exists()
 
 

@@ -14,6 +14,7 @@ from clustersets.tasks import keep_sets
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import WorkItem
 from tests import factories as make
 from tests.actors import grant, person, rule
 
@@ -39,6 +40,30 @@ def keep() -> None:
 
 def by_labels(**exact: str) -> Doc:
     return {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": exact}}
+
+
+# ---------------------------------------------------------------- counts
+
+
+@pytest.mark.contract("H22", "T8")
+def test_clusters_that_come_one_after_the_other_are_counted_together(settings: Any) -> None:
+    """Where a worker follows the queue: it counts at once, then once a second at most."""
+    make.clusterset("web")
+    make.settle()
+    settings.OCMCONSOLE_CONTROLLERS = "thread"
+    make.cluster("c1", labels={CLUSTERSET_LABEL: "web"})
+    make.settle()
+    counted = empty("web")
+    assert counted == ("False", "ClustersSelected", "1 ManagedClusters selected")
+    make.cluster("c2", labels={CLUSTERSET_LABEL: "web"})
+    make.cluster("c3", labels={CLUSTERSET_LABEL: "web"})
+    make.settle()
+    assert empty("web") == counted
+    assert WorkItem.objects.get(reconciler="set_members", name="web").due > timezone.now()
+    settings.OCMCONSOLE_CONTROLLERS = "inline"
+    WorkItem.objects.update(due=timezone.now())
+    make.settle()
+    assert empty("web") == ("False", "ClustersSelected", "3 ManagedClusters selected")
 
 
 # ---------------------------------------------------------------- default and global

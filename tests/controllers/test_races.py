@@ -16,10 +16,11 @@ from django.utils import timezone
 
 from clusters.acceptance.reconcilers import reconcile_acceptance
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi import errors, verbs, write_queue
 from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
+from ocmconsole.kubeapi.storage import plain_sql
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate
 from registration.pki import ca
@@ -146,6 +147,29 @@ def test_an_item_that_waits_behind_a_slow_one_is_another_workers() -> None:
         first.result()
     assert beside == 1
     assert ran == ["quick", "slow"]
+
+
+def test_only_claims_and_their_ends_wait_for_no_disk() -> None:
+    """What a reconciler commits is durable as any other write."""
+    asked = {"sqlite": "PRAGMA synchronous", "postgresql": "SHOW synchronous_commit"}[connection.vendor]
+    full = {"sqlite": 2, "postgresql": "on"}[connection.vendor]
+    if connection.vendor == "postgresql":  # the tests' server does without
+        plain_sql.run("SET synchronous_commit TO on")
+    found = []
+
+    def durability() -> object:
+        return plain_sql.rows(asked)[0][0]
+
+    def reconcile(key: Key) -> None:
+        found.append(durability())
+
+    with write_queue.forgettable():
+        assert durability() == {"sqlite": 1, "postgresql": "off"}[connection.vendor]
+    with a_reconciler(reconcile):
+        workqueue.drain()
+    assert [*found, durability()] == [full, full]
+    if connection.vendor == "postgresql":
+        plain_sql.run("RESET synchronous_commit")
 
 
 @pytest.mark.parametrize("lost", [errors.NotFound, errors.AlreadyExists, errors.Conflict])

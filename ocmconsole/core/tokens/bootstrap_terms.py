@@ -6,7 +6,7 @@ token is read, minted and revoked is ``tokens``'. Callers: ``tokens``, rules and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -128,15 +128,22 @@ def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
     """Why the token opens nothing for these clusters, or ""."""
     if token is None or not (uses := most_uses(token)):
         return ""
-    wanted, brought = set(names), set(token.brought.values_list("cluster", flat=True))
-    if len(brought | wanted) <= uses and (wanted or len(brought) < uses):
+    wanted = set(names)
+    new = wanted - brought_among(token, wanted)
+    if wanted and not new:  # it is joining
         return ""
-    if wanted and wanted <= brought:  # it is joining
+    brought = token.brought.count()
+    if brought + max(len(new), 1) <= uses:
         return ""
     most = f"{uses} cluster{'' if uses == 1 else 's'}"
     if token.max_uses is None:
-        return f"the bootstrap token {token.pk} has brought {len(brought)} clusters, and {TOKEN_OBJECTS} is {uses}"
-    return f"the bootstrap token {token.pk} was minted for {most} and has brought {len(brought)}"
+        return f"the bootstrap token {token.pk} has brought {brought} clusters, and {TOKEN_OBJECTS} is {uses}"
+    return f"the bootstrap token {token.pk} was minted for {most} and has brought {brought}"
+
+
+def brought_among(token: BootstrapToken, names: Collection[str]) -> set[str]:
+    """Those of the clusters that have come with the token."""
+    return {name for name in names if plain_sql.is_there(BootstrapTokenUse, token_id=token.pk, cluster=name)}
 
 
 def most_uses(token: BootstrapToken) -> int:
@@ -148,9 +155,9 @@ def new_uses(token: BootstrapToken | None, names: Iterable[str]) -> list[Bootstr
     """Rows for the names that the token has not brought yet."""
     if token is None:
         return []
-    brought = set(token.brought.values_list("cluster", flat=True))
-    now = clock.now()
-    return [BootstrapTokenUse(token=token, cluster=name, since=now) for name in sorted({*names} - brought)]
+    wanted, now = set(names), clock.now()
+    new = sorted(wanted - brought_among(token, wanted))
+    return [BootstrapTokenUse(token=token, cluster=name, since=now) for name in new]
 
 
 # ---------------------------------------------------------------- sight

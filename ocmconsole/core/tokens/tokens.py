@@ -24,7 +24,7 @@ from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.schema.values import quoted
-from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.storage import audit, plain_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -155,7 +155,7 @@ def bootstrap_actor(token: str, address: str = "") -> Actor | None:
     if parts is None:
         return None
     token_id, secret = parts
-    row = BootstrapToken.objects.filter(pk=token_id).first()
+    row = plain_sql.row_by(BootstrapToken.objects, id=token_id)
     groups = _groups_of_row(row, secret) if row else _groups_of_secret(token_id, secret)
     if groups is None:
         raise errors.Unauthorized

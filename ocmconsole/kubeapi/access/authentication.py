@@ -19,6 +19,7 @@ from rest_framework.authentication import BaseAuthentication
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.access.actor import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Actor
+from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
@@ -134,10 +135,9 @@ def actor_of_token(token: str, address: str = "") -> Actor:
 
 def _active(actor: Actor) -> Actor:
     """Every credential of a deactivated account is refused."""
-    if not actor.user.startswith("system:"):
-        person = get_user_model().objects.filter(username=actor.user).values_list("is_active", flat=True).first()
-        if person is False:
-            raise errors.Unauthorized
+    is_person = not actor.user.startswith("system:")
+    if is_person and plain_sql.is_there(get_user_model(), username=actor.user, is_active=False):
+        raise errors.Unauthorized
     if AUTHENTICATED not in actor.groups:
         actor = replace(actor, groups=(*actor.groups, AUTHENTICATED))
     return actor

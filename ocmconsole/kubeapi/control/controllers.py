@@ -59,12 +59,14 @@ def changed_in(*parts: Callable[[Doc], object]) -> Keys:
 class Reconciler:
     """``reconcile(key)`` returns when to look again by the clock, or None.
 
-    ``is_wanted`` says in the transaction of the writes whether it has anything to do on this hub at all.
+    ``is_wanted`` says in the transaction of the writes whether it has anything to do on this hub at all. A worker runs
+    it for one key once in ``pause`` at most: for what counts many objects, each of which asks for it.
     """
 
     name: str
     reconcile: Reconcile
     is_wanted: Callable[[], bool] | None = None
+    pause: timedelta = timedelta()
 
 
 EVERY = ""  # stands for every kind among the watched resources
@@ -78,6 +80,7 @@ def reconciler(
     keys: Keys = itself,
     also: Mapping[Kind | None, Keys] | None = None,
     is_wanted: Callable[[], bool] | None = None,
+    pause: timedelta = timedelta(),
 ) -> Callable[[Reconcile], Reconcile]:
     """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind.
 
@@ -85,7 +88,7 @@ def reconciler(
     """
 
     def add(reconcile: Reconcile) -> Reconcile:
-        _register(reconcile, is_wanted)
+        _register(reconcile, is_wanted, pause)
         for watched, find in ((kind, keys), *(also or {}).items()):
             _watchers[watched.resource if watched else EVERY].append((_name(reconcile), find))
         return reconcile
@@ -95,16 +98,18 @@ def reconciler(
 
 def on_request(reconcile: Reconcile) -> Reconcile:
     """Register one that no write asks for: who wants it puts it into the queue."""
-    _register(reconcile, None)
+    _register(reconcile)
     return reconcile
 
 
-def _register(reconcile: Reconcile, is_wanted: Callable[[], bool] | None) -> None:
+def _register(
+    reconcile: Reconcile, is_wanted: Callable[[], bool] | None = None, pause: timedelta = timedelta()
+) -> None:
     name = _name(reconcile)
     if name in _reconcilers:
         msg = f"two reconcilers are called {name}"
         raise ValueError(msg)
-    _reconcilers[name] = Reconciler(name, reconcile, is_wanted)
+    _reconcilers[name] = Reconciler(name, reconcile, is_wanted, pause)
 
 
 def _name(reconcile: Reconcile) -> str:
@@ -113,6 +118,10 @@ def _name(reconcile: Reconcile) -> str:
 
 def find_reconciler(name: str) -> Reconciler | None:
     return _reconcilers.get(name)
+
+
+def pause_of(name: str) -> timedelta:
+    return _reconcilers[name].pause if name in _reconcilers else timedelta()
 
 
 def names() -> list[str]:

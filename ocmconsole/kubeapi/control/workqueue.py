@@ -2,7 +2,8 @@
 
 Invariants: a request for work is never lost, and no two workers are at one item. A worker claims an item until
 ``busy_until`` (compare and set), right before it runs it; it deletes the item only if nobody asked again meanwhile. Who
-asks again makes it due for when the worker is done. Pokes (Celery, a thread's event) carry no state.
+asks again makes it due for when the worker is done. A claim and its end wait for no disk: a failure of power may give
+work to be done twice. Pokes (Celery, a thread's event) carry no state.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from math import inf
 from time import monotonic
+from typing import NamedTuple
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, close_old_connections, connection
 from django.db.models import Q
 
-from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi import clock, errors, write_queue
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
@@ -49,14 +51,19 @@ ASK = """INSERT INTO kubeapi_workitem (reconciler, namespace, name, due, attempt
          VALUES (%s, %s, %s, %s, 0, NULL)
          ON CONFLICT (reconciler, namespace, name) DO UPDATE SET due = excluded.due, attempts = 0"""
 # Each of these holds for the worker that has the claim: its ``busy_until`` is in the row.
-CLAIM = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = %s
-           WHERE id = %s AND due = %s AND (busy_until IS NULL OR busy_until <= %s)"""
+# In the transaction that ends the claim before: it must not wait for a row while it holds another one.
+CLAIM = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = %s WHERE id =
+           (SELECT id FROM kubeapi_workitem
+            WHERE id = %s AND due = %s AND (busy_until IS NULL OR busy_until <= %s) {unless_locked})"""
 END = "DELETE FROM kubeapi_workitem WHERE id = %s AND busy_until = %s AND due = %s"
 DEFER = """UPDATE kubeapi_workitem SET due = %s, attempts = %s, busy_until = NULL
            WHERE id = %s AND busy_until = %s AND due = %s"""
 LET_GO = "UPDATE kubeapi_workitem SET busy_until = NULL WHERE id = %s AND busy_until = %s"
+PUT_OFF = "UPDATE kubeapi_workitem SET due = %s WHERE id = %s AND due = %s AND busy_until IS NULL"
 
 woken = threading.Event()
+# By reconciler and key, when this process may run it again (``Reconciler.pause``), in seconds of ``monotonic``.
+_rests: dict[tuple[str, Key], float] = {}
 
 
 def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
@@ -90,23 +97,61 @@ def _poke_celery() -> None:
 _workers = Notifier("poke", _poke_celery)
 
 
+class _Done(NamedTuple):
+    """A claimed item that was run, and in how long it is looked at again; None for never."""
+
+    item: WorkItem
+    again: timedelta | None
+    attempts: int
+
+
 def drain(limit: int = 0, *, only: Collection[str] = (), seconds: float = inf) -> int:
     """Work off what is due now, oldest first; returns how many items were run.
 
     ``limit`` 0 is all. ``only`` are names of reconcilers, for a worker that is there for these. After ``seconds`` no
     other item is begun, so that a worker takes turns.
     """
-    done, until = 0, monotonic() + seconds
-    while (not limit or done < limit) and monotonic() < until:
-        ran = 0
-        for item in _due(only):
-            if monotonic() < until and _claim(item):
-                _run(item)
-                ran += 1
+    count, until = 0, monotonic() + seconds
+    while (not limit or count < limit) and monotonic() < until:
+        ran = _work_off(_due(only), until)
         if not ran:
             break
-        done += ran
-    return done
+        count += ran
+    return count
+
+
+def _work_off(items: Iterable[WorkItem], until: float) -> int:
+    """How many were run. The claim of one ends in the transaction that claims the next."""
+    count, done = 0, None
+    for item in items:
+        if monotonic() >= until:
+            break
+        rest = _rest_of(item)
+        with write_queue.forgettable():
+            _end(done)
+            is_mine = not rest and _claim(item)
+            if rest:
+                plain_sql.run(PUT_OFF, moment(clock.now() + rest), item.pk, moment(item.due))
+        done = _run(item) if is_mine else None
+        count += is_mine
+    if done is not None:
+        with write_queue.forgettable():
+            _end(done)
+    return count
+
+
+def _rest_of(item: WorkItem) -> timedelta:
+    """For how long the item must rest. Who calls ``drain`` to have all done that is due does not wait."""
+    pause = controllers.pause_of(item.reconciler)
+    if not pause or settings.OCMCONSOLE_CONTROLLERS == "inline":
+        return timedelta()
+    now, place = monotonic(), (item.reconciler, item.key)
+    if (until := _rests.get(place, now)) > now:
+        return timedelta(seconds=until - now)
+    for each in [each for each, ends in _rests.items() if ends <= now]:
+        del _rests[each]
+    _rests[place] = now + pause.total_seconds()
+    return timedelta()
 
 
 def _due(only: Collection[str]) -> list[WorkItem]:
@@ -161,20 +206,19 @@ def _claim(item: WorkItem) -> bool:
     now, due = clock.now(), moment(item.due)
     item.due = item.busy_until = now + VISIBILITY
     item.attempts += 1
-    claimed = plain_sql.run(CLAIM, moment(item.due), moment(item.busy_until), item.attempts, item.pk, due, moment(now))
-    return claimed == 1
+    can_skip = connection.features.has_select_for_update_skip_locked
+    statement = CLAIM.format(unless_locked="FOR UPDATE SKIP LOCKED" if can_skip else "")
+    mine = (moment(item.due), moment(item.busy_until), item.attempts)
+    return plain_sql.run(statement, *mine, item.pk, due, moment(now)) == 1
 
 
-def _run(item: WorkItem) -> None:
+def _run(item: WorkItem) -> _Done:
     reconciler = controllers.find_reconciler(item.reconciler)
-    again: timedelta | None = _delay(item.attempts)
-    attempts = item.attempts
     try:
         if reconciler is None:
             log.warning("dropping work for unknown reconciler %s", item)
-            again = None
-        else:
-            again, attempts = reconciler.reconcile(item.key), 0
+            return _Done(item, None, 0)
+        return _Done(item, reconciler.reconcile(item.key), 0)
     except LOST_RACES as error:
         if item.attempts >= QUIET_TRIES:
             log.warning("%s has lost %d races and is tried again: %s", item, item.attempts, error.message)
@@ -182,11 +226,14 @@ def _run(item: WorkItem) -> None:
         log.warning("%s was refused and is tried again: %s", item, error.message)
     except Exception:  # one bad object never stops the others (D12)
         log.exception("reconciler failed: %s", item)
-    _let_go(item, again, attempts)
+    return _Done(item, _delay(item.attempts), item.attempts)
 
 
-def _let_go(item: WorkItem, again: timedelta | None, attempts: int) -> None:
+def _end(done: _Done | None) -> None:
     """End the claim. What somebody asked for meanwhile stays due; a claim that has run out is another worker's."""
+    if done is None:
+        return
+    item, again, attempts = done
     assert item.busy_until is not None
     mine = (item.pk, moment(item.busy_until))
     if again is None:
@@ -211,7 +258,7 @@ def follow(stopping: threading.Event | None = None) -> None:
         try:
             drain()
             due = next_due()
-        except DatabaseError:
+        except (DatabaseError, errors.ServiceUnavailable):
             log.exception("the work queue could not be read; trying again")
             due = None
         pause = (due - clock.now()).total_seconds() if due else LONGEST_PAUSE

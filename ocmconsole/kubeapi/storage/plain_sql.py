@@ -5,11 +5,13 @@ Models stay the definition of the tables: names of tables and columns, and the t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, transaction
 from django.db.models import AutoField
+from django.db.models.expressions import Col
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,16 +20,61 @@ if TYPE_CHECKING:
     from django.db.models import Field, Manager, Model
 
 M = TypeVar("M", bound="Model")
+Convert = Callable[[Any, Col, Any], Any]
 
 
 def row_by(manager: Manager[M], **values: str | int) -> M | None:
     """The row whose columns have these values, which together are unique; None if there is none. One query."""
-    return next(iter(manager.raw(_selection(manager.model, tuple(values)), list(values.values()))), None)
+    found = _found(manager.model, _selection(manager.model, tuple(values)), values)
+    return found[0] if found else None
+
+
+def rows_by(manager: Manager[M], **values: str | int) -> list[M]:
+    """All rows whose columns have these values, in the order of their keys. One query."""
+    statement = f"{_selection(manager.model, tuple(values))} ORDER BY {_key(manager.model)}"
+    return _found(manager.model, statement, values)
+
+
+def _found(model: type[M], statement: str, values: dict[str, Any]) -> list[M]:
+    names, converters = _reading(model)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, list(values.values()))
+        found = [list(row) for row in cursor.fetchall()]
+    for row in found:
+        for index, column, convert in converters:
+            row[index] = convert(row[index], column, connection)
+    return [model.from_db(connection.alias, names, row) for row in found]
+
+
+@cache
+def _reading(model: type[Model]) -> tuple[list[str], list[tuple[int, Col, Convert]]]:
+    """Attributes of a row in the order of its columns, and what makes Python's values of the database's."""
+    columns = [Col(model._meta.db_table, field) for field in _fields(model)]  # noqa: SLF001 - Django's documented name
+    converters = [
+        (index, column, convert)
+        for index, column in enumerate(columns)
+        for convert in (*connection.ops.get_db_converters(column), *column.target.get_db_converters(connection))
+    ]
+    return [each.attname for each in _fields(model)], converters
+
+
+def is_there(model: type[Model], **values: str | int | bool) -> bool:
+    """Whether any row has these values; without values, whether there is any row. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_existence(model, tuple(values)), list(values.values()))
+        return cursor.fetchone() is not None
+
+
+@cache
+def _existence(model: type[Model], columns: tuple[str, ...]) -> str:
+    where = f" WHERE {_equal(columns)}" if columns else ""
+    return f"SELECT 1 FROM {_table(model)}{where} LIMIT 1"  # noqa: S608 - names of Django and of callers
 
 
 @cache
 def _selection(model: type[Model], columns: tuple[str, ...]) -> str:
-    return f"SELECT * FROM {_table(model)} WHERE {_equal(columns)}"  # noqa: S608 - names of Django and of callers
+    read = ", ".join(_quoted(str(each.column)) for each in _fields(model))
+    return f"SELECT {read} FROM {_table(model)} WHERE {_equal(columns)}"  # noqa: S608 - names of Django and of callers
 
 
 def insert(rows: Sequence[Model]) -> None:
@@ -72,6 +119,13 @@ def run(statement: str, *values: Any) -> int:
         return int(cursor.rowcount)
 
 
+def rows(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """What it returns, as the database gives it."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
 def run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
     """Once for each of the rows of values, as ``run``, in one transaction."""
     if len(values) == 1:
@@ -93,6 +147,10 @@ def _quoted(name: str) -> str:
 
 def _table(model: type[Model]) -> str:
     return _quoted(model._meta.db_table)  # noqa: SLF001 - Django's documented name
+
+
+def _key(model: type[Model]) -> str:
+    return _quoted(str(model._meta.pk.column))  # noqa: SLF001 - Django's documented name
 
 
 def _fields(model: type[Model]) -> list[Field[Any, Any]]:
