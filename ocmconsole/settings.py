@@ -176,6 +176,7 @@ MIDDLEWARE = [
     "ocmconsole.signin.stepup.StepUpMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ocmconsole.console.shell.looks_first",
 ]
 
 TEMPLATES = [

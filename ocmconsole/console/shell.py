@@ -19,7 +19,10 @@ from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
 
 
 @login_required
@@ -61,6 +64,21 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "needs_you": counts,
         "seen": SimpleLazyObject(lambda: attention.glance(request).newest),
     }
+
+
+def looks_first(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware: ``seen`` of a page that is opened is from before its view reads anything.
+
+    What is committed while the view works is then a notice for the page, which may have read what was before.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        is_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+        if is_page and request.user.is_authenticated:
+            attention.glance(request)
+        return get_response(request)
+
+    return middleware
 
 
 def _menu(request: HttpRequest, counts: Any) -> Any:

@@ -132,6 +132,38 @@ def test_maintenance_says_who_drops_the_cluster_and_its_end_brings_the_placement
     expect(page.locator("#happened")).to_contain_text("Entered: register-2")
 
 
+def test_the_change_that_broke_a_placement_is_undone_by_a_press(console: Console, fleet: Fleet) -> None:
+    place(fleet, "refunds", {"predicates": env_is("prod")})
+    wait_for(fleet, "refunds", ["register-1"])
+    mistake = {"spec": {"tolerations": [{"operator": "Equal", "value": "true"}]}}
+    merge = {"Content-Type": "application/merge-patch+json"}
+    fleet.admin.patch(f"{PLACEMENTS}/refunds", json=mistake, headers=merge).raise_for_status()
+    fleet.patch("register-2", {"metadata": {"labels": {"env": "prod"}}})
+    console.sign_in()
+    page = console.page
+    console.open(f"/placements/{TEAM}/refunds/")
+    expect(page.locator("#headline")).to_contain_text("Misconfigured")  # by itself, once the scheduler has looked
+    expect(page.locator("#state")).to_contain_text("The last good 1 is kept")
+    broken = page.get_by_role("region", name="The change that broke it")
+    expect(broken).to_contain_text("operator: Equal")
+    expect(broken).to_contain_text("1 cluster enters, 0 leave, 1 stays")
+    assert chosen(fleet, "refunds") == ["register-1"]
+    page.get_by_role("button", name="Undo the change that broke it").click()
+    expect(page.get_by_role("status").first).to_contain_text("as it was before that change")
+    wait_for(fleet, "refunds", ["register-1", "register-2"])
+    spec = fleet.admin.get(f"{PLACEMENTS}/refunds").json()["spec"]
+    assert (spec["predicates"], "tolerations" in spec) == (env_is("prod"), False)
+    expect(page.locator("#headline")).to_contain_text("Satisfied")
+    expect(page.locator("#state")).to_contain_text("2 clusters chosen")
+    expect(broken).to_have_count(0)
+    expect(page.locator("#decisions")).to_contain_text("register-2")
+    expect(page.locator("#happened")).to_contain_text("Entered: register-2")
+    page.get_by_role("link", name="History", exact=True).click()
+    drawn = page.get_by_role("table", name=re.compile("^Who was chosen since"))
+    expect(drawn.get_by_role("row", name=re.compile("^register-2"))).to_contain_text("since ")
+    fleet.patch("register-2", {"metadata": {"labels": {"env": "test"}}})
+
+
 def test_with_rights_in_one_namespace_a_placement_is_made_and_its_reasons_are_read(
     console: Console, fleet: Fleet
 ) -> None:

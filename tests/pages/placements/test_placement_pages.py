@@ -16,7 +16,9 @@ from guardian.shortcuts import assign_perm
 
 from clusters.kinds import GROUP
 from clusters.models import ManagedCluster
+from ocmconsole.kubeapi.watch import follower
 from placements.kinds import DISABLE_ANNOTATION, PLACEMENT
+from placements.pages import placement_pages
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 from tests.pages.placements.scene import TEAM, author, fleet, matching, place
@@ -279,3 +281,23 @@ class TestWhyNot:
         for query in ("stage=x", "after=-1", "after=99999999999", "show=x", "reason=x", "after=²"):
             assert admin.get(f"/placements/shop/p1/why/?{query}").status_code == 200
             assert admin.get(f"/placements/shop/p1/?{query}&group=x").status_code == 200
+
+
+def test_what_the_scheduler_decides_while_the_page_is_made_is_a_notice_for_it(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an act: the page has read the state of before, and must hear of what came of it."""
+    place(predicates=matching(env="prod"))
+    work_out = placement_pages.work_out
+
+    def decide_meanwhile(*arguments: Any) -> Any:
+        make.label("web-3", env="prod")
+        make.settle()
+        return work_out(*arguments)
+
+    monkeypatch.setattr(placement_pages, "work_out", decide_meanwhile)
+    page = admin.get(f"/placements/{TEAM}/p1/", headers={"Accept": "text/html,*/*"}).content.decode()
+    seen = re.search(r'data-seen="(\d+)"', page)
+    assert seen is not None
+    notices = {(each.plural, each.name) for each in follower.notices_after(int(seen[1]))}
+    assert {("placements", "p1"), ("placementdecisions", "p1-decision-1")} <= notices
