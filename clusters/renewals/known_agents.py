@@ -22,11 +22,13 @@ from dataclasses import dataclass, field
 from clusters.kinds import LEASE, LEASE_NAME
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import clock, verbs
-from ocmconsole.kubeapi.access import authentication
+from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 
-MOST_AGENTS = 131_072  # of 1,400 bytes each; the one that was not used for longest is forgotten
+# Of 1,400 bytes each; the one that was not used for longest is forgotten. Who is not known to the limits takes the
+# ordinary path, so more would be of no use.
+MOST_AGENTS = request_limits.MOST_CREDENTIALS
 MOST_PLACES = 8  # verbs and namespaces that are remembered of one agent; its own namespace needs two
 CERTIFICATE = "cert:"  # how ``Actor.credential`` begins for a certificate
 

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import Context
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -118,8 +119,7 @@ class RequestThreads:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        if scope["type"] != "http":
-            raise NotImplementedError(f"{scope['type']} is not served")
+        assert scope["type"] == "http"  # ``serving`` offers no WebSockets, the one other scope of uvicorn
         if self.listener == API and _is_probe(scope):
             if self.beside is not None and not probes.monitor.is_running:
                 await self._on_a_thread(self.beside.start)
@@ -127,11 +127,7 @@ class RequestThreads:
             return
         exchange = _Exchange(self, scope, receive, send)
         try:
-            asked = lease_path.recognise(scope) if self.leases is not None else None
-            if asked is None or self.leases is None:
-                await exchange.answer(environ_of(scope, self.listener))
-            else:
-                await exchange.answer_agent(asked, self.leases)
+            await exchange.answer()
         except (intake.ClientGoneError, TimeoutError):  # or too slow with a small body
             _abort(scope)
         except asyncio.CancelledError:
@@ -246,40 +242,46 @@ class _Exchange:
         self.send = send
         self.loop = asyncio.get_running_loop()
 
-    async def answer(self, environ: Environ) -> None:
-        """Raises ClientGoneError."""
-        visit = request_limits.Visit.of(self.application.callers, environ)
+    async def answer(self) -> None:
+        """By the lease path if it is an agent's request for its lease, else by Django. Raises ClientGoneError."""
+        leases = self.application.leases
+        asked = lease_path.recognise(self.scope) if leases is not None else None
+        if asked is not None and leases is not None:
+            head = {"REMOTE_ADDR": asked.address, "ocmconsole.peer_certificate": asked.certificate}
+            await self._within_limits(head, partial(self._answer_agent, asked, leases))
+        else:
+            environ = environ_of(self.scope, self.application.listener)
+            await self._within_limits(environ, partial(self._answer, environ))
+
+    async def _within_limits(
+        self, head: Environ, act: Callable[[request_limits.Visit], Coroutine[None, None, object]]
+    ) -> None:
+        """Count the request once, whichever path answers it; over a limit the answer is 429."""
+        visit = request_limits.Visit.of(self.application.callers, head)
         try:
             if self.application.listener == API:
-                visit.enter(has_certificate=environ["ocmconsole.peer_certificate"] is not None)
-            await self._answer(environ, visit)
+                visit.enter(has_certificate=head["ocmconsole.peer_certificate"] is not None)
+            await act(visit)
         except request_limits.HeldBackError as error:
             self._note(visit, error.limit)
             await self._hold_back(error)
         finally:
             visit.leave()
 
-    async def answer_agent(self, asked: lease_path.AgentRequest, leases: LeasePath) -> None:
-        """As ``answer``: by the lease path, or else the ordinary way, counted once. Raises ClientGoneError."""
+    async def _answer_agent(
+        self, asked: lease_path.AgentRequest, leases: LeasePath, visit: request_limits.Visit
+    ) -> None:
+        """By the lease path, or else as any other; then it learns who this was."""
         began = monotonic()
-        head = {"REMOTE_ADDR": asked.address, "ocmconsole.peer_certificate": asked.certificate}
-        visit = request_limits.Visit.of(self.application.callers, head)
-        try:
-            visit.enter(has_certificate=True)
-            answer = await self._agents_answer(asked, leases, visit)
-            if answer is not None:
-                await self._start(HTTPStatus.OK, _headers_of_object(answer))
-                await self._send(answer, more=False)
-                metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
-                return
-            environ = environ_of(self.scope, self.application.listener)
-            status = await self._answer(environ, visit)
-            leases.learn(visit.digest, environ.get(request_limits.AUTHENTICATED_AS), status)
-        except request_limits.HeldBackError as error:
-            self._note(visit, error.limit)
-            await self._hold_back(error)
-        finally:
-            visit.leave()
+        answer = await self._agents_answer(asked, leases, visit)
+        if answer is not None:
+            await self._start(HTTPStatus.OK, _headers_of_object(answer))
+            await self._send(answer, more=False)
+            metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
+            return
+        environ = environ_of(self.scope, self.application.listener)
+        status = await self._answer(environ, visit)
+        leases.learn(visit.digest, environ.get(request_limits.AUTHENTICATED_AS), status)
 
     async def _agents_answer(
         self, asked: lease_path.AgentRequest, leases: LeasePath, visit: request_limits.Visit

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
+from tests.fleet import Fleet
 from tests.proxy.conftest import CLUSTERS, Site, cluster
+from tests.serving import leases
 
 pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.slow]
 
@@ -36,3 +39,48 @@ def test_a_server_that_goes_leaves_the_others_serving(site: Site, admin_pair: Pa
             assert all(client.get(CLUSTERS).status_code == 200 for _ in range(5))
     finally:
         second.start("server")
+
+
+# ---------------------------------------------------------------- the lease path, by passed-on certificates
+
+
+def batched(site: Site) -> float:
+    """Requests for leases that the servers have answered by the lease path."""
+    total = 0.0
+    for hub in site.servers:
+        with hub.client(pair=hub.admin_pair()) as admin:
+            total += sum(leases.batched(admin).values())
+    return total
+
+
+@pytest.mark.contract("H7", "D19")
+@pytest.mark.parametrize(("end", "status"), [("sent-away", 403), ("revoked", 401)])
+def test_an_agent_renews_its_lease_over_http_2_until_its_right_ends(site: Site, end: str, status: int) -> None:
+    name, headers = f"px-{end}", {"User-Agent": leases.AGENT, "Accept": leases.JSON}
+    path = leases.PATH.format(name)
+    with Fleet(site.hub) as fleet:
+        context = fleet.join(name).client._transport._pool._ssl_context  # type: ignore[attr-defined]
+        with httpx.Client(base_url=site.url, verify=context, http2=True, headers=headers, trust_env=False) as agent:
+
+            def renew() -> httpx.Response:
+                lease = agent.get(path).json()
+                lease["spec"]["renewTime"] = leases.moment()
+                media = {"Content-Type": leases.PROTOBUF}
+                return agent.put(path, content=leases.protobuf(lease), headers=media)
+
+            for _ in range(6 * len(site.servers)):  # until every server has met the certificate
+                assert renew().http_version == "HTTP/2"
+            before = batched(site)
+            assert renew().status_code == 200
+            assert batched(site) == before + 2
+            lease = agent.get(path).json()
+            if end == "revoked":
+                with site.hub.reading() as ask:
+                    found = ask(f"SELECT fingerprint FROM registration_issuedcertificate WHERE cluster = '{name}'")  # noqa: S608 - a name of this file
+                for (fingerprint,) in found:
+                    site.hub.manage("revoke_certificate", fingerprint, "--reason", "stolen")
+            else:
+                fleet.patch(name, {"spec": {"hubAcceptsClient": False}})
+            lease["spec"]["renewTime"] = leases.moment()
+            late = [agent.put(path, json=lease), agent.get(path), agent.put(path, json=lease), agent.get(path)]
+            assert {each.status_code for each in late} == {status}

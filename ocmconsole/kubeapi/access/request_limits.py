@@ -42,7 +42,9 @@ CPU_DEBT = 0.5  # seconds of CPU time, at most, that it has to wait for after on
 NOTED_DELAY = 1.0  # seconds; a shorter wait is not recorded
 CROWD = 10  # times the limits for an address, and for a token that was minted for so many clusters or more
 SECONDS_OF_STRANGERS = 20  # how many seconds' worth of failures an address may send at once
-MOST_CREDENTIALS = 65_536  # of 700 bytes each; the one that was not used for longest is forgotten
+# Of 700 bytes each; the one that was not used for longest is forgotten. More than the largest fleet has agents
+# (100,000): they come in turns, so of a table that is a little too small each would be gone when it comes again.
+MOST_CREDENTIALS = 131_072
 MOST_ADDRESSES = 16_384  # of 500 bytes each
 IPV6_SITE = 64  # bits: a host that has one IPv6 address has all of its /64
 LONGEST_WAIT = 60  # seconds, of Retry-After
