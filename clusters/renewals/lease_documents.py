@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from clusters.kinds import LEASE, microseconds
+from clusters.renewals import lease_bodies
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.formats import apply, documents, protobuf
 from ocmconsole.kubeapi.kinds import Key
@@ -84,7 +85,7 @@ def _part(doc: object, name: str) -> Doc:
 def _read(body: bytes, media: bytes) -> object:
     try:
         if media == PROTOBUF:
-            return protobuf.decode(body, lambda *_: LEASE.storage.protobuf)
+            return lease_bodies.decode(body) or protobuf.decode(body, lambda *_: LEASE.storage.protobuf)
         doc = orjson.loads(body)
         # What is written again as it came has no key twice; nobody else needs to be read with that care.
         if orjson.dumps(doc) == body.rstrip(b"\n"):

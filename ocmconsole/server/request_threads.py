@@ -275,8 +275,10 @@ class _Exchange:
         began = monotonic()
         answer = await self._agents_answer(asked, leases, visit)
         if answer is not None:
-            await self._start(HTTPStatus.OK, _headers_of_object(answer))
-            await self._send(answer, more=False)
+            headers, at_once = _headers_of_object(answer), _extension(self.scope, intake.ANSWER)
+            if at_once is None or not at_once(headers, answer):
+                await self._start(HTTPStatus.OK, headers)
+                await self._send(answer, more=False)
             metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
             return
         environ = environ_of(self.scope, self.application.listener)

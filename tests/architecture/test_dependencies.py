@@ -43,7 +43,19 @@ PRIVATE: dict[Callable[..., object], list[str]] = {
 }
 ATTRIBUTES = {
     HttpToolsProtocol: ["client", "loop", "scope", "transport"],
-    RequestResponseCycle: ["disconnected", "message_event", "more_body", "response_complete", "scope"],
+    RequestResponseCycle: [
+        "default_headers",
+        "disconnected",
+        "flow",
+        "keep_alive",
+        "message_event",
+        "more_body",
+        "on_response",
+        "response_complete",
+        "response_started",
+        "scope",
+        "transport",
+    ],
     uvicorn.Server: ["config", "server_state", "servers", "started"],
 }
 

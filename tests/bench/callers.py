@@ -69,11 +69,15 @@ class Caller:
 
 @dataclass(frozen=True)
 class Effort:
-    """What a number of acts cost: by the wall clock, and in CPU seconds of the servers."""
+    """What a number of acts cost: by the wall clock, and in CPU seconds of all processes of the hub, database included.
+
+    ``asking`` are CPU seconds of this process, which are in no figure: what the machine had left for the hub.
+    """
 
     acts: int
     seconds: float
     cpu: float
+    asking: float
     latencies: list[float]
 
     @property
@@ -86,7 +90,7 @@ class Effort:
 
     def __str__(self) -> str:
         spread = ", ".join(f"{name} {value * 1000:.0f}" for name, value in percentiles(self.latencies).items())
-        return f"{self.acts} in {self.seconds:.1f} s, {self.per_second:.0f}/s, {self.cpu:.1f} CPU s, ms: {spread}"
+        return f"{self.acts} in {self.seconds:.1f} s, {self.per_second:.0f}/s, {self.cpu:.1f} CPU s, asking {self.asking:.1f}, ms: {spread}"
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -108,13 +112,13 @@ def together(workers: Sequence[Iterator[object]], *, settled: bool = False) -> E
     ``settled`` counts also what the hub does afterwards because of them.
     """
     machine.settle()
-    before, began = machine.cpu_seconds(), time.monotonic()
+    before, own, began = machine.cpu_seconds(), time.process_time(), time.monotonic()
     with ThreadPoolExecutor(len(workers)) as pool:
         latencies = [each for taken in pool.map(_timed, workers) for each in taken]
-    seconds = time.monotonic() - began
+    seconds, asking = time.monotonic() - began, time.process_time() - own
     if settled:
         machine.settle()
-    return Effort(len(latencies), seconds, machine.cpu_seconds() - before, latencies)
+    return Effort(len(latencies), seconds, machine.cpu_seconds() - before, asking, latencies)
 
 
 def _timed(worker: Iterator[object]) -> list[float]:

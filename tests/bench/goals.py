@@ -40,15 +40,15 @@ GOALS = {
         "lease PUT of agents, protobuf over TLS",
         "requests per CPU s",
         Better.MORE,
-        193,
-        f"{RECORDED}193, 304/s, 50 connections, 400 clusters",
+        10_000,  # on SQLite; 6,000 on PostgreSQL
+        f"{RECORDED}193, 304/s, 50 connections, 400 clusters; on PostgreSQL the goal is 6,000",
     ),
     "lease_pair_per_cpu_s": Goal(
         "lease GET and PUT, as agents renew",
         "pairs per CPU s",
         Better.MORE,
-        163,
-        f"{RECORDED}163, 265 pairs/s, 50 connections, 400 clusters",
+        7_000,  # on SQLite; 4,000 on PostgreSQL
+        f"{RECORDED}163, 265 pairs/s, 50 connections, 400 clusters; on PostgreSQL the goal is 4,000",
     ),
     "post_cluster_per_cpu_s": Goal(
         "POST managedclusters with everything that follows from it",
