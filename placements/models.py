@@ -44,12 +44,12 @@ class SteadyReference(models.Model):
 
 
 class DecisionRun(models.Model):
-    """A run of the scheduler that changed which clusters a Placement has, or how they are grouped.
+    """That the clusters of a Placement or their groups changed: by a run of the scheduler, or a write of somebody else.
 
     Written in the transaction of the decisions, removed after ``OCMCONSOLE_PLACEMENT_HISTORY``. ``uid``, ``namespace``
     and ``name`` are the Placement's, which may be gone. ``entered``, ``left``, ``regrouped``: numbers of clusters;
-    ``chosen``: how many there are since. ``revision``: of the hub, up to which the run had seen changes. ``cause``: as
-    ``causes.Cause.to_row`` says, of the run as a whole; empty where none is known.
+    ``chosen``: how many there are since. ``revision``: of the hub, up to which the scheduler had seen changes.
+    ``cause``: as ``causes.Cause.to_row`` says, of the run as a whole; empty where none is known.
     """
 
     uid = models.CharField(max_length=36)
@@ -74,8 +74,8 @@ class DecisionMove(models.Model):
     """Clusters that entered or left in one run for the same reason, at most ``MOST`` of them.
 
     ``names``: in order, each in a line of its own with a line break before and after; ``first`` and ``last`` bound
-    them. ``stage`` and ``reason``: where and why a cluster fell out (``reasons``), empty for those that entered.
-    ``cause``: as in DecisionRun; without a name it is a change of each of the clusters itself.
+    them. ``stage`` and ``reason``: where and why a cluster fell out (``reasons``), empty for those that the scheduler
+    chose. ``cause``: as in DecisionRun; without a name it is a change of each of the clusters itself.
     """
 
     MOST = 500  # names: 32 KB at most

@@ -1,8 +1,8 @@
 """Evidence of decisions: what a run of the scheduler changed, stage by stage, and which change caused it.
 
-Rows are written in the transaction of the decisions, also when these go with their Placement. Clusters that moved for
-the same reason share a row of bounded size, so that a storm is few rows for each placement; names are all kept, and
-reasons in full up to a bound.
+Rows are written in the transaction of the decisions, also when somebody else writes these, or they go with their
+Placement. Clusters that moved for the same reason share a row of bounded size, so that a storm is few rows for each
+placement; names are all kept, and reasons in full up to a bound.
 
 A cause is found, not carried: the queue folds work. A cluster's own latest change is in the snapshot of this process;
 changes of the placement, its bindings and sets are in the audit. Only what came after the previous run of the placement
@@ -28,7 +28,7 @@ from placements.controller import decisions, snapshot
 from placements.explaining import causes, reasons
 from placements.explaining.causes import DecisionCause
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
-from placements.models import DecisionMove, DecisionRun, Placement
+from placements.models import DecisionMove, DecisionRun, Placement, PlacementDecision
 
 if TYPE_CHECKING:
     from django.db import models
@@ -242,7 +242,7 @@ class RunEvidence:
         """What people have changed is mended."""
         for entry in self._entries(PLACEMENT_DECISION, namespace=self.row.namespace):
             if entry.user != self.own_user and entry.name.startswith(f"{self.row.name}-decision-"):
-                yield _cause(PLACEMENT_DECISION, entry, _CAME_OR_WENT.get(entry.verb, "changed by hand"))
+                yield _cause(PLACEMENT_DECISION, entry, _CAME_OR_WENT.get(entry.verb, CHANGED))
 
     def _of_others(self) -> Iterator[DecisionCause]:
         """A cluster whose own change made room, or took it; a score."""
@@ -286,15 +286,71 @@ def _move_rows(run: DecisionRun, names: Sequence[str], **said: Any) -> Iterator[
         yield DecisionMove(run=run, count=len(part), first=part[0], last=part[-1], names=listed, **said)
 
 
-# ---------------------------------------------------------------- decisions that end
+# ---------------------------------------------------------------- decisions that somebody else writes, or that end
 
 
 @admission.records(PLACEMENT_DECISION)
-def end_of_decisions_is_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[models.Model]:
-    """K43: the history says that clusters left because the Placement, or a PlacementDecision alone, was deleted."""
-    if old is None or new is not None or actor.user == SCHEDULER:
+def writes_of_others_are_remembered(actor: Actor, old: Doc | None, new: Doc | None) -> list[models.Model]:
+    """K43: the history has also what somebody else makes of decisions, as another scheduler does (P2), and their end.
+
+    Clusters leave because the Placement, or a PlacementDecision alone, was deleted.
+    """
+    if actor.user == SCHEDULER:
         return []
-    return list(_records_of_end(old, clock.now()))
+    if new is None:
+        return list(_records_of_end(old, clock.now())) if old is not None else []
+    placements = sorted({_placement_of(each) for each in (old, new) if each is not None} - {""})
+    return [row for name in placements for row in _records_of_write(name, old, new, clock.now())]
+
+
+def _placement_of(decision: Doc) -> str:
+    return (decision["metadata"].get("labels") or {}).get(PLACEMENT_LABEL) or ""
+
+
+def _records_of_write(placement: str, old: Doc | None, new: Doc, now: datetime) -> Iterator[models.Model]:
+    """Rows for a PlacementDecision that somebody else writes, where the clusters of the Placement change by it.
+
+    Read under the counter's lock, three queries.
+    """
+    metadata = new["metadata"]
+    namespace = metadata["namespace"]
+    before, after = (
+        set(decisions.names_in(each)) if each is not None and _placement_of(each) == placement else set()
+        for each in (old, new)
+    )
+    if before == after:
+        return
+    rows = PlacementDecision.objects.filter(namespace=namespace, placement=placement).exclude(name=metadata["name"])
+    others = {name for row in rows for name in decisions.names_in(row.doc)}
+    entered, left = _recorded(after - before - others), _recorded(before - after - others)
+    if not (entered or left):
+        return
+    row = Placement.objects.filter(namespace=namespace, name=placement, deleted_at=None).first()
+    uid = row.uid if row is not None else _owner_of(new)
+    seen = DecisionRun.objects.filter(uid=uid).order_by("-id").values_list("revision", flat=True).first()
+    cause = DecisionCause(PLACEMENT_DECISION.kind, namespace, metadata["name"], CHANGED, 0, now)
+    run = DecisionRun(
+        uid=uid,
+        namespace=namespace,
+        name=placement,
+        time=now,
+        revision=seen or 0,  # up to which the scheduler had seen changes: it has not seen this one
+        entered=len(entered),
+        left=len(left),
+        chosen=len(_recorded(after | others)),
+        cause=cause.to_row(),
+    )
+    yield run
+    said = {"reason": "its PlacementDecision was changed", "cause": cause.to_row()}
+    yield from _move_rows(run, entered, is_entered=True, **said)
+    yield from _move_rows(run, left, is_entered=False, **said)
+
+
+def _owner_of(decision: Doc) -> str:
+    """The uid of the Placement that owns it, or nothing."""
+    references = decision["metadata"].get("ownerReferences") or ()
+    found = [each["uid"] for each in references if each["kind"] == PLACEMENT.kind and len(each["uid"]) <= LONGEST_UID]
+    return found[0] if found else ""
 
 
 def _records_of_end(decision: Doc, now: datetime) -> Iterator[models.Model]:
@@ -304,12 +360,11 @@ def _records_of_end(decision: Doc, now: datetime) -> Iterator[models.Model]:
     and the clusters enter again. Read under the counter's lock, at most three queries.
     """
     metadata = decision["metadata"]
-    namespace, name = metadata["namespace"], (metadata.get("labels") or {}).get(PLACEMENT_LABEL) or ""
+    namespace, name = metadata["namespace"], _placement_of(decision)
     names = _recorded(set(decisions.names_in(decision)))
     if not name or not names:
         return
-    references = [each for each in metadata.get("ownerReferences") or () if each["kind"] == PLACEMENT.kind]
-    owner = next((each["uid"] for each in references if len(each["uid"]) <= LONGEST_UID), "")
+    owner = _owner_of(decision)
     row = Placement.objects.filter(namespace=namespace, name=name, deleted_at=None).first()
     if row is not None and owner in {"", row.uid}:
         uid, reason = row.uid, "its PlacementDecision was deleted"
@@ -344,6 +399,7 @@ def _deletion(namespace: str, name: str, now: datetime) -> DecisionCause:
 
 
 _OF_CLUSTER = ("metadata.labels", "metadata.deletionTimestamp", "spec.taints", "status.clusterClaims")
+CHANGED = "changed by somebody else"
 _CAME_OR_WENT = {"create": "created", "delete": "deleted"}
 
 

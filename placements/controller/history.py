@@ -11,20 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, pairwise, takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from django.db.models import Max, Q
-
-from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
-from ocmconsole.kubeapi.models import AuditEvent
-from placements.kinds import PLACEMENT_DECISION
 from placements.models import DecisionMove, DecisionRun
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from placements.models import Placement
 
 PAGE = 20  # runs or moves of a page
 MOST_MOVES = 5_000  # of one cluster that a page reads at once
@@ -32,7 +21,6 @@ MOST_MOVES = 5_000  # of one cluster that a page reads at once
 SEARCHED = (0, PAGE, 200, 1_000)
 MOST_RUNS = 500  # of one placement's last day that are read: fewer than are kept, so that a missing one is noticed
 MOST_NAMES = 20_000  # that entered or left in these: 400 KB, and a fleet of 10,000 once there and back
-SCHEDULER = Actor.controller("placements").user
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +110,16 @@ class ChosenSince:
     is_before: bool = False
 
 
-def chosen_since(row: Placement, clusters: Collection[str], decisions: Collection[str]) -> dict[str, ChosenSince]:
-    """Of clusters that stand in the PlacementDecisions of these names; absent where the history does not say.
+def chosen_since(uid: str, clusters: Collection[str]) -> dict[str, ChosenSince]:
+    """Of clusters that stand in the decisions of a Placement; nothing where it has no history.
 
-    What is not in the history entered before its oldest run. Runs of the scheduler alone are in it: after a write by
-    somebody else nothing is known of what came before. At most eight queries.
+    What is not in the history entered before its oldest run. At most six queries.
     """
     found: dict[str, ChosenSince] = {}
     wanted, oldest = set(clusters), None
     if not wanted:
         return found
-    for runs in _runs_of(row.uid):
+    for runs in _runs_of(uid):
         oldest = runs[-1][1]
         moves = DecisionMove.objects.filter(
             run__in=[pk for pk, _ in runs], first__lte=max(wanted), last__gte=min(wanted)
@@ -146,8 +133,7 @@ def chosen_since(row: Placement, clusters: Collection[str], decisions: Collectio
             break
     if oldest is not None:
         found |= dict.fromkeys(wanted, ChosenSince(oldest, is_before=True))
-    written = _written_by_others(row, decisions)
-    return {name: since for name, since in found.items() if written is None or written < since.time}
+    return found
 
 
 def _runs_of(uid: str) -> Iterator[list[tuple[int, datetime]]]:
@@ -157,23 +143,6 @@ def _runs_of(uid: str) -> Iterator[list[tuple[int, datetime]]]:
         if not (part := list(runs[start:end])):
             return
         yield part
-
-
-def _written_by_others(row: Placement, decisions: Collection[str]) -> datetime | None:
-    """When somebody else last wrote one of its PlacementDecisions. One query."""
-    found: datetime | None = _writes_of_others(row, decisions).aggregate(last=Max("time"))["last"]
-    return found
-
-
-def _writes_of_others(row: Placement, decisions: Collection[str]) -> QuerySet[AuditEvent]:
-    """As another scheduler writes its PlacementDecisions (P2); deletions are in the history."""
-    entries = AuditEvent.objects.filter(
-        Q(name__in=decisions) | Q(name__startswith=f"{row.name}-decision-"),
-        resource=PLACEMENT_DECISION.resource,
-        namespace=row.namespace,
-        outcome=AuditEvent.Outcome.ALLOWED,
-    )
-    return entries.exclude(user=SCHEDULER).exclude(verb__startswith="delete").order_by()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,33 +163,25 @@ class RecentRun:
 class RecentHistory:
     """What is known of a Placement's decisions from ``since`` on, oldest first.
 
-    ``others``: when somebody else wrote them, after which nothing is known until the next run. ``is_cut``: what came
-    before ``since`` was too much to read.
+    ``is_cut``: what came before was too much to read.
     """
 
     since: datetime
     is_cut: bool
     runs: tuple[RecentRun, ...]
-    others: tuple[datetime, ...]
 
 
-def recent(row: Placement, decisions: Collection[str], since: datetime) -> RecentHistory:
-    """Of this very Placement, at most ``MOST_RUNS`` runs and about ``MOST_NAMES`` moves of clusters. Three queries."""
+def recent(uid: str, since: datetime) -> RecentHistory:
+    """Of a Placement, at most ``MOST_RUNS`` runs and about ``MOST_NAMES`` moves of clusters. Two queries."""
     columns = ("pk", "time", "chosen", "entered", "left")
-    newest = DecisionRun.objects.filter(uid=row.uid).order_by("-id").values_list(*columns)[: MOST_RUNS + 1]
+    newest = DecisionRun.objects.filter(uid=uid).order_by("-id").values_list(*columns)[: MOST_RUNS + 1]
     found = list(takewhile(lambda run: run[1] >= since, newest))
     moved = accumulate(entered + left for *_, entered, left in found)
     read = [run for run, total in zip(found, moved, strict=True) if total <= MOST_NAMES][:MOST_RUNS] or found[:1]
-    written = _writes_of_others(row, decisions).filter(time__gte=since).order_by("-time")
-    others = list(written.values_list("time", flat=True)[:MOST_RUNS])
-    begins = [since]
-    if len(read) < len(found):
-        begins.append(read[-1][1])
-    if len(others) == MOST_RUNS:
-        begins.append(others[-1])
+    is_cut = len(read) < len(found)
     names = _names_of([run[0] for run in read])
     runs = [RecentRun(time, chosen, names[pk, True], names[pk, False]) for pk, time, chosen, *_ in reversed(read)]
-    return RecentHistory(max(begins), len(begins) > 1, tuple(runs), tuple(reversed(others)))
+    return RecentHistory(runs[0].time if is_cut else since, is_cut, tuple(runs))
 
 
 def _names_of(runs: Collection[int]) -> Mapping[tuple[int, bool], frozenset[str]]:

@@ -8,7 +8,7 @@ the right to list these.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,11 @@ from placements.controller import history
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
-    from placements.controller.history import RecentHistory, RecentRun
+    from placements.controller.history import RecentHistory
     from placements.models import Placement
 
 DAY = timedelta(days=1)
+AT_ONCE = timedelta(minutes=1)  # what a new Placement waits for its first decisions is no time without any
 MOST_CLUSTERS = 12  # that have a row of their own, those that moved last; the others are counted
 MOST_TIMES = 3  # stretches of one cluster that are put into words
 
@@ -42,8 +43,7 @@ class Stretch:
 class ChosenTimeline:
     """Of what ``found`` holds, up to ``now``. ``chosen``: the clusters that stand in the decisions.
 
-    Runs and writes of somebody else divide the time. A run says what was before and after it, a write of somebody else
-    says nothing, and what was last is what stands.
+    Runs divide the time. Each says what was before and after it, and what was last is what stands.
     """
 
     found: RecentHistory
@@ -52,25 +52,22 @@ class ChosenTimeline:
 
     def counts(self) -> list[Stretch]:
         """How many clusters were chosen."""
-        events = self._events()
-        said: list[set[int]] = [set() for _ in range(len(events) + 1)]
-        for index, (_, run) in enumerate(events):
-            if run is not None:
-                said[index].add(run.had)
-                said[index + 1].add(run.chosen)
+        said: list[set[int]] = [set() for _ in range(len(self.found.runs) + 1)]
+        for index, run in enumerate(self.found.runs):
+            said[index].add(run.had)
+            said[index + 1].add(run.chosen)
         said[-1].add(len(self.chosen))
         return self._stretches(said)
 
     def of_cluster(self, name: str) -> list[Stretch]:
         """When it was chosen. A run that did not move it left it as it was."""
-        events = self._events()
-        said: list[set[int]] = [set() for _ in range(len(events) + 1)]
+        said: list[set[int]] = [set() for _ in range(len(self.found.runs) + 1)]
         stayed = []
-        for index, (_, run) in enumerate(events):
-            if run is not None and (name in run.entered or name in run.left):
+        for index, run in enumerate(self.found.runs):
+            if name in run.entered or name in run.left:
                 said[index].add(int(name in run.left))
                 said[index + 1].add(int(name in run.entered))
-            elif run is not None:
+            else:
                 stayed.append(index)
         said[-1].add(int(name in self.chosen))
         for index in stayed:
@@ -84,16 +81,10 @@ class ChosenTimeline:
         last = {name: run.time for run in self.found.runs for name in run.entered | run.left}
         return sorted(last, key=lambda name: (-last[name].timestamp(), name))
 
-    def _events(self) -> list[tuple[datetime, RecentRun | None]]:
-        """Runs, and writes of somebody else as None: these first, as a run of the same moment mended them."""
-        events: list[tuple[datetime, RecentRun | None]] = [(time, None) for time in self.found.others]
-        events += [(run.time, run) for run in self.found.runs]
-        return sorted(events, key=lambda event: event[0])
-
     def _stretches(self, said: Sequence[Collection[int]]) -> list[Stretch]:
-        """``said``: what is said of each time between two events; of several numbers none is believed."""
+        """``said``: what is said of each time between two runs; of several numbers none is believed."""
         begin, now = self.found.since, self.now
-        times = [begin, *(min(max(time, begin), now) for time, _ in self._events()), now]
+        times = [begin, *(min(max(run.time, begin), now) for run in self.found.runs), now]
         joined: list[Stretch] = []
         for start, end, values in zip(times[:-1], times[1:], said, strict=True):
             chosen = next(iter(values)) if len(values) == 1 else None
@@ -126,12 +117,12 @@ def _when(each: Stretch, begin: datetime, now: datetime) -> str:
 # ---------------------------------------------------------------- for the page
 
 
-def shown_timeline(
-    actor: Actor, row: Placement, chosen: Collection[str], decisions: Collection[str], now: datetime
-) -> dict[str, Any]:
-    """``chosen``: clusters in its decisions; ``decisions``: names of its PlacementDecisions. At most five queries."""
+def shown_timeline(actor: Actor, row: Placement, chosen: Collection[str], now: datetime) -> dict[str, Any]:
+    """``chosen``: clusters in its decisions. At most four queries."""
     begin = max(now - DAY, now - settings.OCMCONSOLE_PLACEMENT_HISTORY, row.created)
-    found = history.recent(row, decisions, begin)
+    found = history.recent(row.uid, begin)
+    if begin == row.created and found.runs and found.runs[0].time - begin < AT_ONCE:
+        found = replace(found, since=found.runs[0].time)
     timeline = ChosenTimeline(found, chosen, now)
     counts, moved = timeline.counts(), timeline.moved()
     known = [each.chosen for each in counts if each.chosen is not None]
@@ -150,7 +141,6 @@ def shown_timeline(
         "left": [(run.time, len(run.left)) for run in found.runs],
         "entered_count": sum(len(run.entered) for run in found.runs),
         "left_count": sum(len(run.left) for run in found.runs),
-        "others": len(found.others),
         "held": queries.held_of(row, now),
         "clusters": _shown_clusters(actor, timeline, moved[:MOST_CLUSTERS]),
         "more": max(len(moved) - MOST_CLUSTERS, 0),

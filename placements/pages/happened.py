@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from placements.controller import history
-from placements.kinds import ADD_ON_PLACEMENT_SCORE
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -48,7 +48,9 @@ def happened(
 
 
 def _about(move: Move) -> set[str]:
-    """Clusters whose labels, taints or scores its reason or cause may say."""
+    """Clusters whose labels, taints or scores its reason or cause may say; of what somebody else wrote, none."""
+    if move.row.cause.get("kind") == PLACEMENT_DECISION.kind and not move.row.stage:
+        return set()
     return {*move.clusters, *clusters_of_cause(move.row.cause)}
 
 

@@ -52,7 +52,7 @@ def history_page(request: HttpRequest, namespace: str, name: str) -> HttpRespons
         "explain_url": explain_url("list", PLACEMENT_DECISION.resource, namespace=namespace),
         "runs": runs,
         "next_after": older or "",
-        "timeline": shown_timeline(actor, row, decided, [each.name for each in stored], now) if is_first else None,
+        "timeline": shown_timeline(actor, row, decided, now) if is_first else None,
         **(_ahead(found) if is_first and found is not None and not is_disabled(row.doc) else {}),
     }
     return render(request, "placements/pages/history.html", context)

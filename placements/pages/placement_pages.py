@@ -247,7 +247,7 @@ class _Groups:
         }
 
     def _say_since(self, rows: list[dict[str, Any]]) -> None:
-        found = history.chosen_since(self.row, [each["name"] for each in rows], self.names.keys())
+        found = history.chosen_since(self.row.uid, [each["name"] for each in rows])
         for each in rows:
             each["since"] = found.get(each["name"])
 

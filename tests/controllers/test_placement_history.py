@@ -20,7 +20,7 @@ from placements import tasks
 from placements.controller import evidence, history, snapshot
 from placements.controller.history import HistoryEntry
 from placements.controller.scheduling import decided_in
-from placements.kinds import PLACEMENT, PLACEMENT_DECISION
+from placements.kinds import DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
 from placements.models import DecisionMove, DecisionRun, PlacementDecision
 from tests import factories as make
 from tests.controllers import placement_scene
@@ -188,7 +188,48 @@ def test_a_decision_that_somebody_changed_is_restored_with_that_as_the_cause() -
 
     make.edit(PLACEMENT_DECISION, "p1-decision-1", empty, namespace=TEAM, subresource="status")
     make.settle()
-    assert newest() == [("entered", ["c1", "c2"], "", "", "PlacementDecision", "changed by hand")]
+    assert newest() == [("entered", ["c1", "c2"], "", "", "PlacementDecision", "changed by somebody else")]
+
+
+def test_what_somebody_else_makes_of_decisions_stands_in_the_history_and_what_mended_it_with_its_cause() -> None:
+    place()
+    _decide("p1-decision-1", "c2", "c3")
+    changed = "its PlacementDecision was changed"
+    cause = ("PlacementDecision", "changed by somebody else")
+    assert newest() == [("entered", ["c3"], "", changed, *cause), ("left", ["c1"], "", changed, *cause)]
+    evidence.forget()  # as after a start: the history says what the scheduler had seen
+    make.settle()
+    found = [(run.entered, run.left, run.chosen) for run in (each.run for each in entries())]
+    assert found == [(1, 1, 2), (1, 1, 2), (2, 0, 2)]
+    assert {(each[0], *each[4:]) for each in newest()} == {("entered", *cause), ("left", *cause)}
+
+
+@pytest.mark.contract("P2")
+def test_another_schedulers_decisions_have_a_history_in_which_a_cluster_is_chosen_once() -> None:
+    """It moves a cluster from one PlacementDecision to the next, adding it first."""
+    placement = make.document(PLACEMENT, "p1", annotations={DISABLE_ANNOTATION: "true"}, spec={})
+    make.create(PLACEMENT, placement, namespace=TEAM)
+    for name in ("p1-decision-1", "theirs"):
+        make.create(
+            PLACEMENT_DECISION, make.document(PLACEMENT_DECISION, name, labels={PLACEMENT_LABEL: "p1"}), namespace=TEAM
+        )
+    _decide("p1-decision-1", "c1", "c2")
+    _decide("theirs", "c2")
+    _decide("p1-decision-1", "c1")
+    _decide("theirs")
+    make.settle()
+    found = [(run.entered, run.left, run.chosen) for run in (each.run for each in entries())]
+    assert found == [(0, 1, 1), (2, 0, 2)]
+    make.edit(
+        PLACEMENT_DECISION, "p1-decision-1", lambda doc: doc["metadata"]["labels"].clear(), namespace=TEAM
+    )  # it belongs to no Placement any more
+    assert newest()[0][:2] == ("left", ["c1"])
+    assert entries()[0].run.chosen == 0
+
+
+def _decide(decision: str, *names: str) -> None:
+    status = {"decisions": [{"clusterName": name, "reason": ""} for name in names]}
+    make.edit(PLACEMENT_DECISION, decision, lambda doc: doc.update(status=status), namespace=TEAM, subresource="status")
 
 
 @pytest.mark.parametrize("cascade", ["Background", "Foreground"])
@@ -242,7 +283,7 @@ def test_what_no_cluster_is_called_is_mended_and_not_recorded() -> None:
 
     make.edit(PLACEMENT_DECISION, "p1-decision-1", write, namespace=TEAM, subresource="status")
     make.settle()
-    assert newest() == [("entered", ["c2"], "", "", "PlacementDecision", "changed by hand")]
+    assert newest() == [("entered", ["c2"], "", "", "PlacementDecision", "changed by somebody else")]
     assert decided_in(PlacementDecision.objects.all()) == {"c1", "c2"}
     make.edit(PLACEMENT_DECISION, "p1-decision-1", write, namespace=TEAM, subresource="status")
     remove(PLACEMENT_DECISION, "p1-decision-1")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from clusters.kinds import GROUP
 from ocmconsole.kubeapi import verbs
@@ -14,7 +16,7 @@ from placements import tasks
 from placements.controller import history
 from placements.controller.history import ChosenSince
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
-from placements.models import DecisionRun
+from placements.models import DecisionRun, Placement
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 from tests.pages.placements.scene import TEAM, ago, fleet, matching, place, relabel
@@ -73,8 +75,8 @@ def test_a_placement_that_was_made_anew_has_not_the_time_of_the_former(admin: Cl
     assert set(since(admin).values()) == {ChosenSince(anew)}
 
 
-def test_after_somebody_else_has_written_the_decisions_nothing_older_is_said(admin: Client) -> None:
-    """Another scheduler (P2) may have taken the cluster out and put it back."""
+def test_what_somebody_else_took_out_entered_when_it_came_back(admin: Client) -> None:
+    """The scheduler puts it back; others keep their time."""
 
     def without(cluster: str) -> Any:
         def change(doc: dict[str, Any]) -> None:
@@ -82,13 +84,27 @@ def test_after_somebody_else_has_written_the_decisions_nothing_older_is_said(adm
 
         return change
 
-    with ago(9):
+    with ago(9) as first:
         place()
     with ago(4):
         make.edit(PLACEMENT_DECISION, "p1-decision-1", without("web-1"), namespace=TEAM, subresource="status")
     with ago(3) as mended:
         make.settle()
-    assert since(admin) == {"web-1": ChosenSince(mended), "web-3": None, "web-4": None}
+    assert since(admin) == {"web-1": ChosenSince(mended), "web-3": ChosenSince(first), "web-4": ChosenSince(first)}
+
+
+def test_what_is_read_of_a_page_does_not_grow_with_history_and_audit(admin: Client) -> None:
+    """Nor does a query read the audit of decisions, which grows with each."""
+    with ago(30):
+        place(predicates=matching(env="test"))
+    for hours in range(20, 10, -1):
+        with ago(hours):
+            relabel("web-1", "test" if hours % 2 else "prod")
+    row = Placement.objects.get(name="p1")
+    with CaptureQueriesContext(connection) as found:
+        history.chosen_since(row.uid, ["web-1", "web-3"])
+    assert len(found) <= 4
+    assert not [query for query in found.captured_queries if "auditevent" in query["sql"]]
 
 
 def test_a_long_history_is_searched_in_parts(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:

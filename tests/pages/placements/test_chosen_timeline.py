@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -18,7 +17,8 @@ from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from placements import queries
 from placements.controller import history, scheduling
-from placements.kinds import DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION
+from placements.kinds import DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
+from placements.models import DecisionRun
 from placements.pages import chosen_timeline
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
@@ -144,7 +144,8 @@ def test_one_that_was_made_today_has_no_time_before_it(admin: Client) -> None:
     with ago(5) as made:
         place()
     shown = admin.get(ADDRESS).context["timeline"]
-    assert shown["counts"][0].start == shown["since"] == made.replace(microsecond=0)
+    assert shown["counts"][0].start == shown["since"] == made
+    assert rows(admin)["Chosen"] == "3 now"
     assert words(section(admin)).startswith("Who was chosen since ")
 
 
@@ -160,31 +161,43 @@ def test_one_that_was_made_anew_has_nothing_of_the_former(admin: Client) -> None
     assert rows(admin)["Entered"] == "1"
 
 
-def test_after_a_write_of_somebody_else_only_what_is_certain_is_said(admin: Client) -> None:
-    """P2: another scheduler decides, and the history has none of what it did."""
+@pytest.mark.contract("P2")
+def test_what_another_scheduler_decides_is_drawn_as_well(admin: Client) -> None:
     with ago(30):
         place(annotations={DISABLE_ANNOTATION: "true"})
-        make.create(PLACEMENT_DECISION, _decision(), namespace=TEAM)
-        make.edit(PLACEMENT_DECISION, "p1-decision-1", _names(["web-1"]), namespace=TEAM, subresource="status")
-    with ago(6) as written:
-        make.edit(PLACEMENT_DECISION, "p1-decision-1", _names(["web-3", "web-4"]), namespace=TEAM, subresource="status")
+        decision = make.document(PLACEMENT_DECISION, "p1-decision-1", labels={PLACEMENT_LABEL: "p1"})
+        make.create(PLACEMENT_DECISION, decision, namespace=TEAM)
+    past = lived_through((26, lambda: _decide("web-1")), (6, lambda: _decide("web-3", "web-4")))
     shown = admin.get(ADDRESS).context["timeline"]
-    assert [(each.start, each.chosen) for each in shown["counts"]] == [(shown["axis"][0], None), (written, 2)]
-    assert rows(admin)["Chosen"] == "2 now, in part not known"
-    assert "not known: somebody else wrote the decisions" in words(section(admin))
+    begin = shown["axis"][0]
+    assert [(each.start, each.chosen) for each in shown["counts"]] == [(begin, 1), (past[-1][0], 2)]
+    assert rows(admin)["Chosen"] == "2 now, 1 to 2 in all"
+    assert {name for name in rows(admin) if name.startswith("web-")} == {"web-1", "web-3", "web-4"}
+    assert "its PlacementDecision was changed" in words(admin.get(ADDRESS).content.decode())
+
+
+def test_numbers_that_contradict_each_other_are_shown_as_not_known(admin: Client) -> None:
+    """As where rows of the history were lost."""
+    with ago(20):
+        place()
+    with ago(6):
+        make.edit(PLACEMENT, "p1", lambda doc: doc["spec"].update(numberOfClusters=2), namespace=TEAM)
+        make.settle()
+    with ago(3):
+        make.edit(PLACEMENT, "p1", lambda doc: doc["spec"].update(numberOfClusters=1), namespace=TEAM)
+        make.settle()
+    DecisionRun.objects.order_by("id")[1].delete()
+    assert rows(admin)["Chosen"] == "1 now, in part not known"
+    assert "not known" in [row[-1] for row in by_time(admin)]
     assert "stayed" not in words(section(admin))
-    assert by_time(admin)[-1][-1] == "not known"
 
 
-def _decision() -> dict[str, Any]:
-    doc = make.document(PLACEMENT_DECISION, "p1-decision-1", labels={f"{GROUP}/placement": "p1"})
-    doc.pop("spec", None)
-    return doc
-
-
-def _names(names: list[str]) -> Callable[[dict[str, Any]], None]:
+def _decide(*names: str) -> None:
     decisions = [{"clusterName": name, "reason": ""} for name in names]
-    return lambda doc: doc.update(status={"decisions": decisions})
+    status = {"decisions": decisions}
+    make.edit(
+        PLACEMENT_DECISION, "p1-decision-1", lambda doc: doc.update(status=status), namespace=TEAM, subresource="status"
+    )
 
 
 def test_of_many_that_moved_the_last_have_a_row_and_the_others_a_count(

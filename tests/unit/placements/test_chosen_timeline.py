@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -26,43 +25,31 @@ def at(hour: float) -> datetime:
     return BEGIN + timedelta(hours=hour)
 
 
-@dataclass(frozen=True)
-class Written:
-    """That the decisions became ``names``, by the scheduler's run or by somebody else."""
-
-    hour: int
-    names: frozenset[str]
-    is_run: bool
+Past = tuple[frozenset[str], dict[int, frozenset[str]]]
 
 
 @st.composite
-def pasts(draw: st.DrawFn, *, others: bool = True) -> tuple[frozenset[str], list[Written]]:
-    """What was chosen before the day began, and what was written in it, one thing in an hour."""
+def pasts(draw: st.DrawFn) -> Past:
+    """What was chosen before the day began, and what from some hours of it on."""
     hours = draw(st.lists(st.integers(1, 23), unique=True, max_size=8).map(sorted))
-    writers = st.booleans() if others else st.just(value=True)
-    return draw(CHOSEN), [Written(hour, draw(CHOSEN), draw(writers)) for hour in hours]
+    return draw(CHOSEN), {hour: draw(CHOSEN) for hour in hours}
 
 
-def kept(before: frozenset[str], past: list[Written]) -> ChosenTimeline:
+def kept(before: frozenset[str], past: dict[int, frozenset[str]]) -> ChosenTimeline:
     """As the hub keeps it: a run that changed nothing leaves no entry."""
-    runs, others, names = [], [], before
-    for each in past:
-        if not each.is_run:
-            others.append(at(each.hour))
-        elif each.names != names:
-            entered, left = each.names - names, names - each.names
-            runs.append(RecentRun(at(each.hour), len(each.names), entered, left))
-        names = each.names
-    found = RecentHistory(BEGIN, is_cut=False, runs=tuple(runs), others=tuple(others))
-    return ChosenTimeline(found, names, NOW)
+    runs, present = [], before
+    for hour, names in past.items():
+        if names != present:
+            runs.append(RecentRun(at(hour), len(names), names - present, present - names))
+        present = names
+    return ChosenTimeline(RecentHistory(BEGIN, is_cut=False, runs=tuple(runs)), present, NOW)
 
 
-def truth(before: frozenset[str], past: list[Written]) -> list[frozenset[str]]:
+def truth(before: frozenset[str], past: dict[int, frozenset[str]]) -> list[frozenset[str]]:
     """Of each hour of the day."""
-    latest = {each.hour: each.names for each in past}
     found = [before]
     for hour in range(1, 24):
-        found.append(latest.get(hour, found[-1]))
+        found.append(past.get(hour, found[-1]))
     return found
 
 
@@ -73,42 +60,24 @@ def hourly(stretches: list[Stretch]) -> list[int | None]:
     return [next(e.chosen for e in stretches if e.start <= at(hour + 0.5) < e.end) for hour in range(24)]
 
 
-@given(pasts(others=False))
-def test_where_the_scheduler_alone_decides_each_hour_of_each_cluster_is_known(
-    past: tuple[frozenset[str], list[Written]],
-) -> None:
+@given(pasts())
+def test_each_hour_of_each_cluster_is_known(past: Past) -> None:
     timeline, was = kept(*past), truth(*past)
     assert hourly(timeline.counts()) == [len(names) for names in was]
     for name in NAMES:
         assert hourly(timeline.of_cluster(name)) == [int(name in names) for names in was]
 
 
-@given(pasts())
-def test_what_somebody_else_wrote_leaves_hours_unknown_and_none_wrong(
-    past: tuple[frozenset[str], list[Written]],
-) -> None:
-    timeline, was = kept(*past), truth(*past)
-    assert all(said in {None, len(names)} for said, names in zip(hourly(timeline.counts()), was, strict=True))
-    for name in NAMES:
-        said = hourly(timeline.of_cluster(name))
-        assert all(one in {None, int(name in names)} for one, names in zip(said, was, strict=True))
-    assert hourly(timeline.counts())[-1] == len(was[-1])
-
-
-@given(pasts(), st.integers(0, 8))
-def test_a_history_that_begins_later_says_the_same_of_what_it_has(
-    past: tuple[frozenset[str], list[Written]], dropped: int
-) -> None:
+@given(pasts(), st.integers(1, 8))
+def test_a_history_that_begins_later_says_the_same_of_what_it_has(past: Past, dropped: int) -> None:
     whole, was = kept(*past), truth(*past)
-    runs = whole.found.runs[dropped:]
-    if not runs:
+    if not (runs := whole.found.runs[dropped:]):
         return
-    others = tuple(time for time in whole.found.others if time >= runs[0].time)
-    cut = ChosenTimeline(RecentHistory(runs[0].time, is_cut=True, runs=runs, others=others), whole.chosen, NOW)
-    for each in cut.counts():
-        for hour in range(24):
-            if each.chosen is not None and each.start <= at(hour + 0.5) < each.end:
-                assert each.chosen == len(was[hour])
+    cut = ChosenTimeline(RecentHistory(runs[0].time, is_cut=True, runs=runs), whole.chosen, NOW)
+    begin = int((runs[0].time - BEGIN) / timedelta(hours=1))
+    for hour in range(begin, 24):
+        [count] = [each.chosen for each in cut.counts() if each.start <= at(hour + 0.5) < each.end]
+        assert count == len(was[hour])
 
 
 def test_numbers_that_contradict_each_other_are_not_believed() -> None:
@@ -116,7 +85,7 @@ def test_numbers_that_contradict_each_other_are_not_believed() -> None:
         RecentRun(at(4), 2, frozenset("ab"), frozenset()),
         RecentRun(at(8), 2, frozenset("a"), frozenset()),  # b was lost without an entry
     )
-    timeline = ChosenTimeline(RecentHistory(BEGIN, is_cut=False, runs=runs, others=()), {"a", "c"}, NOW)
+    timeline = ChosenTimeline(RecentHistory(BEGIN, is_cut=False, runs=runs), {"a", "c"}, NOW)
     assert [each.chosen for each in timeline.counts()] == [0, None, 2]
     assert [each.chosen for each in timeline.of_cluster("a")] == [0, None, 1]
 
@@ -126,7 +95,7 @@ def test_those_that_moved_last_come_first() -> None:
         RecentRun(at(4), 3, frozenset("abd"), frozenset()),
         RecentRun(at(8), 2, frozenset(), frozenset("b")),
     )
-    timeline = ChosenTimeline(RecentHistory(BEGIN, is_cut=False, runs=runs, others=()), {"a", "d"}, NOW)
+    timeline = ChosenTimeline(RecentHistory(BEGIN, is_cut=False, runs=runs), {"a", "d"}, NOW)
     assert timeline.moved() == ["b", "a", "d"]
 
 
