@@ -14,7 +14,6 @@ from clusters import claims, services
 from clusters.claims import ClaimFilter
 from clusters.cluster import page_frame
 from clusters.cluster.page_frame import Opened, opens_cluster, tab
-from clusters.cluster.taints_tab import put_beside
 from clusters.forms import LabelForm
 from clusters.health.addon_health import FEATURE
 from clusters.kinds import CLUSTERSET_LABEL
@@ -80,7 +79,7 @@ def set_label(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.set_label(cluster.actor, cluster.name, data["key"], data["value"], instead=data["was_key"])
     except errors.ApiError as error:
-        put_beside(form, error)
+        page_frame.show_refusal(form, error)
         return _again(request, cluster, form, error.code)
     messages.success(request, f"The label {data['key']} is {'changed' if data['was_key'] else 'added'}.")
     return redirect(page_frame.tab_url(cluster.name, CLAIMS))

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_POST
 from clusters import services
 from clusters.cluster import impact, page_frame
 from clusters.cluster.page_frame import SUMMARY, Opened, frame, opens_cluster, tab_url
-from clusters.cluster.taints_tab import put_beside
 from clusters.forms import AT, ENDLESS, MaintenanceForm
 from clusters.health import status
 from clusters.kinds import TaintEffect
@@ -38,7 +37,7 @@ def cluster_maintenance(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.start_maintenance(cluster.actor, cluster.name, **wanted)
     except errors.ApiError as error:
-        put_beside(form, error)
+        page_frame.show_refusal(form, error)
         return _page(request, cluster, form, error.code)
     until = wanted["until"]
     text = f"until {status.clock_time(until, cluster.now)} UTC" if until else "until somebody ends it"

@@ -38,6 +38,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.schema.quantities import readable_quantity
 
 if TYPE_CHECKING:
+    from django import forms
     from django.http import HttpRequest, HttpResponse
 
     from clusters.health.status import Status
@@ -282,6 +283,15 @@ def refusal_text(error: errors.ApiError) -> str:
     """What a refusal says, as a sentence. A name that begins it stays as it is written."""
     text = plain(error.message)
     return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
+
+
+def show_refusal(form: forms.Form, error: errors.ApiError) -> None:
+    """Each cause beside its field, such as ``key`` of ``spec.taints[0].key``; what is about no field above the form."""
+    for cause in error.causes:
+        name = cause.field.rpartition(".")[2].partition("[")[0]
+        form.add_error(name if name in form.fields else None, cause.message)
+    if not error.causes:
+        form.add_error(None, refusal_text(error))
 
 
 def grace_of(row: ManagedCluster) -> str:

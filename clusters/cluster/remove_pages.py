@@ -12,8 +12,7 @@ from django.views.decorators.http import require_POST
 from clusters import cluster_rights, services
 from clusters.acceptance import removal_progress
 from clusters.cluster import impact
-from clusters.cluster.page_frame import Opened, frame, opens_cluster
-from clusters.cluster.taints_tab import put_beside
+from clusters.cluster.page_frame import Opened, frame, opens_cluster, show_refusal
 from clusters.forms import AbandonForm, RemoveForm
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.components.links import audit_url
@@ -39,7 +38,7 @@ def remove_cluster(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         is_gone = services.remove_cluster(cluster.actor, cluster.name, revoke=form.cleaned_data["revoke"])
     except errors.ApiError as error:
-        put_beside(form, error)
+        show_refusal(form, error)
         return _page(request, cluster, form=form, code=error.code)
     also = " Its certificates are revoked." if form.cleaned_data["revoke"] else ""
     if is_gone:
@@ -59,7 +58,7 @@ def abandon(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         given_up = services.detach_cluster(cluster.actor, cluster.name, reason=form.cleaned_data["reason"])
     except errors.ApiError as error:
-        put_beside(form, error)
+        show_refusal(form, error)
         return _page(request, cluster, abandon_form=form, code=error.code)
     messages.success(request, f"Given up: {', '.join(given_up)}." if given_up else "There was nothing to give up.")
     return redirect("clusters:remove", name=cluster.name)

@@ -49,9 +49,7 @@ def undo(request: HttpRequest, cluster: Opened, entry: int) -> HttpResponse:
     except errors.ApiError as error:
         messages.error(request, page_frame.refusal_text(error))
     else:
-        messages.success(
-            request, f"Undone: {what} of {cluster.name} {'is' if 'the maint' in what else 'are'} as before."
-        )
+        messages.success(request, f"Undone: your change of {what} of {cluster.name}.")
     back = request.POST.get("tab", SUMMARY)
     return redirect(tab_url(cluster.name, back if back in TABS else SUMMARY))
 

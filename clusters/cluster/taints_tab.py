@@ -18,7 +18,6 @@ from clusters.taints import edit_history, taint_rules
 from ocmconsole.kubeapi import errors
 
 if TYPE_CHECKING:
-    from django import forms
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.errors import Doc
@@ -59,7 +58,7 @@ def set_taint(request: HttpRequest, cluster: Opened) -> HttpResponse:
     try:
         services.set_taint(cluster.actor, cluster.name, form.taint(), instead=form.instead())
     except errors.ApiError as error:
-        put_beside(form, error)
+        page_frame.show_refusal(form, error)
         return _again(request, cluster, form, error.code)
     done = "changed" if form.instead() else "added"
     messages.success(request, f"The taint {form.cleaned_data['key']} is {done}.")
@@ -98,12 +97,3 @@ def _again(request: HttpRequest, cluster: Opened, form: TaintForm, status: int, 
     was = form.data.get("was_key", ""), form.data.get("was_effect", "")
     edited = taint_rules.find_taint(taints_of(cluster.doc), *was)
     return page_frame.show(request, cluster, TAINTS, status=status, form=form, edited=edited, **more)
-
-
-def put_beside(form: forms.Form, error: errors.ApiError) -> None:
-    """Each cause beside the field that its path ends with, the rest above the form."""
-    for cause in error.causes:
-        name = cause.field.rpartition(".")[2].partition("[")[0]
-        form.add_error(name if name in form.fields else None, cause.message)
-    if not error.causes:
-        form.add_error(None, page_frame.refusal_text(error))

@@ -67,10 +67,11 @@ class Edit:
 
     @property
     def what(self) -> str:
+        """In words that fit behind "changed" and "your change of"."""
         fields = {part.field for part in self.parts}
         if ANNOTATIONS in fields:
             return "the maintenance"
-        return "the taints" if fields == {TAINTS} else "the labels" if fields == {LABELS} else "taints and labels"
+        return "the taints" if fields == {TAINTS} else "the labels" if fields == {LABELS} else "the taints and labels"
 
     @property
     def ends(self) -> datetime:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 RUNS = 5  # on the page of a Placement
 MOVES = 6  # of one run
 NAMES = 5  # of one move
+WHOLE = {"created", "is being deleted", "deleted"}  # changes that are of an object and of no part of it
 
 
 def happened(
@@ -78,4 +79,6 @@ def said_cause(cause: Doc) -> str:
     if not cause:
         return ""
     place = "/".join(filter(None, (cause["namespace"], cause["name"])))
+    if cause["kind"] and not place and cause["what"] in WHOLE:
+        return f"{cause['kind']} {cause['what']}"
     return ": ".join(filter(None, (f"{cause['kind']} {place}".strip() if place else "", cause["what"])))

@@ -34,7 +34,7 @@ def test_a_taint_is_added_and_taken_back(console: Console, fleet: Fleet, cluster
     expect(page.get_by_role("status").first).to_contain_text("The taint dedicated is added.")
     expect(page.get_by_role("row").filter(has_text="dedicated")).to_contain_text("admin")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("status").first).to_contain_text("Undone: the taints")
+    expect(page.get_by_role("status").first).to_contain_text("Undone: your change of the taints of")
     assert taints(fleet, cluster) == []
 
 

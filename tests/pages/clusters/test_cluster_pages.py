@@ -263,7 +263,7 @@ def test_labels_are_changed_and_taken_back(joined: str, boss: Client) -> None:
     page = boss.get("/clusters/c1/claims/")
     changes = [(change.key, change.old, change.new) for change in page.context["history"]][:2]
     assert changes == [("env", "prod", "test"), ("env", None, "prod")]
-    boss.post(undoable(page))
+    assert "Undone: your change of the labels of c1." in text_of(boss.post(undoable(page), follow=True))
     assert stored()["metadata"]["labels"]["env"] == "prod"
     boss.post("/clusters/c1/labels/remove/", {"key": "env"})
     assert stored()["metadata"]["labels"] == labels
@@ -311,6 +311,14 @@ def test_maintenance_says_who_why_and_until_when(joined: str, boss: Client) -> N
     boss.post("/clusters/c1/maintenance/end/")
     assert taints() == []
     assert maintenance.NOTES[0] not in (stored()["metadata"].get("annotations") or {})
+
+
+@pytest.mark.contract("S75")
+def test_a_maintenance_that_was_begun_by_mistake_is_taken_back(joined: str, boss: Client) -> None:
+    begin(boss)
+    page = boss.post(undoable(boss.get("/clusters/c1/")), follow=True)
+    assert "Undone: your change of the maintenance of c1." in text_of(page)
+    assert taints() == []
 
 
 @pytest.mark.contract("S75")

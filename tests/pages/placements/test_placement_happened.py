@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from clusters.kinds import GROUP
+from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from placements.controller import history
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
@@ -39,6 +39,15 @@ def test_the_newest_change_comes_first_with_stage_reason_and_cause() -> None:
     assert left in text
     assert entered in text
     assert text.index(left) < text.index(entered)
+
+
+def test_the_creation_of_a_cluster_is_named_as_the_cause() -> None:
+    place()
+    make.cluster("web-5", labels={CLUSTERSET_LABEL: "web"})
+    make.said("web-5", "ManagedClusterConditionAvailable", "True")
+    make.settle()
+    text = shown(signed_in("root", is_superuser=True))
+    assert "Entered: web-5 Cause: ManagedCluster created" in text
 
 
 def whole(client: Client, query: str = "") -> str:
