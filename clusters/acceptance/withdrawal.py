@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Kind
 
 
-@admission.companion(MANAGED_CLUSTER, by=CONTROLLER)
+@admission.companion(MANAGED_CLUSTER)
 def rights_end_at_once(batch: verbs.Batch, old: Doc | None, new: Doc | None) -> None:
     """H7, H10: the write that un-accepts or deletes a cluster takes the rights of its agents away with it."""
     if old is None or is_deleting(old) or old["metadata"]["name"] in agent_roles.TAKEN_NAMES:
         return
     name = old["metadata"]["name"]
     if new is None or is_deleting(new):
-        remove(batch, name)
+        remove(batch.acting_as(CONTROLLER), name)
     elif is_accepted(old) and not is_accepted(new):
-        expel(batch, name)
+        expel(batch.acting_as(CONTROLLER), name)
 
 
 def expel(batch: verbs.Batch, name: str) -> bool:

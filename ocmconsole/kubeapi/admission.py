@@ -31,7 +31,6 @@ Earlier = Mapping[tuple[str, "Key"], "Doc | None"]
 CreateValidator = Callable[["Kind", "Key", Earlier], None]
 ActName = Callable[["Doc | None", "Doc | None"], "str | None"]
 Record = Callable[..., "Iterable[Model]"]  # (actor, old, new), and ``given`` where ``reads_given`` marks it
-# (batch, old, new); the batch is one of ``verbs``, and its actor the one that the rule writes as.
 Companion = Callable[[Any, "Doc | None", "Doc | None"], None]
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
@@ -46,7 +45,6 @@ _create_validators: list[CreateValidator] = []
 _acts: dict[str, list[ActName]] = defaultdict(list)
 _records: dict[str, list[Record]] = defaultdict(list)
 _companions: dict[str, list[Companion]] = defaultdict(list)
-_writers: dict[Companion, Actor] = {}
 _warnings: ContextVar[list[str] | None] = ContextVar("admission_warnings", default=None)
 
 
@@ -121,22 +119,23 @@ def records(kind: Kind) -> Callable[[Record], Record]:
     return add
 
 
-def companion(kind: Kind, *, by: Actor) -> Callable[[Companion], Companion]:
-    """The decorated rule adds writes of the hub to the commit of a write: what must not come a moment later.
+def companion(kind: Kind) -> Callable[[Companion], Companion]:
+    """The decorated ``rule(batch, old, new)`` adds writes to the commit of a write: what must not come a moment later.
 
-    It runs for each write of the kind, before the commit, and again when that is tried again; ``by`` is who writes.
+    It runs for each write of the kind, before the commit, and again when that is tried again. ``batch`` is one of
+    ``verbs``, of the one who writes; the hub's own writes are those of ``batch.acting_as(…)``.
     """
 
     def add(rule: Companion) -> Companion:
         _companions[kind.resource].append(rule)
-        _writers[rule] = by
         return rule
 
     return add
 
 
-def companions_of(kind: Kind) -> list[tuple[Companion, Actor]]:
-    return [(rule, _writers[rule]) for rule in _companions[kind.resource]]
+def run_companions(batch: Any, kind: Kind, old: Doc | None, new: Doc | None) -> None:
+    for rule in _companions[kind.resource]:
+        rule(batch, old, new)
 
 
 def run_defaulters(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresource: str = "") -> None:

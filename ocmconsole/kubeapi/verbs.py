@@ -337,6 +337,10 @@ class Batch:
         self._add(write)
         return write.new is None
 
+    def acting_as(self, actor: Actor) -> Batch:
+        """The same transaction, for writes of another actor."""
+        return replace(self, actor=replace(actor, request_id=self.actor.request_id))
+
     def has_read(self, kind: Kind, row: Resource) -> None:
         """Writes to the object start from this row, which the caller has read. A newer one is a Conflict at commit."""
         self._read[kind.resource, row.key] = row
@@ -368,8 +372,7 @@ class Batch:
     def commit(self, commit: store.Commit = store.commit) -> None:
         """With what the hub writes because of these writes, and at once (``admission.companion``)."""
         for write in tuple(self.writes):
-            for add, writer in admission.companions_of(write.kind):
-                add(replace(self, actor=replace(writer, request_id=self.actor.request_id)), write.old, write.new)
+            admission.run_companions(self, write.kind, write.old, write.new)
         if self.writes or self.records:
             commit(self.writes, records=self.records, needs=self.rights, settled=self.settled)
 
