@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from placements.scheduler import relevance
 from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
 from placements.scheduler.pipeline import PlacementResult, schedule
 
@@ -553,19 +555,88 @@ FLEETS = st.lists(st.tuples(LABELS, TAINTS), max_size=10).map(
 )
 
 
+@pytest.mark.contract("P1", "P19", "P24")
 @given(SPECS, FLEETS, st.sets(st.sampled_from([f"c{index}" for index in range(10)])), st.randoms())
 def test_what_holds_for_any_fleet(spec: Doc, fleet: list[Cluster], present: set[str], dice: random.Random) -> None:
     decided = {name: dice.randint(1, 3) for name in sorted(present)}
     outcome = decide(spec, fleet, present=sorted(present), decided=decided)
-    again = decide(spec, fleet, present=sorted(present), decided=decided)
+    again = decide(spec, [_otherwise(each) for each in fleet], present=_shuffled(present, dice), decided=decided)
     chosen = names(outcome)
-    assert (names(again), again.groups) == (chosen, outcome.groups), "same input, same decision"
+    assert (names(again), again.groups) == (chosen, outcome.groups), "same input, same decision, however it is ordered"
     assert len(chosen) <= spec.get("numberOfClusters", len(fleet)), "never more than asked for"
     grouped = [name for group in outcome.groups for decision in group.decisions for name in decision]
     assert sorted(grouped) == sorted(chosen), "groups partition the decisions"
     assert [group.index for group in outcome.groups] == list(range(len(outcome.groups)))
     for each in fleet:
         assert (outcome.reason(each) is None) is (each.name in chosen), "who is not chosen has a reason"
+
+
+def _otherwise(found: Cluster) -> Cluster:
+    """The same cluster with its labels and taints in another order, as another writer may leave them."""
+    doc = deepcopy(found.doc)
+    doc["metadata"]["labels"] = dict(reversed(doc["metadata"]["labels"].items()))
+    doc["spec"]["taints"].reverse()
+    return Cluster(doc)
+
+
+def _shuffled(found: set[str], dice: random.Random) -> list[str]:
+    names = sorted(found)
+    dice.shuffle(names)
+    return names
+
+
+# Few names and values, and one thing that a Placement reads: a change is often one that matters.
+KEYS, VALUES = st.sampled_from("ab"), st.sampled_from("xyz")
+NAMED = st.dictionaries(KEYS, VALUES, max_size=2)
+REQUIREMENT = st.fixed_dictionaries({"key": KEYS, "operator": st.sampled_from(["Exists", "DoesNotExist"])}) | (
+    st.fixed_dictionaries(
+        {"key": KEYS, "operator": st.sampled_from(["In", "NotIn"]), "values": st.lists(VALUES, min_size=1, max_size=2)}
+    )
+)
+SELECTOR = st.one_of(
+    NAMED.map(lambda labels: {"labelSelector": {"matchLabels": labels}}),
+    REQUIREMENT.map(lambda each: {"labelSelector": {"matchExpressions": [each]}}),
+    REQUIREMENT.map(lambda each: {"claimSelector": {"matchExpressions": [each]}}),
+)
+READERS = st.one_of(
+    SELECTOR.map(lambda selector: {"predicates": [{"requiredClusterSelector": selector}]}),
+    SELECTOR.map(
+        lambda selector: {
+            "decisionStrategy": {
+                "groupStrategy": {"decisionGroups": [{"groupName": "g", "groupClusterSelector": selector}]}
+            }
+        }
+    ),
+    st.builds(
+        lambda key, type_: (
+            {"numberOfClusters": 2}
+            | spreading({"topologyKey": key, "topologyKeyType": type_, "whenUnsatisfiable": "DoNotSchedule"})
+        ),
+        KEYS,
+        st.sampled_from(["Label", "Claim"]),
+    ),
+    st.just({"numberOfClusters": 1} | exactly(scored("ResourceAllocatableCPU"))),
+    st.just({"predicates": [cel("managedCluster.metadata.labels['a'] == 'x'")]}),
+)
+PARTS = st.fixed_dictionaries({"labels": NAMED, "claims": NAMED, "cpu": st.sampled_from(["1", "4", "16"])})
+
+
+@pytest.mark.contract("P1")
+@settings(max_examples=400)
+@given(READERS, st.lists(PARTS, min_size=1, max_size=3), PARTS, st.data())
+def test_a_write_that_moves_nothing_that_a_placement_reads_changes_no_decision(
+    spec: Doc, fleet: list[Doc], new: Doc, data: st.DataObject
+) -> None:
+    """So who does not read what was written need not be asked. Labels, claims or amounts of one cluster change."""
+    index = data.draw(st.integers(0, len(fleet) - 1))
+    name = data.draw(st.sampled_from(["labels", "claims", "cpu"]))
+    before = [cluster(f"c{number}", **parts) for number, parts in enumerate(fleet)]
+    after = [*before]
+    after[index] = cluster(f"c{index}", **fleet[index] | {name: new[name]})
+    parts = relevance.changes(before[index].doc, after[index].doc)
+    assume(parts and not any(relevance.concerns(part, sorted(relevance.reads(spec))) for part in parts))
+    was, now = (decide(spec, each) for each in (before, after))
+    assert (names(now), now.groups) == (names(was), was.groups)
 
 
 PRESENT = st.sets(st.sampled_from([f"c{index}" for index in range(10)]))
