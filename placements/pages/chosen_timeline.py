@@ -109,8 +109,10 @@ def _when(each: Stretch, begin: datetime, now: datetime) -> str:
     start, end = f"{each.start:%H:%M}", f"{each.end:%H:%M}"
     if each.start == begin:
         when = "all the time" if each.end == now else f"until {end}"
+    elif each.end == now:
+        when = f"since {start}"
     else:
-        when = f"since {start}" if each.end == now else f"{start} to {end}"
+        when = f"{start} to {end}" if start != end else f"for a moment at {start}"
     return when if each.chosen else f"not known {when}"
 
 

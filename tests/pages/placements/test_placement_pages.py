@@ -180,6 +180,11 @@ class TestPlacement:
         assert [row["name"] for row in last.context["groups"]["shown"][0]["rows"]] == ["web-4"]
 
     @pytest.mark.contract("D14")
+    @pytest.mark.contract("P2")
+    def test_one_that_another_scheduler_decides_is_not_said_to_be_looked_at_again(self, admin: Client) -> None:
+        place(annotations={DISABLE_ANNOTATION: "true"}, tolerations=[{"operator": "Exists", "tolerationSeconds": 600}])
+        assert "Looks again Not while paused" in text(admin.get("/placements/shop/p1/"))
+
     def test_decisions_that_are_kept_are_said_to_be(self, admin: Client) -> None:
         place()
         make.edit(PLACEMENT, "p1", lambda doc: doc["spec"].update(numberOfClusters=-1), namespace=TEAM)
