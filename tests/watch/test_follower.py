@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -14,11 +15,12 @@ from django.contrib.auth.models import User
 from django.db import connections
 
 from clusters.kinds import MANAGED_CLUSTER
+from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.accounts.permissions import audit_entry, place_of
 from ocmconsole.console import live_updates
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.authorization import Attributes
-from ocmconsole.kubeapi.models import Compaction
+from ocmconsole.kubeapi.models import Change, Compaction
 from ocmconsole.kubeapi.storage import audit
 from ocmconsole.kubeapi.watch import change_log, follower
 from tests import factories as make
@@ -70,6 +72,23 @@ def test_what_was_cut_unread_is_found_out(batch: int, monkeypatch: pytest.Monkey
     assert cuts == dict(Compaction.objects.values_list("resource", "revision"))
     assert [each.verb for each in entries][-1:] == ["MODIFIED"]
     assert follower.look(reached, None).cuts == {}
+
+
+@pytest.mark.contract("W12")
+@pytest.mark.django_db
+def test_a_look_at_some_resources_misses_no_cut_and_finds_none_where_nothing_was_cut() -> None:
+    wanted = {MANAGED_CLUSTER.resource}
+    before = change_log.newest_revision()
+    make.clusterset("web")
+    make.cluster("web-1")
+    make.clusterset("edge")
+    found = follower.look(before, None, wanted)
+    assert {(each.resource, each.name) for each in found.entries} == {(MANAGED_CLUSTER.resource, "web-1")}
+    assert (found.reached, found.cuts) == (change_log.newest_revision(), {})
+    Compaction.objects.create(resource=MANAGED_CLUSTER.resource, revision=before + 1)  # of what was read before
+    assert follower.look(before, None, wanted).cuts == {}
+    Change.objects.filter(resource=MANAGED_CLUSTER.resource).delete()
+    assert follower.look(before, None, wanted).cuts == {MANAGED_CLUSTER.resource: before + 1}
 
 
 # ---------------------------------------------------------------- following
@@ -129,6 +148,35 @@ def test_a_watch_and_two_pages_get_what_is_written_and_pages_what_is_only_in_the
             assert await named(first, "managedclusters", 1) == ["web-1"]
             assert first.position == (await follower.in_thread(change_log.head)).audit
         assert follower.follower() is followed
+
+    asyncio.run(follow())
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("thread")
+def test_a_stream_that_opens_while_the_log_is_read_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look was for other resources only, and has come past the change that the new stream must hear of."""
+    reading, may_go_on, look = Event(), Event(), follower.look
+
+    def slow_look(*arguments: Any) -> follower.Look:
+        if reading.is_set():
+            return look(*arguments)
+        reading.set()
+        assert may_go_on.wait(LONGEST)
+        return look(*arguments)
+
+    async def follow() -> None:
+        followed = follower.follower()
+        async with asyncio.timeout(LONGEST), followed.subscribe(follower.Topic(MANAGED_CLUSTER_SET.resource)):
+            monkeypatch.setattr(follower, "look", slow_look)
+            await apart(partial(make.cluster, "web-1"))
+            await asyncio.to_thread(reading.wait, LONGEST)
+            async with followed.subscribe(follower.Topic(MANAGED_CLUSTER.resource)) as late:
+                await apart(partial(make.cluster, "web-2"))
+                may_go_on.set()
+                names: list[str] = []
+                while "web-2" not in names:
+                    names += [each.name for each in (await late.queue.get()) or ()]
 
     asyncio.run(follow())
 

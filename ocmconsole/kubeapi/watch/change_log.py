@@ -24,6 +24,8 @@ from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ocmconsole.kubeapi.errors import Doc
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ CHANNEL = "ocmconsole:changes"
 BATCH = 1_000  # entries of one query
 KEEP_CHANGES = 10_000  # the newest changes of each kind, for watches that come back
 SPARE_PART = 8  # of the bound in bytes: how much more is cut than needed
+_COLUMNS = ("revision", "resource", "verb", "namespace", "name", "wire", "before")  # in the order of ``ChangeEntry``
 STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
 
@@ -48,8 +51,9 @@ class ChangeEntry:
     before: str
 
     @classmethod
-    def of(cls, row: Change) -> ChangeEntry:
-        return cls(row.revision, row.resource, row.verb, row.namespace, row.name, row.wire, row.before)
+    def read(cls, rows: QuerySet[Change]) -> list[ChangeEntry]:
+        """Without a model for each row: a tail reads every commit back."""
+        return [cls(*row) for row in rows.values_list(*_COLUMNS)]
 
     @cached_property
     def doc(self) -> Doc:
@@ -86,24 +90,30 @@ def head() -> Head:
     return Head(*row) if row else Head(1, 0, 0)
 
 
-def between(after: int, upto: int) -> tuple[list[ChangeEntry], int, dict[str, int]]:
-    """Replay the whole log, at most ``BATCH`` entries.
+def between(
+    after: int, upto: int, resources: Collection[str] | None = None
+) -> tuple[list[ChangeEntry], int, dict[str, int]]:
+    """Replay the log, of these resources only or of all, at most ``BATCH`` entries.
 
     Returns the entries, the revision up to which it was read, and by resource what was cut unread. Every number up to
-    the head has an entry until it is cut, so cuts are read only where numbers are missing.
+    the head has an entry until it is cut, so there are cuts only where numbers are missing.
     """
-    rows = Change.objects.filter(revision__gt=after, revision__lte=upto).order_by("revision")[:BATCH]
-    entries = [ChangeEntry.of(row) for row in rows]
+    rows = Change.objects.filter(revision__gt=after, revision__lte=upto)
+    read = rows if resources is None else rows.filter(resource__in=resources)
+    entries = ChangeEntry.read(read.order_by("revision")[:BATCH])
     reached = entries[-1].revision if len(entries) == BATCH else upto
     if reached - after == len(entries):
         return entries, reached, {}
-    return entries, reached, dict(Compaction.objects.filter(revision__gt=after).values_list("resource", "revision"))
+    cuts = dict(Compaction.objects.filter(revision__gt=after).values_list("resource", "revision"))
+    if cuts and rows.filter(revision__lte=reached).count() == reached - after:
+        cuts = {}  # nothing is missing but what nobody wants
+    return entries, reached, cuts
 
 
 def since(resources: Collection[str], after: int) -> tuple[list[ChangeEntry], int | None]:
     """Replay the log of some resources from after a revision: at most ``BATCH`` entries, and ``cut_before``."""
     rows = Change.objects.filter(resource__in=resources, revision__gt=after).order_by("revision")[:BATCH]
-    entries = [ChangeEntry.of(row) for row in rows]
+    entries = ChangeEntry.read(rows)
     return entries, cut_before(resources, after)
 
 
@@ -111,7 +121,7 @@ def deletions(resource: str, upto: int, seconds: float) -> list[ChangeEntry]:
     """What the log says to have been deleted lately, as of a revision."""
     found = Change.objects.filter(resource=resource, verb=Change.Verb.DELETED, revision__lte=upto)
     rows = found.filter(time__gt=clock.now() - timedelta(seconds=seconds)).order_by("revision")[:BATCH]
-    return [ChangeEntry.of(row) for row in rows]
+    return ChangeEntry.read(rows)
 
 
 def cut_before(resources: Collection[str], after: int) -> int | None:

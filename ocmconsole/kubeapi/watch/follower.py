@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -72,15 +72,16 @@ class Look(NamedTuple):
     notices: list[Notice]
 
 
-def look(after: int, noticed: int | None) -> Look:
-    """What follows a revision and, unless None, an audit entry. One query where nothing does.
+def look(after: int, noticed: int | None, resources: Collection[str] | None = None) -> Look:
+    """What follows a revision, of these resources or of all, and, unless None, an audit entry.
 
-    The head comes first: of all entries up to it, no change of rights before them goes unnoticed.
+    One query where nothing follows. The head comes first: of all entries up to it, no change of rights before them
+    goes unnoticed.
     """
     head = change_log.head()
     found: tuple[list[ChangeEntry], int, dict[str, int]] = ([], after, {})
     if head.revision > after:
-        found = change_log.between(after, head.revision)
+        found = change_log.between(after, head.revision, resources)
     return Look(head, *found, notices_after(noticed) if noticed is not None and head.audit > noticed else [])
 
 
@@ -144,6 +145,7 @@ class Follower:
         self._noticed = 0  # up to here every page has the audit in its queue
         self._next_notice = 0.0  # by the loop's clock: the audit is not read before
         self._listeners: dict[Topic, set[ChangeSubscriber]] = {}
+        self._heard: Counter[str] = Counter()  # topics that somebody listens to, by resource; nothing else is read
         self._pages: set[NoticeSubscriber] = set()
         self._cuts: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -156,7 +158,10 @@ class Follower:
         """A queue that gets every change of the topic that is committed after this returns."""
         await asyncio.shield(self._started)
         listener = ChangeSubscriber(topic)
-        self._listeners.setdefault(topic, set()).add(listener)
+        if topic not in self._listeners:
+            self._listeners[topic] = set()
+            self._heard[topic.resource] += 1
+        self._listeners[topic].add(listener)
         try:
             yield listener
         finally:
@@ -177,8 +182,10 @@ class Follower:
     def _forget(self, listener: ChangeSubscriber) -> None:
         listeners = self._listeners.get(listener.topic, set())
         listeners.discard(listener)
-        if not listeners:
-            self._listeners.pop(listener.topic, None)
+        if not listeners and self._listeners.pop(listener.topic, None) is not None:
+            self._heard[listener.topic.resource] -= 1
+            if not self._heard[listener.topic.resource]:
+                del self._heard[listener.topic.resource]
 
     async def _run(self) -> None:
         self.revision, self.rights, self._noticed = await self._first()
@@ -218,7 +225,10 @@ class Follower:
         try:
             while True:
                 may_notice = self._pages and self._loop.time() >= self._next_notice
-                found = await in_thread(look, self.revision, self._noticed if may_notice else None)
+                asked = frozenset(self._heard)
+                found = await in_thread(look, self.revision, self._noticed if may_notice else None, asked)
+                if not asked.issuperset(self._heard):
+                    continue  # a stream that was opened meanwhile may be due what this look has left out
                 self._cut_off(found.cuts)
                 if found.reached > self.revision:
                     self.rights = found.head.rights
