@@ -46,6 +46,7 @@ MOST_ROWS = 60  # reasons of one run that have rows of their own
 MOST_ASKED = 20  # clusters of a run that are looked up in the audit
 MOST_ENTRIES = 20  # of the audit that are read for one kind
 MOST_OTHERS = 200  # newest changes of clusters and scores that are looked through for who displaced another
+MOST_DECISIONS = 1_000  # that one write of somebody else looks through, while others wait: some 50 ms
 LATEST = timedelta(minutes=10)  # a run follows its cause within seconds
 LONGEST_NAME = 253  # characters of a cluster's name, as of a DNS subdomain
 LONGEST_UID = 36  # characters: this hub makes UUIDs
@@ -310,7 +311,7 @@ def _placement_of(decision: Doc) -> str:
 def _records_of_write(placement: str, old: Doc | None, new: Doc, now: datetime) -> Iterator[models.Model]:
     """Rows for a PlacementDecision that somebody else writes, where the clusters of the Placement change by it.
 
-    Read under the counter's lock, three queries.
+    Read under the counter's lock, three queries. Nothing where ``MOST_DECISIONS`` others belong to the Placement.
     """
     metadata = new["metadata"]
     namespace = metadata["namespace"]
@@ -321,7 +322,10 @@ def _records_of_write(placement: str, old: Doc | None, new: Doc, now: datetime) 
     if before == after:
         return
     rows = PlacementDecision.objects.filter(namespace=namespace, placement=placement).exclude(name=metadata["name"])
-    others = {name for row in rows for name in decisions.names_in(row.doc)}
+    found = list(rows[:MOST_DECISIONS])
+    if len(found) == MOST_DECISIONS:
+        return
+    others = {name for row in found for name in decisions.names_in(row.doc)}
     entered, left = _recorded(after - before - others), _recorded(before - after - others)
     if not (entered or left):
         return

@@ -227,6 +227,19 @@ def test_another_schedulers_decisions_have_a_history_in_which_a_cluster_is_chose
     assert entries()[0].run.chosen == 0
 
 
+@pytest.mark.contract("P2")
+def test_a_write_among_very_many_decisions_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "MOST_DECISIONS", 1)
+    place()
+    for name in ("x1", "x2"):
+        make.create(
+            PLACEMENT_DECISION, make.document(PLACEMENT_DECISION, name, labels={PLACEMENT_LABEL: "p1"}), namespace=TEAM
+        )
+    known = DecisionRun.objects.count()
+    _decide("x1", "c3")
+    assert DecisionRun.objects.count() == known
+
+
 def _decide(decision: str, *names: str) -> None:
     status = {"decisions": [{"clusterName": name, "reason": ""} for name in names]}
     make.edit(PLACEMENT_DECISION, decision, lambda doc: doc.update(status=status), namespace=TEAM, subresource="status")
