@@ -46,7 +46,7 @@ MOST_ROWS = 60  # reasons of one run that have rows of their own
 MOST_ASKED = 20  # clusters of a run that are looked up in the audit
 MOST_ENTRIES = 20  # of the audit that are read for one kind
 MOST_OTHERS = 200  # newest changes of clusters and scores that are looked through for who displaced another
-MOST_DECISIONS = 1_000  # that one write of somebody else looks through, while others wait: some 50 ms
+MOST_DECISIONS = 1_000  # that one write of somebody else looks through, while others wait: 40 ms
 LATEST = timedelta(minutes=10)  # a run follows its cause within seconds
 LONGEST_NAME = 253  # characters of a cluster's name, as of a DNS subdomain
 LONGEST_UID = 36  # characters: this hub makes UUIDs
