@@ -40,7 +40,7 @@ def resync(turn: int) -> None:
 
 def watch_brakes() -> None:
     """D27: brakes on evictions end by time and by the return of the clusters."""
-    brakes.watch(clock.now())
+    brakes.end_due(clock.now())
 
 
 def expire_decision_history() -> None:

@@ -1,6 +1,6 @@
 """The objects that give a cluster's agents their rights on the hub, as documents (H4, H7, H13, H14). Pure.
 
-``controllers`` keeps what is stored equal to these; nothing else writes them.
+``reconcilers`` keeps what is stored equal to these, ``withdrawal`` takes away; nothing else writes them.
 """
 
 from __future__ import annotations

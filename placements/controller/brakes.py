@@ -1,8 +1,9 @@
 """D27, brakes on evictions: when one begins and ends, and which stand. The rule is ``scheduler.brake``.
 
-``look`` runs in each sweep that finds silent clusters, before one of them becomes Unknown. Agents renew their leases at
-different moments, so that the first clusters of a hub that is cut off would be evicted before most are silent: clusters
-that miss heartbeats count with the silent ones. If most do not fall silent within a grace period the brake ends.
+``begin_due`` runs in each sweep that finds silent clusters, before one of them becomes Unknown. Agents renew their
+leases at different moments, so that the first clusters of a hub that is cut off would be evicted before most are
+silent: clusters that miss heartbeats count with the silent ones. If most do not fall silent within a grace period the
+brake ends.
 Rows are written in commits of ``verbs``, with an audit entry each.
 """
 
@@ -89,7 +90,7 @@ class _Sign:
 
 
 @silence.before_silence
-def look(now: datetime, names: Collection[str], late: silence.Late) -> None:
+def begin_due(now: datetime, names: Collection[str], late: silence.Late) -> None:
     """Begin a brake where most are silent or late; for the whole hub, else for sets."""
     if settings.OCMCONSOLE_EVICTION_BRAKE == "off":
         return
@@ -165,7 +166,7 @@ def entry(actor: Actor, act: str, row: EvictionBrake, reason: str = "") -> Model
 # ---------------------------------------------------------------- how one ends
 
 
-def watch(now: datetime) -> None:
+def end_due(now: datetime) -> None:
     """By the clock: brakes are confirmed, and end by time, by the return of the clusters, or unconfirmed."""
     for row in EvictionBrake.objects.filter(ended=None):
         if row.until is not None and row.until <= now:
