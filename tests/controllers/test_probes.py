@@ -48,6 +48,29 @@ def test_a_missing_migration_is_said_by_its_number() -> None:
     assert probes.migrations() == "1 missing"
 
 
+def test_a_failure_is_logged_when_its_grace_is_over_and_its_end_only_then(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = {"wrong": "no worker is alive"}
+    monkeypatch.setattr(probes, "_checks", [])
+    probes.register("worker", lambda: state["wrong"], needs_database=False, has_grace=True)
+    monitor = probes.Monitor(is_running=True)
+
+    def logged(wrong: str) -> list[str]:
+        state["wrong"] = wrong
+        caplog.clear()
+        monitor.look()
+        return caplog.messages
+
+    assert logged("no worker is alive") == []
+    assert logged("") == [], "an end of what was not said"
+    assert logged("no worker is alive") == []
+    monitor.started -= probes.GRACE_SECONDS
+    assert logged("no worker is alive") == ["check worker fails: no worker is alive"]
+    assert logged("no worker is alive") == []
+    assert logged("") == ["check worker passes again"]
+
+
 def test_a_look_without_a_loop_finds_the_database_well() -> None:
     answer = probes.answer("/readyz", [("verbose", "")])
     assert answer is not None

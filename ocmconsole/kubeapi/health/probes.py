@@ -78,6 +78,7 @@ class Monitor:
     looked: float | None = None
     started: float = field(default_factory=monotonic)
     is_running: bool = False
+    _logged: dict[str, str] = field(default_factory=dict)  # of failures that the log has
     _seldom: float = 0.0
     _thread: threading.Thread | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -128,13 +129,14 @@ class Monitor:
         self.seen, self.looked = found, monotonic()
 
     def _tell(self, found: dict[str, str]) -> None:
-        """A line in the log when something fails and when it works again."""
+        """A line in the log when something fails, and one when it works again if its failure was logged."""
         for name, text in found.items():
-            before = self.seen.get(name, "")
-            if text and text != before and not self.is_excused(name):
+            if not text:
+                if self._logged.pop(name, ""):
+                    log.warning("check %s passes again", name)
+            elif text != self._logged.get(name) and not self.is_excused(name):
+                self._logged[name] = text
                 log.error("check %s fails: %s", name, text)
-            elif before and not text:
-                log.warning("check %s passes again", name)
 
     def results(self) -> dict[str, str]:
         """As of the last look; all fail when that is too long ago."""
