@@ -182,13 +182,20 @@ def _scores(result: PlacementResult, visible: frozenset[str]) -> Doc:
 
 
 def _reasons(result: PlacementResult, visible: frozenset[str], hidden: Doc) -> Doc:
-    """Of each member of a bound set that is not chosen: the stage at which it fell out, and why."""
-    listed, unnamed = [], Counter[str]()
+    """Of each member of a bound set that is not chosen: the stage at which it fell out, and why.
+
+    D12: why is empty for those that come after the time that one request may take.
+    """
+    listed, unnamed, is_time_up = [], Counter[str](), scheduling.timer(scheduling.PATIENCE)
     members = {each.name: each for clusters in result.scoring.fleet.members.values() for each in clusters}
     for name in sorted(members):
+        step = result.step(members[name])
+        if step is None:
+            continue
         if name not in visible:
-            if (step := result.step(members[name])) is not None:
-                unnamed[reasons.STAGES[step]] += 1
-        elif (reason := result.reason(members[name])) is not None:
-            listed.append({"clusterName": name, "stage": reasons.stage(reason), "reason": reasons.sentence(reason)})
+            unnamed[reasons.STAGES[step]] += 1
+            continue
+        reason = None if is_time_up() else result.reason(members[name])
+        said = reasons.sentence(reason) if reason is not None else ""
+        listed.append({"clusterName": name, "stage": reasons.STAGES[step], "reason": said})
     return {"reasons": listed, "hiddenClusters": {"left": hidden, "fellOut": dict(sorted(unnamed.items()))}}

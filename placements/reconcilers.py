@@ -40,7 +40,8 @@ from placements.kinds import (
 )
 from placements.models import HeldEvictions, Placement, PlacementDecision, SteadyReference
 from placements.scheduler import brake, relevance
-from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished
+from placements.scheduler.pipeline import PlacementResult, Unfinished
+from placements.scheduler.specification import PlacementSpec
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
+from clustersets.models import ManagedClusterSetBinding
 from ocmconsole.kubeapi import admission, clock
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.models import AuditEvent
@@ -234,9 +235,13 @@ class RunEvidence:
                 yield _cause(MANAGED_CLUSTER_SET_BINDING, entry, _CAME_OR_WENT[entry.verb])
 
     def _of_sets(self) -> Iterator[DecisionCause]:
-        for entry in self._entries(MANAGED_CLUSTER_SET, namespace=""):
+        entries = self._entries(MANAGED_CLUSTER_SET, namespace="")
+        bindings = ManagedClusterSetBinding.objects.filter(namespace=self.row.namespace)
+        # A set that was deleted is bound no longer, although its binding stands (P3).
+        bound = set(bindings.values_list("cluster_set", flat=True)) if entries else set()
+        for entry in entries:
             what = _CAME_OR_WENT.get(entry.verb) or causes.differences(entry.diff, "spec")
-            if what and (entry.name in self.result.bound or entry.verb == "delete"):
+            if what and entry.name in bound:
                 yield _cause(MANAGED_CLUSTER_SET, entry, what)
 
     def _of_decisions(self) -> Iterator[DecisionCause]:

@@ -22,7 +22,8 @@ from placements.explaining.explanation import PlacementExplanation
 from placements.scheduler import brake
 from placements.scheduler.brake import Brake
 from placements.scheduler.fleet import Cluster, Fleet
-from placements.scheduler.pipeline import PlacementResult, PlacementSpec, schedule
+from placements.scheduler.pipeline import PlacementResult, schedule
+from placements.scheduler.specification import PlacementSpec
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor

@@ -18,8 +18,9 @@ from ocmconsole.kubeapi.schema import compiled_schema
 from placements.controller import brakes, decisions, snapshot
 from placements.kinds import PLACEMENT
 from placements.models import PlacementDecision, SteadyReference
-from placements.scheduler.pipeline import UNOBSERVED, Observe, PlacementResult, PlacementSpec, Unfinished, schedule
+from placements.scheduler.pipeline import UNOBSERVED, Observe, PlacementResult, Unfinished, schedule
 from placements.scheduler.prioritizers import STEADY
+from placements.scheduler.specification import PlacementSpec
 
 if TYPE_CHECKING:
     from clustersets.membership import Membership

@@ -15,7 +15,8 @@ from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from placements.controller import brakes, decisions, scheduling, snapshot
 from placements.models import Placement, PlacementDecision, SteadyReference
 from placements.scheduler.fleet import Cluster, Fleet
-from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished, schedule
+from placements.scheduler.pipeline import PlacementResult, Unfinished, schedule
+from placements.scheduler.specification import PlacementSpec
 
 KEEP = "keep"  # D14: the value of OCMCONSOLE_MISCONFIGURED_PLACEMENTS that keeps decisions
 PAGE_SECONDS = 1.5  # CPU seconds of one page; what is left then is given as a number

@@ -7,7 +7,7 @@ The stages are those of upstream's pipeline, with what comes before and after: `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusters.kinds import MAINTENANCE_TAINT, UNAVAILABLE_TAINT, UNREACHABLE_TAINT, TaintEffect
 from ocmconsole.kubeapi.storage.selectors import Operator
@@ -26,7 +26,7 @@ STAGES = {
     "spread": "Spread",
     "score": "Score",
 }
-MOST_CHARACTERS = 300  # of a sentence; a selector may list thousands of characters
+MOST_CHARACTERS = 300  # of what a step found; a selector may list thousands
 LONGEST_EXPRESSION = 80  # characters of a CEL expression that a sentence repeats
 
 
@@ -52,16 +52,17 @@ class Why:
         return Why(self.shared, "raise the number") if self.shared else self
 
 
-def stage(reason: Reason) -> str:
-    return STAGES[reason.step]
-
-
 def sentence(reason: Reason) -> str:
     """Such as ``label env is dev, needs env in (prod)``."""
-    return causes.shortened(why(reason).text, MOST_CHARACTERS)
+    return why(reason).text
 
 
 def why(reason: Reason) -> Why:
+    found = _why(reason)
+    return replace(found, text=causes.shortened(found.text, MOST_CHARACTERS))
+
+
+def _why(reason: Reason) -> Why:
     match reason.step:
         case "sets":
             return Why("in none of the sets that the Placement may choose from")
@@ -77,6 +78,11 @@ def why(reason: Reason) -> Why:
 
 def unseen(reason: Reason) -> Why:
     """For a cluster that the user may not see: which condition of the Placement it fails, and nothing that it has."""
+    found = _unseen(reason)
+    return replace(found, text=causes.shortened(found.text, MOST_CHARACTERS))
+
+
+def _unseen(reason: Reason) -> Why:
     match reason.step:
         case "predicates":
             unmet = min(reason.unmet, key=len)

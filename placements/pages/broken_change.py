@@ -36,7 +36,8 @@ from placements.explaining import causes
 from placements.kinds import PLACEMENT
 from placements.pages.playground_answer import changes
 from placements.pages.review_page import difference_of
-from placements.scheduler.pipeline import PlacementSpec, Unfinished
+from placements.scheduler.pipeline import Unfinished
+from placements.scheduler.specification import PlacementSpec
 
 if TYPE_CHECKING:
     from datetime import datetime

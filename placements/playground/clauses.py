@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from placements.playground.rows import CEL, CLAIM, IS, Row, Rows, selector_of
 from placements.scheduler import prioritizers, tolerations
-from placements.scheduler.pipeline import PlacementResult, PlacementSpec, Unfinished, schedule
+from placements.scheduler.pipeline import PlacementResult, Unfinished, schedule
+from placements.scheduler.specification import PlacementSpec
 from placements.scheduler.spread import Constraint
 
 if TYPE_CHECKING:

@@ -49,6 +49,11 @@ class GroupStrategy:
         )
         return cls(wanted, size, percentage)
 
+    @property
+    def clauses(self) -> int:
+        """How much there is to look at for each cluster."""
+        return sum(selector.clauses for _, selector in self.wanted)
+
     def length(self, total: int) -> int:
         """P21: clusters a group: a number, a percentage of those chosen, or all of them."""
         size = self.size if self.percentage is None else math.ceil(self.percentage / 100 * total)

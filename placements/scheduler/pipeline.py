@@ -8,39 +8,33 @@ scores, number, groups.
 from __future__ import annotations
 
 import heapq
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
-from hashlib import sha256
 from operator import add, attrgetter
-from typing import Any
 
-import orjson
-
-from clusters.kinds import spec_of
 from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler import prioritizers, spread, tolerations
 from placements.scheduler.brake import Hold
 from placements.scheduler.expressions import ScoresOf
 from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
-from placements.scheduler.groups import DecisionGroup, GroupStrategy
+from placements.scheduler.groups import DecisionGroup
 from placements.scheduler.predicates import Predicate, Unmet
 from placements.scheduler.prioritizers import Prioritizer, Scoring
 from placements.scheduler.selections import Selections
-from placements.scheduler.tolerations import TaintFilter, Toleration, TolerationResult
+from placements.scheduler.specification import PlacementSpec
+from placements.scheduler.tolerations import TaintFilter, TolerationResult
 
-BY_SCORE = "Score"
-MOST_PREDICATES = 50  # that are looked at in one go: some 100 ms for 10,000 clusters
+LONGEST_MESSAGE = 32_768  # characters of a condition, as its schema says
+CUT = "......"  # upstream's mark where it cuts the text of an Event
 FEW = 8  # a part of the clusters: for fewer it is quicker to look for the best than to sort all
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a value
 _selections = Selections()
 # Around a step: its type (``filter``, ``prioritizer``, ``cel``) and name; for those who take the time.
 Observe = Callable[[str, str], AbstractContextManager[None]]
 UNOBSERVED: Observe = lambda _type, _name: nullcontext()  # noqa: E731 - a value
-NEGATIVE = "numberOfClusters must not be negative"  # K17: counts as 0 and is Misconfigured
 
 SATISFIED, NO_BINDINGS, NO_INTERSECTION = "AllDecisionsScheduled", "NoManagedClusterSetBindings", "NoIntersection"
 ALL_EMPTY, NONE_MATCHED = "AllManagedClusterSetsEmpty", "NoManagedClusterMatched"
@@ -49,71 +43,6 @@ UNSCHEDULED = "NotAllDecisionsScheduled"
 
 class Unfinished(Exception):
     """The time for expressions is up. Clusters remember their answers, so that another call gets further."""
-
-
-@dataclass(frozen=True)
-class PlacementSpec:
-    """A Placement's spec, read once. ``problem``: why it is misconfigured, in upstream's words; empty if it is not.
-
-    ``question``: digest of predicates that take so long that each cluster keeps their answer: those with expressions,
-    and more than ``MOST_PREDICATES``; else empty.
-    """
-
-    sets: tuple[str, ...]
-    number: int | None
-    predicates: tuple[Predicate, ...] = ()
-    question: str = ""
-    tolerations: tuple[Toleration, ...] = ()
-    prioritizers: tuple[Prioritizer, ...] = ()
-    constraints: tuple[spread.Constraint, ...] = ()
-    groups: GroupStrategy = field(default_factory=GroupStrategy)
-    sorts_by_score: bool = False
-    problem: str = ""
-
-    @classmethod
-    def of(cls, placement: Doc) -> PlacementSpec:
-        """Never raises for a document that fits its schema: what makes no sense is ``problem`` (P29, D14)."""
-        spec = spec_of(placement)
-        parts: dict[str, Any] = {
-            "sets": tuple(map(str, spec.get("clusterSets") or ())),
-            "number": spec.get("numberOfClusters"),
-            "constraints": tuple(spread.constraints_of(spec)),
-            "sorts_by_score": spec.get("sortBy") == BY_SCORE,
-        }
-        problem = ""
-        for plugin, read in _PARTS.items():
-            try:
-                parts |= read(spec)
-            except ValueError as error:
-                problem = problem or f"{plugin}:{error}"
-        return cls(**parts, problem=problem)
-
-    @property
-    def needs_scores(self) -> bool:
-        return self.number is not None or self.sorts_by_score
-
-
-def _predicates(spec: Doc) -> dict[str, Any]:
-    selectors = [each.get("requiredClusterSelector") or {} for each in spec.get("predicates") or ()]
-    predicates = tuple(map(Predicate.of, selectors))
-    is_long = len(predicates) > MOST_PREDICATES or any(each.expressions for each in predicates)
-    # One text in memory for the answers of all clusters.
-    question = sys.intern(sha256(orjson.dumps(selectors)).hexdigest()) if is_long else ""
-    return {"predicates": predicates, "question": question}
-
-
-def _tolerations(spec: Doc) -> dict[str, Any]:
-    return {"tolerations": tuple(map(Toleration.checked, spec.get("tolerations") or ()))}
-
-
-def _rest(spec: Doc) -> dict[str, Any]:
-    if (spec.get("numberOfClusters") or 0) < 0:
-        raise ValueError(NEGATIVE)
-    return {"prioritizers": tuple(prioritizers.prioritizers_of(spec)), "groups": GroupStrategy.of(spec)}
-
-
-# By the name that upstream puts before the text, in the order in which it looks.
-_PARTS = {"Predicate": _predicates, "TaintToleration": _tolerations, "": _rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +178,8 @@ class PlacementResult:
         status = "True" if reason == SATISFIED else "False"
         problem = self.plan.problem
         return (
-            PlacementCondition("PlacementSatisfied", status, reason, message),
-            PlacementCondition("PlacementMisconfigured", "True", "Misconfigured", problem)
+            PlacementCondition("PlacementSatisfied", status, reason, _cut(message)),
+            PlacementCondition("PlacementMisconfigured", "True", "Misconfigured", _cut(problem))
             if problem
             else PlacementCondition(
                 "PlacementMisconfigured", "False", "Succeedconfigured", "Placement configurations check pass"
@@ -344,12 +273,18 @@ def schedule(
     available = _available(fleet, eligible)
     with observe("filter", "Predicate"):
         matching = _matching(plan, fleet, eligible, available, is_time_up, observe)
+    plan = plan.bounded(len(matching))
     with observe("filter", "TaintToleration"):
         feasible, holds = tolerations.feasible(matching, plan.tolerations, present, fleet.brakes, now)
     if plan.constraints and not plan.problem:
         wanted = len(feasible) if plan.number is None else plan.number
         plan = replace(plan, problem=spread.problem(feasible, plan.constraints, wanted))
     return PlacementResult(plan, scoring, names, eligible, available, matching, feasible, holds, observe)
+
+
+def _cut(message: str) -> str:
+    """P29: what a selector, an expression or the names of sets fill may be longer than a condition."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - len(CUT)]}{CUT}"
 
 
 def _available(fleet: Fleet, sets: Sequence[str]) -> Sequence[Cluster]:

@@ -6,28 +6,46 @@ A filter is pure: what it says of a cluster follows from the cluster alone, and 
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from threading import Lock
+from typing import NamedTuple
 
 from placements.scheduler.fleet import Cluster
 
 FEW = 8  # a part of the clusters: with more changes it is quicker to look at all
 MOST_KEPT = 2_000_000  # references to clusters, 8 bytes each
+# Seconds; twice as long as until every stored Placement is scheduled again. What is not asked for any more, as a draft
+# is not, holds clusters as they were, some kilobytes each.
+LONGEST_KEPT = 3_600.0
 
 Clusters = Sequence[Cluster]
 _name = attrgetter("name")
 
 
+class _Kept(NamedTuple):
+    """``found`` of ``clusters``, worked out at ``since``."""
+
+    clusters: Clusters
+    found: Clusters
+    since: float
+
+    @property
+    def size(self) -> int:
+        """References to clusters."""
+        return len(self.clusters) + len(self.found)
+
+
 class Selections:
     """The clusters that each filter let pass, and out of which ones; those that were asked for last are kept."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most = most
+    def __init__(self, most: int = MOST_KEPT, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._seconds = most, seconds
         self._lock = Lock()
-        self._known: OrderedDict[Hashable, tuple[Clusters, Clusters]] = OrderedDict()
+        self._known: OrderedDict[Hashable, _Kept] = OrderedDict()  # what was worked out last is the last
         self._size = 0
 
     def passing(self, question: Hashable, clusters: Clusters, select: Callable[[Clusters], Clusters]) -> Clusters:
@@ -37,23 +55,24 @@ class Selections:
         """
         with self._lock:
             known = self._known.get(question)
-        if known is not None and known[0] is clusters:
-            return known[1]
-        found = select(clusters) if known is None else _after(*known, clusters, select)
+        if known is not None and known.clusters is clusters:
+            return known.found
+        found = select(clusters) if known is None else _after(known.clusters, known.found, clusters, select)
         self._keep(question, clusters, found)
         return found
 
     def _keep(self, question: Hashable, clusters: Clusters, found: Clusters) -> None:
+        kept = _Kept(clusters, found, self._seconds())
         with self._lock:
             before = self._known.pop(question, None)
-            self._size += _references(clusters, found) - (_references(*before) if before is not None else 0)
-            self._known[question] = clusters, found
-            while self._size > self._most:
-                self._size -= _references(*self._known.popitem(last=False)[1])
+            self._size += kept.size - (before.size if before is not None else 0)
+            self._known[question] = kept
+            while self._known and (self._size > self._most or self._oldest.since < kept.since - LONGEST_KEPT):
+                self._size -= self._known.popitem(last=False)[1].size
 
-
-def _references(clusters: Clusters, found: Clusters) -> int:
-    return len(clusters) + len(found)
+    @property
+    def _oldest(self) -> _Kept:
+        return next(iter(self._known.values()))
 
 
 def _after(before: Clusters, found: Clusters, clusters: Clusters, select: Callable[[Clusters], Clusters]) -> Clusters:

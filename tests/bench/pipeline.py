@@ -14,7 +14,8 @@ from clusters.models import ManagedCluster
 from placements.controller import decisions
 from placements.controller.snapshot import StoredCluster
 from placements.scheduler.fleet import AddOnScore, Fleet
-from placements.scheduler.pipeline import PlacementResult, PlacementSpec, schedule
+from placements.scheduler.pipeline import PlacementResult, schedule
+from placements.scheduler.specification import PlacementSpec
 
 Doc = dict[str, Any]
 

@@ -112,3 +112,19 @@ def test_a_placement_with_a_negative_steady_can_be_deleted() -> None:
     verbs.delete(make.ADMIN, PLACEMENT, Key(TEAM, "p1"))
     make.settle()
     assert (chosen(), SteadyReference.objects.count()) == ([], 0)
+
+
+@pytest.mark.contract("D12", "D14", "P29")
+def test_a_mistake_that_is_longer_than_a_condition_is_said_and_the_last_good_decisions_stay() -> None:
+    cluster("c1")
+    place()
+    bogus = {"matchExpressions": [{"key": "env", "operator": "B" * 40_000}]}
+    predicates = [{"requiredClusterSelector": {"labelSelector": bogus}}]
+    make.edit(PLACEMENT, "p1", lambda doc: doc.update(spec={"predicates": predicates}), namespace=TEAM)
+    make.settle()
+    doc = verbs.find(PLACEMENT, Key(TEAM, "p1"))
+    assert doc is not None
+    status, reason, message = make.condition(doc, "PlacementMisconfigured")
+    assert (status, reason, message[:12]) == ("True", "Misconfigured", 'Predicate:"B')
+    assert chosen() == ["c1"]
+    assert not WorkItem.objects.filter(reconciler="placement").exists()

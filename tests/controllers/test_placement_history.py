@@ -77,6 +77,16 @@ def taint(name: str, **more: str) -> None:
     make.settle()
 
 
+def test_a_set_that_the_namespace_never_had_is_no_cause() -> None:
+    """Its name would be said to people who may not see it, and it would not be true."""
+    place()
+    make.edit(PLACEMENT, "p1", lambda doc: doc["spec"].update(numberOfClusters=1), namespace=TEAM)
+    make.clusterset("secret")
+    remove(MANAGED_CLUSTER_SET, "secret", namespace="")
+    make.settle()
+    assert newest()[0][4:] == ("Placement", "spec.numberOfClusters set")
+
+
 def test_a_new_placement_enters_its_clusters_because_it_was_created() -> None:
     place()
     assert newest() == [("entered", ["c1", "c2"], "", "", "Placement", "created")]

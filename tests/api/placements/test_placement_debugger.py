@@ -265,3 +265,15 @@ def test_expressions_that_take_too_long_are_gone_on_with_by_the_next_request(mon
     assert answers[0].said == (429, "TooManyRequests")
     assert answers[0].headers["Retry-After"] == "1"
     assert answers[-1].doc["decisions"] == ["c1", "c3"]
+
+
+@pytest.mark.contract("D12")
+def test_reasons_that_take_too_long_are_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10,000 clusters and as many conditions they would fill the memory."""
+    place(tolerations=[])
+    monkeypatch.setattr(scheduling, "PATIENCE", -1.0)
+    doc = entry.root().get(f"{PATH}/{TEAM}/p1").doc
+    assert [(each["clusterName"], each["stage"], bool(each["reason"])) for each in doc["reasons"]] == [
+        ("c2", "TaintToleration", True),
+        ("c3", "Predicate", False),
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from placements.scheduler import specification
 from placements.scheduler.expressions import Expression
 from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
 from placements.scheduler.pipeline import PlacementResult, Unfinished, schedule
@@ -163,3 +164,79 @@ def test_clusters_are_not_spread_over_more_topologies_than_others_can_wait_for(e
     problem = ":spreadPolicy has too many topologies: 1,500 clusters of 750 cannot be chosen"
     assert outcome.plan.problem == (problem if is_too_much else "")
     assert len(outcome.chosen) == (0 if is_too_much else 1_500)
+
+
+EVERYTHING = [{"operator": "Exists"}]
+MANY = {
+    "tolerations": lambda count: {"tolerations": EVERYTHING * count},
+    "prioritizerPolicy": lambda count: {
+        "numberOfClusters": 5,
+        "prioritizerPolicy": {
+            "mode": "Exact",
+            "configurations": [
+                {"scoreCoordinate": {"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": f"s{number}"}}}
+                for number in range(count)
+            ],
+        },
+    },
+    "decisionGroups": lambda count: {
+        "decisionStrategy": {
+            "groupStrategy": {
+                "decisionGroups": [
+                    {"groupName": "no", "groupClusterSelector": {"labelSelector": {"matchLabels": {"no": str(number)}}}}
+                    for number in range(count)
+                ]
+            }
+        }
+    },
+}
+PROBLEMS = {
+    "tolerations": "TaintToleration:too many tolerations: 51 for 40 clusters",
+    "prioritizerPolicy": ":prioritizerPolicy has too many entries: 51 for 40 clusters",
+    "decisionGroups": ":decisionGroups have too many conditions: 51 for 40 clusters",
+}
+
+
+@pytest.mark.contract("P29", "D12")
+@pytest.mark.parametrize("part", MANY)
+def test_more_clauses_than_others_can_wait_for_are_a_problem_and_looked_at_by_nobody(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(specification, "MOST_STEPS", 2_000)
+    monkeypatch.setattr(specification, "MOST_GROUP_STEPS", 2_000)
+    fleet = [cluster(f"c{number:02}") for number in range(40)]
+    outcome = decide(MANY[part](50), fleet, Turn())
+    assert (outcome.plan.problem, len(outcome.chosen)) == ("", outcome.plan.number or 40)
+    outcome = decide(MANY[part](51), fleet, Turn())
+    assert (outcome.plan.problem, names(outcome)) == (PROBLEMS[part], [])
+    plan = outcome.plan
+    assert (plan.tolerations, [each for each in plan.prioritizers if each.add_on], plan.groups.wanted) == ((), [], ())
+    assert decide(MANY[part](51), fleet[:39], Turn()).plan.problem == "", "fewer clusters, less to do"
+
+
+@pytest.mark.contract("P6", "D12")
+def test_many_requirements_of_one_predicate_are_worked_off_in_turns_like_many_predicates() -> None:
+    fleet = [cluster(f"c{number}") for number in range(5)]
+    absent = [{"key": f"key-{number}", "operator": "DoesNotExist"} for number in range(60)]
+    spec = {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchExpressions": absent}}}]}
+    with pytest.raises(Unfinished):
+        decide(spec, fleet, Turn(2))
+    assert len(names(decide(spec, fleet, Turn(3)))) == 5
+
+
+LONG = 40_000
+TOO_LONG: list[Doc] = [
+    {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "B" * LONG}]}}}]},
+    expressing(" && ".join(f"x{number}" for number in range(1_000))),
+    {"prioritizerPolicy": {"mode": "B" * LONG}},
+    {"clusterSets": [f"set-{number:040}" for number in range(1_000)]},
+]  # fmt: skip
+
+
+@pytest.mark.contract("P28", "P29", "D12")
+@pytest.mark.parametrize("spec", TOO_LONG)
+def test_no_message_is_longer_than_a_condition_may_be(spec: Doc) -> None:
+    """Else the status is invalid, and the Placement says nothing."""
+    messages = [each.message for each in decide(spec, [cluster("c1")], Turn()).conditions]
+    assert max(map(len, messages)) == 32_768
+    assert max(messages, key=len).endswith("......")

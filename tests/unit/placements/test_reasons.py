@@ -56,7 +56,11 @@ FALSE = Unmet("expression", "1 > 2")
 def test_each_step_has_a_stage_a_sentence_and_the_smallest_change(
     reason: Reason, stage: str, sentence: str, change: str
 ) -> None:
-    assert (reasons.stage(reason), reasons.sentence(reason), reasons.why(reason).change) == (stage, sentence, change)
+    assert (reasons.STAGES[reason.step], reasons.sentence(reason), reasons.why(reason).change) == (
+        stage,
+        sentence,
+        change,
+    )
 
 
 @pytest.mark.contract("D16")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import ref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from placements.scheduler.fleet import Cluster
-from placements.scheduler.selections import Selections
+from placements.scheduler.selections import LONGEST_KEPT, Selections
 
 NAMES = [f"c{number:02}" for number in range(40)]
 # Between two looks: for a few clusters a new value of their label, or None: it goes.
@@ -59,3 +60,16 @@ def test_only_what_has_changed_is_looked_at_again() -> None:
     second = selections.passing("inside", moved, look)
     assert [len(each) for each in looked] == [40, 1]
     assert (len(first), len(second)) == (40, 39), "a result that was returned once stays as it is"
+
+
+def test_what_is_not_asked_for_any_more_is_forgotten() -> None:
+    """Else a draft of last week would keep the fleet of last week in memory."""
+    moments = iter([0.0, LONGEST_KEPT, LONGEST_KEPT + 1])
+    selections = Selections(seconds=lambda: next(moments))
+    draft = cluster("c1", "in")
+    selections.passing("draft", [draft], inside)
+    held = ref(draft)
+    del draft
+    for is_held in (True, False):
+        selections.passing("placement", [cluster("c1", "in")], inside)
+        assert (held() is not None) == is_held
