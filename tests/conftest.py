@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -264,6 +265,18 @@ def _static_files() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _authority() -> None:
+    """The CA of the process's home is a day old: tests that travel by half a day meet it too."""
+    from django.conf import settings
+    from django.utils import timezone
+
+    from registration.pki import ca
+
+    settings.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"], now=timezone.now() - timedelta(days=1))
 
 
 @pytest.fixture(autouse=True)

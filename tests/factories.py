@@ -140,9 +140,9 @@ def staff(name: str) -> User:
 
 
 def authority(home: Path, *names: str) -> None:
-    """A CA for the home: the same one for all tests of the process that ask for these names of servers."""
+    """A CA for the home, a day old: the same one for all tests of the process that ask for these names of servers."""
     made = Path(os.environ["OCMCONSOLE_HOME"]) / "authorities" / "-".join(names or ("localhost",))
-    ca.ensure_authority(made, list(names or ("localhost",)))
+    ca.ensure_authority(made, list(names or ("localhost",)), now=timezone.now() - timedelta(days=1))
     shutil.copytree(made, home, dirs_exist_ok=True)
 
 
