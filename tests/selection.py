@@ -1,8 +1,8 @@
 """Which tests the ordinary run leaves out, and where. ``FULL=1`` leaves out none; reasons in CONTRIBUTING.md.
 
 Tests run on both databases where SQL, locks, isolation, JSON operators, notification between processes, several servers
-or Redis take part, and on SQLite alone where they do not. Called by tests/conftest.py
-and by tests with a long list of parameters.
+or Redis take part, and on SQLite alone where they do not; what several servers and workers reach together, on PostgreSQL
+alone. Called by tests/conftest.py and by tests with a long list of parameters.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FULL = os.environ.get("FULL", "") not in {"", "0"}
 class Runs(Enum):
     BOTH = "both"
     SQLITE = "sqlite"
+    POSTGRES = "postgres"
 
 
 # Folders and files below tests; the longest path that contains a test decides. Each top folder is named.
@@ -68,6 +69,8 @@ PLACES: dict[str, Runs] = {
     "controllers/test_probes.py": Runs.BOTH,
     "controllers/test_races.py": Runs.BOTH,
     "crash": Runs.BOTH,
+    "crash/test_convergence.py": Runs.POSTGRES,
+    "crash/test_kill.py": Runs.SQLITE,
     "entry_points": Runs.SQLITE,
     "fuzz": Runs.BOTH,
     "pages": Runs.SQLITE,
@@ -111,9 +114,9 @@ def runs(path: Path) -> Runs:
 
 def is_left_out(path: Path, config: pytest.Config) -> bool:
     """Whether the run does not even import a file of tests. pytest does not ask about one that its arguments name."""
-    if FULL or config.getoption("database") == Runs.SQLITE.value or not path.name.startswith("test_"):
+    if FULL or not path.name.startswith("test_"):
         return False
-    return runs(path) is Runs.SQLITE
+    return runs(path).value not in {Runs.BOTH.value, config.getoption("database")}
 
 
 # By the database of the run; a file that runs on one database alone gets both.
@@ -124,13 +127,16 @@ def kubectls(path: Path, config: pytest.Config, known: list[str]) -> list[str]:
     """Those of the known ones, which are at least one, that the tests of a file run with."""
     if FULL or config.getoption("server"):
         return known
-    wanted = [*KUBECTLS.values()] if runs(path) is Runs.SQLITE else [KUBECTLS[config.getoption("database")]]
+    wanted = [KUBECTLS[config.getoption("database")]] if runs(path) is Runs.BOTH else [*KUBECTLS.values()]
     return [name for name in known if name in wanted] or known[:1]
 
 
 # Folders whose tests wait for programs, timers and restarts for much of their time. Of each line one file runs at a time,
 # from the start of a run: two workers that wait leave a processor idle, and one that begins them last lets the others wait.
-LINES = (("tests/browser/",), ("tests/agent/", "tests/crash/", "tests/proxy/", "tests/watch/"))
+LINES = {
+    "sqlite": (("tests/browser/",), ("tests/agent/", "tests/crash/", "tests/proxy/", "tests/watch/")),
+    "postgres": (("tests/crash/",), ("tests/proxy/", "tests/serving/", "tests/watch/")),
+}
 
 # Folders whose files share a hub with a fleet, which takes up to half a minute to make.
 TOGETHER = ("tests/browser/", "tests/proxy/", "tests/statements/")
@@ -146,16 +152,16 @@ class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         taken = {
-            line_of(scope)
+            self._line_of(scope)
             for other, work in self.assigned_work.items()
             for scope, tests in work.items()
             if other is not node and not all(tests.values())
         } - {None}
-        free = [scope for scope in self.workqueue if line_of(scope) not in taken]
+        free = [scope for scope in self.workqueue if self._line_of(scope) not in taken]
         if free:
-            self.workqueue.move_to_end(min(free, key=lambda scope: line_of(scope) is None), last=False)
+            self.workqueue.move_to_end(min(free, key=lambda scope: self._line_of(scope) is None), last=False)
         super()._assign_work_unit(node)
 
-
-def line_of(scope: str) -> tuple[str, ...] | None:
-    return next((line for line in LINES if scope.startswith(line)), None)
+    def _line_of(self, scope: str) -> tuple[str, ...] | None:
+        lines = LINES[self.config.getoption("database")]
+        return next((line for line in lines if scope.startswith(line)), None)

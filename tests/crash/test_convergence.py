@@ -1,6 +1,6 @@
 """Two servers and two workers on one database, killed at random under load, end where one that was left alone ends.
 
-`CRASH_SEEDS=20` runs twenty seeds instead of one. On SQLite there is one process, whose threads die with it.
+`CRASH_SEEDS=20` runs twenty seeds instead of one. On SQLite, with `FULL=1`, there is one process, whose threads die with it.
 """
 
 from __future__ import annotations
