@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -18,6 +18,7 @@ from django.db import connection
 from ocmconsole.kubeapi import clock, store
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.storage import plain_sql
+from ocmconsole.kubeapi.watch.change_log import ChangeEntry
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key, Kind
@@ -68,7 +69,7 @@ def commit(kind: Kind, columns: tuple[str, ...], renewals: Sequence[Renewal], re
     left = list(renewals)
     while left:
         try:
-            with store.numbered(len(left)) as (last, rights):
+            with store.numbered(len(left), kind.resource, partial(_entries, kind, left)) as (last, rights):
                 if out := refused(rights, left):
                     raise _Again(out)  # noqa: TRY301 - rolls the transaction back
                 for number, renewal in enumerate(left, start=last - len(left) + 1):
@@ -80,6 +81,15 @@ def commit(kind: Kind, columns: tuple[str, ...], renewals: Sequence[Renewal], re
         else:
             return left
     return left
+
+
+def _entries(kind: Kind, renewals: Sequence[Renewal]) -> list[ChangeEntry]:
+    """As ``_write`` appends them to the log."""
+    verb = Change.Verb.MODIFIED.value
+    return [
+        ChangeEntry(each.revision, kind.resource, verb, each.key.namespace, each.key.name, each.text, "")
+        for each in renewals
+    ]
 
 
 def _write(kind: Kind, columns: tuple[str, ...], renewals: Sequence[Renewal]) -> None:

@@ -146,14 +146,23 @@ def turn() -> Iterator[Commit]:
 
 
 @contextmanager
-def numbered(count: int) -> Iterator[tuple[int, int]]:
-    """A transaction of ``renewals``, which writes ``count`` rows by SQL of its own.
+def numbered(
+    count: int, resource: str, entries: Callable[[], list[change_log.ChangeEntry]]
+) -> Iterator[tuple[int, int]]:
+    """A transaction of ``renewals``, which writes ``count`` rows of a resource by SQL of its own.
 
     As every commit it takes the counter first. Yields the last of its revisions, and how often rights have changed.
+    ``entries`` makes what it has appended to the log; it is called after the commit, if anybody follows the resource.
     """
     with write_queue.turn(), transaction.atomic(durable=True):
-        yield Revision.take(count)
-        transaction.on_commit(change_log.wake)
+        last, rights = Revision.take(count)
+        yield last, rights
+        _announce(change_log.CommittedChanges(last - count + 1, last, rights, frozenset((resource,)), entries))
+
+
+def _announce(commit: change_log.CommittedChanges) -> None:
+    """To the followers of the log in this process, once the present transaction is committed."""
+    transaction.on_commit(lambda: change_log.wake(commit))
 
 
 @contextmanager
@@ -196,7 +205,7 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
             _count_rights()
         work = controllers.wanted(work)
         workqueue.put(work, now)
-        transaction.on_commit(change_log.wake)
+        _announce(_handed_over(writes, last, rights + ends_rights))
         if work:
             transaction.on_commit(workqueue.poke)
     return last
@@ -442,6 +451,27 @@ def _append(writes: Sequence[Write], now: datetime) -> None:
             for write in writes
         ]
     )
+
+
+def _handed_over(writes: Sequence[Write], last: int, rights: int) -> change_log.CommittedChanges:
+    """What ``_append`` has appended, for those who follow the log in memory."""
+
+    def entries() -> list[change_log.ChangeEntry]:
+        return [
+            change_log.ChangeEntry(
+                write.revision,
+                write.kind.resource,
+                _log_verb(write).value,
+                write.key.namespace,
+                write.key.name,
+                write.text,
+                write.before,
+            )
+            for write in writes
+        ]
+
+    resources = frozenset(write.kind.resource for write in writes)
+    return change_log.CommittedChanges(last - len(writes) + 1, last, rights, resources, entries)
 
 
 def _log_verb(write: Write) -> Change.Verb:

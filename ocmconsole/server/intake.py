@@ -34,6 +34,7 @@ MOST_JUDGED = (
 SHARE = 4  # one caller, or one address of strangers (IPv6: one /64), gets this part of a budget
 HAS_WHOLE_BODY = "ocmconsole.has_whole_body"  # in the scope's extensions: a function, whether all has arrived
 IS_GONE = "ocmconsole.is_gone"  # likewise: whether the client has gone away
+SINK = "ocmconsole.sink"  # likewise: as ``stream_response.Sink``, for an answer in chunks that has begun
 ANSWER = "ocmconsole.answer"  # likewise: sends a 200 with these headers and this body at once; returns whether it could
 
 

@@ -453,6 +453,8 @@ class _Exchange:
         try:
             await self._start(response.status_code, _headers(response))
             if self.scope["method"] != "HEAD" and not self.application.is_stopping:
+                if response.attach is not None and (sink := _extension(self.scope, intake.SINK)) is not None:
+                    response.attach(sink)
                 await self._until_gone(response.stream)
         finally:
             await _close(response.stream)

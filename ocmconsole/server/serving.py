@@ -21,7 +21,7 @@ import ssl
 import sys
 import termios
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from ocmconsole.server import tls
-from ocmconsole.server.intake import ANSWER, HAS_WHOLE_BODY, IS_GONE
+from ocmconsole.server.intake import ANSWER, HAS_WHOLE_BODY, IS_GONE, SINK
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -147,6 +147,7 @@ class Connection(HttpToolsProtocol):
         extensions[ANSWER] = lambda headers, body: (
             (found := seen()) is not None and _answer_at_once(found, headers, body)
         )
+        extensions[SINK] = lambda chunks: (found := seen()) is not None and _write_chunks(found, chunks)
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
@@ -215,6 +216,15 @@ def _answer_at_once(cycle: RequestResponseCycle, headers: Headers, body: bytes) 
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()
+    return True
+
+
+def _write_chunks(cycle: RequestResponseCycle, chunks: Sequence[bytes]) -> bool:
+    """As ASGI's messages would, each in a chunk of its own, without waiting. False where they have to wait."""
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
+        return False
+    if chunks:
+        cycle.transport.write(b"".join([b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]))
     return True
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
+from django.db import connections
 
 from tests.conftest import StartHub
 from tests.hub import Hub
@@ -47,3 +49,16 @@ def site(start_hub: StartHub) -> Iterator[Site]:
             server.start("server")
             stack.callback(server.stop_if_running)
         yield Site(servers, patient.admin_pair(), redis)
+
+
+@pytest.fixture
+def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Log and pages are read on one thread, so that its connection to the database can be closed."""
+    from ocmconsole.console import live_updates
+    from ocmconsole.kubeapi.watch import follower
+
+    with ThreadPoolExecutor(1) as pool:
+        for module in (follower, live_updates):
+            monkeypatch.setattr(module, "_threads", pool)
+        yield
+        pool.submit(connections.close_all).result()

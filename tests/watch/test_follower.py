@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
 
 from clusters.kinds import MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET
@@ -24,8 +22,8 @@ from ocmconsole.kubeapi.models import Change, Compaction
 from ocmconsole.kubeapi.storage import audit
 from ocmconsole.kubeapi.watch import change_log, follower
 from tests import factories as make
+from tests.watch.inside import LONGEST, apart
 
-LONGEST = 120.0  # seconds until something has gone wrong, on a machine however busy
 ANA = Actor(user="ana", entry_point=EntryPoint.WEB)
 LIST = Attributes("list", "cluster.open-cluster-management.io", "managedclusters")
 
@@ -92,26 +90,6 @@ def test_a_look_at_some_resources_misses_no_cut_and_finds_none_where_nothing_was
 
 
 # ---------------------------------------------------------------- following
-
-
-@pytest.fixture
-def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Log and pages are read on one thread, so that its connection to the database can be closed."""
-    with ThreadPoolExecutor(1) as pool:
-        for module in (follower, live_updates):
-            monkeypatch.setattr(module, "_threads", pool)
-        yield
-        pool.submit(connections.close_all).result()
-
-
-async def apart(act: Callable[[], object]) -> None:
-    def acting() -> None:
-        try:
-            act()
-        finally:
-            connections.close_all()
-
-    await asyncio.to_thread(acting)
 
 
 async def named(page: follower.NoticeSubscriber, resource: str, times: int) -> list[str]:

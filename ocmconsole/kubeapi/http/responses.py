@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.http.hooks import JSONRenderer
 from ocmconsole.kubeapi.http.request_info import ListOptions
-from ocmconsole.kubeapi.watch import streams
+from ocmconsole.kubeapi.watch import follower, streams
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 
 log = logging.getLogger(__name__)
@@ -71,10 +72,13 @@ def stream_response(call: Call, seen: streams.WatchScope, state: streams.State =
             return False
         return decision.allowed and decision.deleting == seen.deleting
 
+    judged = -1 if call.actor.as_of is None else call.actor.as_of
+    stream = streams.Stream(seen, partial(follower.in_thread, may_go_on), state, judged)
     return AsyncStreamResponse(
-        streams.events(seen, may_go_on, state),
+        stream.events(),
         content_type="application/json",
         headers={"Cache-Control": "no-cache, private"},
+        attach=stream.attach,
     )
 
 

@@ -7,6 +7,8 @@ streams of ``watch``, by the RBAC index, and by pages of exact lists.
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,6 +37,7 @@ BATCH = 1_000  # entries of one query
 KEEP_CHANGES = 10_000  # the newest changes of each kind, for watches that come back
 SPARE_PART = 8  # of the bound in bytes: how much more is cut than needed
 _COLUMNS = ("revision", "resource", "verb", "namespace", "name", "wire", "before")  # in the order of ``ChangeEntry``
+Columns = tuple[int, str, str, str, str, str, str]
 STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
 
@@ -55,6 +58,10 @@ class ChangeEntry:
         """Without a model for each row: a tail reads every commit back."""
         return [cls(*row) for row in rows.values_list(*_COLUMNS)]
 
+    @property
+    def columns(self) -> Columns:
+        return self.revision, self.resource, self.verb, self.namespace, self.name, self.wire, self.before
+
     @cached_property
     def doc(self) -> Doc:
         document: Doc = orjson.loads(self.wire)
@@ -69,6 +76,45 @@ class ChangeEntry:
     @cached_property
     def rendered(self) -> dict[object, bytes]:
         return {}
+
+    @cached_property
+    def seen(self) -> dict[object, tuple[bool, bool]]:
+        """By selection: whether the object was seen before, and is seen after."""
+        return {}
+
+
+class CommittedChanges(NamedTuple):
+    """What one transaction appended to the log: all numbers from ``first`` to ``last``, each with an entry.
+
+    ``rights`` is how often rights had changed after it. ``entries`` makes them, for followers of any of ``resources``.
+    """
+
+    first: int
+    last: int
+    rights: int
+    resources: frozenset[str]
+    entries: Callable[[], list[ChangeEntry]]
+
+
+class Standing(NamedTuple):
+    """Where the log ends, how often rights had changed by then, and by resource up to where it was cut."""
+
+    revision: int
+    rights: int
+    cuts: dict[str, int]
+
+
+def standing() -> Standing:
+    """One query; cuts are few, one a resource at most."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT head.value, head.rights, cut.resource, cut.revision FROM kubeapi_revision head "
+            "LEFT JOIN kubeapi_compaction cut ON cut.revision > 0 WHERE head.id = 1"
+        )
+        rows = cursor.fetchall()
+    if not rows:
+        return Standing(1, 0, {})
+    return Standing(rows[0][0], rows[0][1], {resource: revision for _, _, resource, revision in rows if resource})
 
 
 class Head(NamedTuple):
@@ -149,18 +195,27 @@ def rights() -> int:
 # ---------------------------------------------------------------- waking
 
 
-wakers: set[Callable[[], None]] = set()  # called in the thread that wrote
+wakers: set[Callable[[CommittedChanges | None], None]] = set()  # called in the thread that wrote
 
 
-def wake() -> None:
-    """Wake the followers of the log: it has grown. Never fails a write that is committed already."""
+def wake(commit: CommittedChanges | None = None) -> None:
+    """Wake the followers of the log: it has grown, by this commit where one is given, which they need not read then.
+
+    To be called after the transaction only. Never fails a write that is committed already.
+    """
     for waker in tuple(wakers):
-        waker()
+        waker(commit)
     if settings.OCMCONSOLE_REDIS_URL:
         _others.request()
 
 
-_others = Notifier("wake", lambda: redis_client.publish(CHANNEL))
+def own_mark() -> bytes:
+    """What this process says of itself in ``CHANNEL``, so that it need not look at what it has written itself."""
+    return f"{_PROGRAM}:{os.getpid()}".encode()
+
+
+_PROGRAM = secrets.token_hex(8)  # forks of it differ by their number
+_others = Notifier("wake", lambda: redis_client.publish(CHANNEL, own_mark()))
 
 
 # ---------------------------------------------------------------- compaction

@@ -1,11 +1,14 @@
 """The one follower of change log and audit in each process, and its fan-out to watches and live pages.
 
-In: commits, noticed by a wake-up in memory, by Redis, or by asking for the head of the log. Out: each change in the
-queues of its topics' watches, each audit entry in the queues of the open pages.
+In: commits of this process, handed over in memory; those of others, noticed by a wake-up by Redis or by asking for the
+head of the log. Out: each change to its topics' watches and into the memory of recent changes, each audit entry in the
+queues of the open pages.
 
-Invariant: a listener that subscribed first and then replayed the log misses nothing, and drops what came twice by its
-number. A slow watch is cut, never waited for; its client comes back from its last revision. Rights do not wait for the
-follower: the RBAC index reads the log itself (docs/adr/0020-the-rbac-index-reads-the-log-itself.md).
+Invariant: a listener that subscribed first and then replayed the log, or what is kept of it, misses nothing, and drops
+what came twice by its number. Changes are passed on in the order of their revisions: a commit that was handed over is
+taken only if it follows at once, else the log is read. A slow watch is cut, never waited for; its client comes back
+from its last revision. Rights do not wait for the follower: the RBAC index reads the log itself
+(docs/adr/0020-the-rbac-index-reads-the-log-itself.md).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,14 +29,18 @@ from django.db import close_old_connections
 
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, redis_client
-from ocmconsole.kubeapi.watch.change_log import ChangeEntry, Head
+from ocmconsole.kubeapi.watch.change_log import ChangeEntry, CommittedChanges, Head
+from ocmconsole.kubeapi.watch.recent_changes import RecentChanges
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0  # between looks at the log where no wake-up came, in case one was lost
 SOON_SECONDS = 0.5  # where no wake-up comes: without Redis from other processes, and for denials and sign-ins
 NOTICE_SECONDS = 1.0  # between two reads of the audit, however much is written
+MOST_PUSHED = 500  # streams that are written to at once, 5 to 10 ms; more wait for their turn beside other requests
 QUEUE_LENGTH = 1_000  # batches that a watch may be behind
+LINGER_SECONDS = 60.0  # for which changes are kept of a resource whose last watch has ended: agents come back at once
+MOST_COMMITS = 1_000  # that wait to be passed on; of more the log is read
 NOTICE_QUEUE_LENGTH = 100  # batches that a page may be behind: one a second
 
 
@@ -109,9 +116,14 @@ class Topic:
 
 @dataclass(eq=False, slots=True)
 class ChangeSubscriber:
-    """One stream's bounded queue. None in the queue ends the stream."""
+    """One stream's bounded queue. None in the queue ends the stream.
+
+    ``push`` is there while the stream waits for the queue: it takes changes at once, and returns how many it took. Its
+    second argument is how often rights had changed.
+    """
 
     topic: Topic
+    push: Callable[[list[ChangeEntry], int], int] | None = None
     queue: asyncio.Queue[list[ChangeEntry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
 
     def cut(self) -> None:
@@ -143,9 +155,14 @@ class Follower:
         self.revision = 0  # up to here every watch has in its queue what it hears of
         self.rights = 0  # how often rights had changed when the last entries were read, those before them included
         self._noticed = 0  # up to here every page has the audit in its queue
+        self._looked = 0.0  # by the loop's clock: when the database was asked last
         self._next_notice = 0.0  # by the loop's clock: the audit is not read before
         self._listeners: dict[Topic, set[ChangeSubscriber]] = {}
         self._heard: Counter[str] = Counter()  # topics that somebody listens to, by resource; nothing else is read
+        self._left: dict[str, float] = {}  # by the loop's clock: when the last watch of a resource has ended
+        self._recent = RecentChanges()  # of what is heard
+        self._committed: list[CommittedChanges] = []
+        self._must_look = False  # commits came that were not handed over, or may have come
         self._pages: set[NoticeSubscriber] = set()
         self._cuts: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -156,11 +173,13 @@ class Follower:
     @asynccontextmanager
     async def subscribe(self, topic: Topic) -> AsyncIterator[ChangeSubscriber]:
         """A queue that gets every change of the topic that is committed after this returns."""
-        await asyncio.shield(self._started)
+        await self._until_started()
         listener = ChangeSubscriber(topic)
         if topic not in self._listeners:
             self._listeners[topic] = set()
             self._heard[topic.resource] += 1
+            self._left.pop(topic.resource, None)
+            self._recent.begin(topic.resource, self.revision)
         self._listeners[topic].add(listener)
         try:
             yield listener
@@ -170,14 +189,29 @@ class Follower:
     @asynccontextmanager
     async def notices(self) -> AsyncIterator[NoticeSubscriber]:
         """A queue that gets every audit entry that is committed after this returns, and maybe some from just before."""
-        await asyncio.shield(self._started)
+        await self._until_started()
+        if not self._pages:  # the audit was not looked at for a while
+            with suppress(DatabaseFailure):
+                head = await in_thread(change_log.head)
+                self._noticed = head.audit if not self._pages else self._noticed
         page = NoticeSubscriber(self._noticed)
         self._pages.add(page)
-        self._woken.set()  # the pause is shorter with a page
+        self._look_soon()  # the pause is shorter with a page
         try:
             yield page
         finally:
             self._pages.discard(page)
+
+    def recent(self, topic: Topic, revision: int) -> list[ChangeEntry] | None:
+        """What the topic had after a revision, for a listener that has subscribed; the queue has what comes after it.
+
+        None where not all of it is kept. It may be more than the log has, which may have been cut.
+        """
+        return self._recent.after(topic, revision)
+
+    async def _until_started(self) -> None:
+        if not self._started.done():
+            await asyncio.shield(self._started)
 
     def _forget(self, listener: ChangeSubscriber) -> None:
         listeners = self._listeners.get(listener.topic, set())
@@ -185,7 +219,13 @@ class Follower:
         if not listeners and self._listeners.pop(listener.topic, None) is not None:
             self._heard[listener.topic.resource] -= 1
             if not self._heard[listener.topic.resource]:
-                del self._heard[listener.topic.resource]
+                self._left[listener.topic.resource] = self._loop.time()
+
+    def _drop_what_nobody_hears(self) -> None:
+        before = self._loop.time() - LINGER_SECONDS
+        for resource in [resource for resource, left in self._left.items() if left < before]:
+            del self._left[resource], self._heard[resource]
+            self._recent.end(resource)
 
     async def _run(self) -> None:
         self.revision, self.rights, self._noticed = await self._first()
@@ -195,11 +235,11 @@ class Follower:
         try:
             while True:
                 await self._catch_up()
-                with suppress(
-                    TimeoutError
-                ):  # not wait_for, which in Python 3.11 may swallow that the task is cancelled
-                    async with asyncio.timeout(self._pause()):
+                try:  # not wait_for, which in Python 3.11 may swallow that the task is cancelled
+                    async with asyncio.timeout_at(self._next_look()):
                         await self._woken.wait()
+                except TimeoutError:
+                    self._must_look = True
                 self._woken.clear()
         finally:
             change_log.wakers.discard(self._wake)
@@ -215,54 +255,99 @@ class Follower:
                 log.exception("the follower could not read the log; trying again")
                 await asyncio.sleep(POLL_SECONDS)
 
-    def _pause(self) -> float:
-        """Seconds until the next look, if nothing wakes."""
+    def _next_look(self) -> float:
+        """By the loop's clock: when the database is looked at, whatever wakes until then."""
         poll = SOON_SECONDS if self._pages or _is_deaf() else POLL_SECONDS
-        rest = self._next_notice - self._loop.time()
-        return min(poll, rest) if rest > 0 else poll
+        now = self._loop.time()
+        return min(self._looked + poll, self._next_notice) if self._next_notice > now else self._looked + poll
 
     async def _catch_up(self) -> None:
+        """Pass on what was committed; the database is asked only where that may not be all."""
+        self._drop_what_nobody_hears()
+        is_due = self._loop.time() >= (self._next_notice if self._pages and self._committed else self._next_look())
+        self._must_look |= is_due
+        self._pass_on_commits()
         try:
-            while True:
-                may_notice = self._pages and self._loop.time() >= self._next_notice
-                asked = frozenset(self._heard)
-                found = await in_thread(look, self.revision, self._noticed if may_notice else None, asked)
-                if not asked.issuperset(self._heard):
-                    continue  # a stream that was opened meanwhile may be due what this look has left out
-                self._cut_off(found.cuts)
-                if found.reached > self.revision:
-                    self.rights = found.head.rights
-                    self._publish(found)
-                if found.notices:
-                    self._notify(found.notices)
-                elif not self._pages:  # nor when a page came meanwhile: it is due what it has not been read
-                    self._noticed = found.head.audit
-                if self.revision >= found.head.revision:
-                    return
+            while self._must_look:
+                self._must_look = False
+                await self._look()
+                self._pass_on_commits()
         except DatabaseFailure:
             log.exception("the follower could not read the log; trying again")
+
+    def _pass_on_commits(self) -> None:
+        """Of this process, in the order of their revisions, as long as none is missing between two."""
+        commits, self._committed = sorted(self._committed, key=lambda commit: commit.first), []
+        for commit in commits:
+            if commit.last <= self.revision:
+                continue
+            if commit.first != self.revision + 1:
+                self._must_look = True  # another process was in between, or a thread has not come to announce its own
+                return
+            self.rights = max(self.rights, commit.rights)
+            is_heard = not commit.resources.isdisjoint(self._heard)
+            entries = [each for each in commit.entries() if each.resource in self._heard] if is_heard else []
+            self._publish(commit.last, entries)
+
+    async def _look(self) -> None:
+        self._looked = self._loop.time()
+        while True:
+            may_notice = self._pages and self._loop.time() >= self._next_notice
+            asked = frozenset(self._heard)
+            found = await in_thread(look, self.revision, self._noticed if may_notice else None, asked)
+            if not asked.issuperset(self._heard):
+                continue  # a stream that was opened meanwhile may be due what this look has left out
+            self._cut_off(found.cuts)
+            if found.reached > self.revision:
+                self.rights = found.head.rights
+                self._publish(found.reached, found.entries)
+            if found.notices:
+                self._notify(found.notices)
+            elif not self._pages:  # nor when a page came meanwhile: it is due what it has not been read
+                self._noticed = found.head.audit
+            if self.revision >= found.head.revision:
+                return
 
     def _cut_off(self, cuts: dict[str, int]) -> None:
         """End the streams that would miss what was compacted unread, as after a pause of the machine (W12)."""
         new = {resource for resource, revision in cuts.items() if revision > self._cuts.get(resource, 0)}
         self._cuts |= cuts
+        for resource in new:
+            self._recent.begin_again(resource, cuts[resource])
         for listeners in [set(each) for topic, each in self._listeners.items() if topic.resource in new]:
             for listener in listeners:
                 self._cut(listener)
 
-    def _publish(self, found: Look) -> None:
-        self.revision = found.reached
+    def _publish(self, reached: int, entries: Iterable[ChangeEntry]) -> None:
+        self.revision = reached
+        self._recent.add(entries)
         batches: dict[Topic, list[ChangeEntry]] = defaultdict(list)
-        for entry in found.entries:
+        for entry in entries:
             for topic in Topic.all_of(entry):
                 if topic in self._listeners:
                     batches[topic].append(entry)
+        left = MOST_PUSHED
         for topic, batch in batches.items():
-            for listener in tuple(self._listeners[topic]):
-                if listener.queue.full():
-                    self._cut(listener)
-                else:
-                    listener.queue.put_nowait(batch)
+            for listener in tuple(self._listeners.get(topic, ())):
+                left -= 1
+                self._hand(listener, batch, may_push=left >= 0)
+
+    def _hand(self, listener: ChangeSubscriber, batch: list[ChangeEntry], *, may_push: bool) -> None:
+        """Straight to a stream that waits, else into its queue; one whose queue is full is cut."""
+        taken = 0
+        if may_push and listener.push is not None and listener.queue.empty():
+            try:
+                taken = listener.push(batch, self.rights)
+            except Exception:
+                log.exception("a watch of %s is cut, as its events cannot be made", listener.topic)
+                self._cut(listener)
+                return
+        if taken == len(batch):
+            return
+        if listener.queue.full():
+            self._cut(listener)
+        else:
+            listener.queue.put_nowait(batch[taken:] if taken else batch)
 
     def _cut(self, listener: ChangeSubscriber) -> None:
         self._forget(listener)
@@ -275,9 +360,21 @@ class Follower:
             if not page.queue.full():
                 page.queue.put_nowait(notices)
 
-    def _wake(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._woken.set)
+    def _wake(self, commit: CommittedChanges | None) -> None:
+        """Called on any thread, that of the loop included."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._take, commit)
+
+    def _take(self, commit: CommittedChanges | None) -> None:
+        if commit is None or len(self._committed) >= MOST_COMMITS:
+            self._must_look = True
+        else:
+            self._committed.append(commit)
+        self._woken.set()
+
+    def _look_soon(self) -> None:
+        self._must_look = True
+        self._woken.set()
 
     async def _follow_redis(self) -> None:
         """Other processes' commits; when Redis is away the poll is the floor."""
@@ -291,8 +388,9 @@ class Follower:
             try:
                 async with client.pubsub() as channel:
                     await channel.subscribe(change_log.CHANNEL)
-                    async for _ in channel.listen():
-                        self._woken.set()
+                    async for message in channel.listen():
+                        if message["data"] != change_log.own_mark():  # what is written here is handed over
+                            self._look_soon()
             except RedisError:
                 await asyncio.sleep(POLL_SECONDS)
 

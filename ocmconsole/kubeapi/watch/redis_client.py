@@ -66,13 +66,13 @@ def answers() -> bool:
     return True
 
 
-def publish(channel: str) -> None:
-    """An empty message. Raises RedisAwayError, RedisError."""
+def publish(channel: str, message: bytes = b"") -> None:
+    """Raises RedisAwayError, RedisError."""
     require_redis()
     from redis import RedisError  # noqa: PLC0415 - see above
 
     try:
-        _client(settings.OCMCONSOLE_REDIS_URL).publish(channel, b"")
+        _client(settings.OCMCONSOLE_REDIS_URL).publish(channel, message)
     except RedisError:
         breaker.failed()
         raise

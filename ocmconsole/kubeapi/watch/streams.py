@@ -1,18 +1,21 @@
 """Watch streams: from a revision to an endless line of events, without a thread (W11, W12).
 
 Invariant: no event is lost, repeated or out of order. The stream subscribes first, then sends the present state if it
-was asked for, replays the log up to what it saw, and follows; a revision it has passed is never sent again.
+was asked for, replays what followed from memory or from the log, and follows; a revision it has passed is never sent
+again. While it waits, with everything sent, the follower writes its events straight to the connection (``push``); as
+soon as the client does not read they go through the queue, at the client's pace.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -21,11 +24,12 @@ from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, Served
 from ocmconsole.kubeapi.storage import reader
 from ocmconsole.kubeapi.watch import change_log, follower
-from ocmconsole.kubeapi.watch.change_log import ChangeEntry
+from ocmconsole.kubeapi.watch.change_log import ChangeEntry, Standing
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.http.request_info import ListOptions
+    from ocmconsole.kubeapi.watch.stream_response import Sink
 
 BOOKMARK_SECONDS = 60.0  # between two bookmarks
 RECHECK_SECONDS = 30.0  # between two checks of credential and right
@@ -33,6 +37,7 @@ LONGEST_SECONDS = (1_800.0, 3_600.0)  # of a watch without ``timeoutSeconds``, r
 # A client that watches for the end of what it deletes may be overtaken by its own DELETE: on HTTP/1.1 the other request
 # waits for a connection. So a watch that names no version gets DELETED events of the last moment too (K42).
 MOMENT_SECONDS = 5.0
+PUSHED_BYTES = 64 * 1024  # of one write, after which it is looked at whether the client still reads
 END_OF_INITIAL = "k8s.io/initial-events-end"
 
 
@@ -74,6 +79,7 @@ class WatchScope:
 
 
 State = Callable[[WatchScope], tuple[int, list[str]]]
+MayGoOn = Callable[[], Awaitable[bool]]
 
 
 def stored(scope: WatchScope) -> tuple[int, list[str]]:
@@ -89,34 +95,95 @@ def stored(scope: WatchScope) -> tuple[int, list[str]]:
     return page.revision, page.texts
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Selection:
+    """What a scope chooses besides namespace and name: one object for all scopes that choose the same."""
+
+    __slots__ = ("__weakref__", "scope")
+
+    def __init__(self, scope: WatchScope) -> None:
+        self.scope = scope
+
+
+_selections: WeakValueDictionary[object, _Selection] = WeakValueDictionary()
+
+
+def _selection(scope: WatchScope) -> _Selection | None:
+    """None for a scope that sees whatever its topic covers."""
+    labels, fields = scope.options.labels, scope.options.fields
+    is_of_one_name = len(fields.terms) == 1 and fields.pinned("metadata.name") is not None
+    if labels.is_empty and (not fields.terms or is_of_one_name) and not scope.deleting:
+        return None
+    key = (
+        scope.served.kind.resource,
+        scope.served.version.api_version,
+        scope.namespace,
+        labels,
+        fields,
+        scope.deleting,
+    )
+    return _selections.setdefault(key, _Selection(scope))
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """One watch. ``may_go_on`` is asked now and then, and before an event that follows a change of rights.
+
+    A no ends the stream. ``judged`` is how often rights had changed when it was last allowed, -1 if that is not known;
+    ``standing`` where the log stood at that moment, if that was read. ``sink`` is there while something takes events at
+    once.
+    """
+
     scope: WatchScope
-    topic: follower.Topic
-    may_go_on: Callable[[], bool]
-    state: State
+    may_go_on: MayGoOn
+    state: State = stored
+    judged: int = -1
+    standing: Standing | None = None
+    sink: Sink | None = None
     position: int = 0
     has_columns: bool = False
     is_over: bool = False
+    topic: follower.Topic = field(init=False)
+    selection: _Selection | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.topic, self.selection = _topic(self.scope), _selection(self.scope)
 
     @property
     def kind(self) -> Kind:
         return self.scope.served.kind
 
+    def attach(self, sink: Sink) -> None:
+        self.sink = sink
 
-async def events(scope: WatchScope, may_go_on: Callable[[], bool], state: State = stored) -> AsyncIterator[bytes]:
-    """Lines of a watch. ``may_go_on`` is asked now and then, and before an event that follows a change of rights.
-
-    A no ends the stream.
-    """
-    stream = _Stream(scope, _topic(scope), may_go_on, state)
-    ends = monotonic() + (scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
-    async with follower.follower().subscribe(stream.topic) as listener:
-        async for line in _catch_up(stream):
-            yield line
-        if not stream.is_over:
-            async for line in _follow(stream, listener, ends):
+    async def events(self) -> AsyncIterator[bytes]:
+        """Lines of the watch, but for those that go into the sink: these come after all that were asked for before."""
+        lasting = self.scope.options.timeout or random.uniform(*LONGEST_SECONDS)  # noqa: S311 - spreads reconnects
+        ends = monotonic() + lasting
+        async with follower.follower().subscribe(self.topic) as listener:
+            async for line in _catch_up(self):
                 yield line
+            if not self.is_over:
+                async for line in _follow(self, listener, ends):
+                    yield line
+
+    def push(self, batch: Sequence[ChangeEntry], rights: int) -> int:
+        """Write changes to a client that has everything before them; returns how many need nothing more.
+
+        The others wait in the queue: the client does not read, or rights have changed and must be asked for first.
+        """
+        sink, done = self.sink, 0
+        if sink is None or rights > self.judged:
+            return 0
+        while done < len(batch) and sink(()):
+            lines, size = [], 0
+            while done < len(batch) and size < PUSHED_BYTES:
+                if line := _event(self, batch[done]):
+                    lines.append(line)
+                    size += len(line)
+                done += 1
+            if lines:
+                sink(lines)
+        return done
 
 
 def _topic(scope: WatchScope) -> follower.Topic:
@@ -125,19 +192,25 @@ def _topic(scope: WatchScope) -> follower.Topic:
     return follower.Topic(scope.served.kind.resource, scope.namespace, name)
 
 
-async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
+async def _catch_up(stream: Stream) -> AsyncIterator[bytes]:
     """Everything that was before the stream was open."""
     options = stream.scope.options
     named = int(options.resource_version or 0)
     wants_state = options.initial_events or (options.initial_events is None and options.resource_version in {"", "0"})
+    lines: list[bytes] = []
     if wants_state:
         stream.position, texts = await follower.in_thread(stream.state, stream.scope)
         head = stream.position
         gone = await follower.in_thread(_just_gone, stream, texts)
         lines = _initial(stream, texts, gone)
     else:
-        head = await follower.in_thread(change_log.newest_revision)
-        stream.position, lines = named or head, []
+        if (standing := stream.standing) is None:
+            standing = await follower.in_thread(change_log.standing)
+        head = standing.revision
+        stream.position, cut = named or head, standing.cuts.get(stream.kind.resource, 0)
+        if stream.position < cut:
+            lines = [_too_old(stream, cut)]
+            stream.is_over = True
     if named > head:  # D21: 410 for a client that has seen a future which a restore removed
         lines = [_error(errors.Expired(f"too large resource version: {named} ({head})"))]
         stream.is_over = True
@@ -151,7 +224,7 @@ async def _catch_up(stream: _Stream) -> AsyncIterator[bytes]:
         yield _bookmark(stream, {END_OF_INITIAL: "true"})
 
 
-def _just_gone(stream: _Stream, texts: list[str]) -> list[ChangeEntry]:
+def _just_gone(stream: Stream, texts: list[str]) -> list[ChangeEntry]:
     """What ended a moment ago and has not come back, for a watch that names no version."""
     options = stream.scope.options
     if options.resource_version or options.initial_events:
@@ -165,7 +238,7 @@ def _key(doc: Doc) -> tuple[str, str]:
     return doc["metadata"].get("namespace", ""), doc["metadata"]["name"]
 
 
-def _initial(stream: _Stream, texts: list[str], gone: list[ChangeEntry]) -> list[bytes]:
+def _initial(stream: Stream, texts: list[str], gone: list[ChangeEntry]) -> list[bytes]:
     """The present objects as ADDED, oldest change first, so that the last one's version is a place to resume."""
     docs = [("ADDED", orjson.loads(text)) for text in texts] + [("DELETED", entry.doc) for entry in gone]
     docs = sorted(
@@ -175,17 +248,32 @@ def _initial(stream: _Stream, texts: list[str], gone: list[ChangeEntry]) -> list
     return [_line(stream, verb, doc) for verb, doc in docs]
 
 
-async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
+async def _replay(stream: Stream) -> AsyncIterator[bytes]:
+    """What followed the position, from memory if all of it is there; from then on changes come by the queue."""
+    followed = follower.follower()
+    recent = followed.recent(stream.topic, stream.position)
+    if recent is None:
+        async for past in _replay_log(stream):
+            yield past
+        return
+    if recent and not await _is_still_allowed(stream, followed.rights):
+        return
+    for entry in recent:
+        if line := _event(stream, entry):
+            yield line
+
+
+async def _replay_log(stream: Stream) -> AsyncIterator[bytes]:
     """The log from the position to now. It may be cut while a slow client is served, so that is asked each time."""
     while True:
         entries, cut = await follower.in_thread(change_log.since, [stream.kind.resource], stream.position)
         if cut is not None:
-            yield _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
+            yield _too_old(stream, cut)
             stream.is_over = True
         if cut is not None or not entries:
             return
         # Lines wait for a slow client; one that has lost the right or the credential meanwhile is sent no more of them.
-        if not await follower.in_thread(stream.may_go_on):
+        if not await stream.may_go_on():
             stream.is_over = True
             return
         for entry in entries:
@@ -193,22 +281,28 @@ async def _replay(stream: _Stream) -> AsyncIterator[bytes]:
                 yield line
 
 
-async def _follow(stream: _Stream, listener: follower.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
+async def _is_still_allowed(stream: Stream, rights: int) -> bool:
+    """Asks only where rights have changed since the last answer; a no ends the stream."""
+    if rights > stream.judged:
+        stream.is_over = not await stream.may_go_on()
+        stream.judged = rights
+    return not stream.is_over
+
+
+def _too_old(stream: Stream, cut: int) -> bytes:
+    return _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
+
+
+async def _follow(stream: Stream, listener: follower.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
     checked = marked = monotonic()
-    judged = -1  # how often rights had changed when ``may_go_on`` was asked
     while (now := monotonic()) < ends:
-        try:
-            async with asyncio.timeout(min(ends, checked + RECHECK_SECONDS) - now):
-                batch = await listener.queue.get()
-        except TimeoutError:
-            batch = []
+        batch = await _next(stream, listener, min(ends, checked + RECHECK_SECONDS) - now)
         if batch is None:
             return
-        rights = follower.follower().rights
-        if monotonic() - checked >= RECHECK_SECONDS or (batch and rights != judged):
-            checked, judged = monotonic(), rights
-            if not await follower.in_thread(stream.may_go_on):
-                return
+        if monotonic() - checked >= RECHECK_SECONDS:
+            checked, stream.judged = monotonic(), -1
+        if (batch or stream.judged < 0) and not await _is_still_allowed(stream, follower.follower().rights):
+            return
         for entry in batch:
             if line := _event(stream, entry):
                 yield line
@@ -219,21 +313,33 @@ async def _follow(stream: _Stream, listener: follower.ChangeSubscriber, ends: fl
         yield _here(stream, listener)
 
 
-def _here(stream: _Stream, listener: follower.ChangeSubscriber) -> bytes:
+async def _next(stream: Stream, listener: follower.ChangeSubscriber, seconds: float) -> list[ChangeEntry] | None:
+    """What waits in the queue; [] after so many seconds. Meanwhile the follower may push: all before has been sent."""
+    listener.push = stream.push
+    try:
+        async with asyncio.timeout(seconds):
+            return await listener.queue.get()
+    except TimeoutError:
+        return []
+    finally:
+        listener.push = None
+
+
+def _here(stream: Stream, listener: follower.ChangeSubscriber) -> bytes:
     """A bookmark. Where nothing waits, everything that the log had for this watcher up to the follower was seen."""
     if listener.queue.empty():
         stream.position = max(stream.position, follower.follower().revision)
     return _bookmark(stream)
 
 
-def _event(stream: _Stream, entry: ChangeEntry) -> bytes | None:
+def _event(stream: Stream, entry: ChangeEntry) -> bytes | None:
     """The change as this watcher sees it, or None (W12, W139: leaving the selection is DELETED, entering it ADDED)."""
     if entry.revision <= stream.position:
         return None
     stream.position = entry.revision
     if not stream.topic.covers(entry):
         return None
-    before, after = _seen(stream.scope, entry)
+    before, after = _seen(stream.selection, entry)
     if after:
         return _shared(stream, "MODIFIED" if before else "ADDED", entry)
     if not before or entry.verb == "DELETED":
@@ -242,8 +348,16 @@ def _event(stream: _Stream, entry: ChangeEntry) -> bytes | None:
     return _line(stream, "DELETED", {**old, "metadata": {**old["metadata"], "resourceVersion": str(entry.revision)}})
 
 
-def _seen(scope: WatchScope, entry: ChangeEntry) -> tuple[bool, bool]:
-    """Whether the watcher saw the object before the change, and sees it after."""
+def _seen(selection: _Selection | None, entry: ChangeEntry) -> tuple[bool, bool]:
+    """Whether the watcher saw the object before the change, and sees it after: found out once for each selection."""
+    if selection is None:
+        return entry.verb != "ADDED", entry.verb != "DELETED"
+    if (seen := entry.seen.get(selection)) is None:
+        seen = entry.seen[selection] = _compared(selection.scope, entry)
+    return seen
+
+
+def _compared(scope: WatchScope, entry: ChangeEntry) -> tuple[bool, bool]:
     now = scope.sees(entry.doc)
     if entry.verb == "ADDED":
         return False, now
@@ -252,26 +366,29 @@ def _seen(scope: WatchScope, entry: ChangeEntry) -> tuple[bool, bool]:
     return (scope.sees(entry.doc_before) if entry.before else now), now
 
 
-def _shared(stream: _Stream, verb: str, entry: ChangeEntry) -> bytes:
-    """Rendered once for all watchers that want the same form; tables differ in their first row."""
-    if stream.scope.shape == "Table":
-        return _line(stream, verb, entry.doc)
-    form = (verb, stream.scope.served.version.api_version, stream.scope.shape)
-    if form not in entry.rendered:
-        is_stored = stream.scope.served.version is stream.kind.storage and not stream.scope.shape
-        entry.rendered[form] = (
+def _shared(stream: Stream, verb: str, entry: ChangeEntry) -> bytes:
+    """Rendered once for all watchers that want the same form; of a table once in a second, as it has ages."""
+    scope = stream.scope
+    form: tuple[object, ...] = (verb, scope.served.version.api_version, scope.shape)
+    if scope.shape == "Table":
+        form = (*form, scope.include_object, stream.has_columns, int(monotonic()))
+    line = entry.rendered.get(form)
+    if line is None:
+        is_stored = scope.served.version is stream.kind.storage and not scope.shape
+        line = entry.rendered[form] = (
             b'{"type":"%s","object":%s}\n' % (verb.encode(), entry.wire.encode())
             if is_stored
             else _line(stream, verb, entry.doc)
         )
-    return entry.rendered[form]
+    stream.has_columns |= scope.shape == "Table"
+    return line
 
 
-def _line(stream: _Stream, verb: str, doc: Doc) -> bytes:
+def _line(stream: Stream, verb: str, doc: Doc) -> bytes:
     return orjson.dumps({"type": verb, "object": _shown(stream, doc)}) + b"\n"
 
 
-def _shown(stream: _Stream, doc: Doc, now: datetime | None = None) -> Doc:
+def _shown(stream: Stream, doc: Doc, now: datetime | None = None) -> Doc:
     served = stream.scope.served
     doc = served.version.from_storage(doc)
     if stream.scope.shape == "Table":
@@ -288,7 +405,7 @@ def _shown(stream: _Stream, doc: Doc, now: datetime | None = None) -> Doc:
     return tables.partial(doc) if stream.scope.shape else doc
 
 
-def _bookmark(stream: _Stream, annotations: Doc | None = None) -> bytes:
+def _bookmark(stream: Stream, annotations: Doc | None = None) -> bytes:
     metadata: Doc = {"resourceVersion": str(stream.position)}
     if annotations:
         metadata["annotations"] = annotations
