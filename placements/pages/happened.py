@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from django.urls import reverse
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.kubeapi.access import authorization
+from ocmconsole.kubeapi.access.actor import OWN_PREFIX
+from ocmconsole.kubeapi.models import AuditEvent, AuditPermission
 from placements.controller import history
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
 
@@ -30,22 +36,40 @@ def happened(
     a cluster is like: they are shown where the actor sees each of the clusters that they are about (D16).
     """
     page = history.of_placement(row.namespace, row.name, before=before, most=most)
-    named = {name for entry in page.entries for move in entry.moves[:MOVES] for name in _about(move)}
-    seen = (
-        None
-        if clusters.sees_all(actor)
-        else set(clusters.clusters_for(actor).filter(name__in=named).values_list("name", flat=True))
-    )
+    moves = [move for entry in page.entries for move in entry.moves[:MOVES]]
+    sees_all = clusters.sees_all(actor)
+    named = {name for move in moves for name in (*move.clusters[:NAMES], *(() if sees_all else _about(move)))}
+    there = set(clusters.clusters_for(actor).filter(name__in=named).values_list("name", flat=True)) if named else set()
+    seen = None if sees_all else there
+    users = _users(actor, moves)
     runs = [
         {
             "run": entry.run,
             "had": entry.run.chosen - entry.run.entered + entry.run.left,
-            "moves": [_move(move, is_seen=seen is None or seen >= _about(move)) for move in entry.moves[:MOVES]],
+            "moves": [_move(move, seen, there, users) for move in entry.moves[:MOVES]],
             "more": max(len(entry.moves) - MOVES, 0),
         }
         for entry in page.entries
     ]
     return runs, page.older
+
+
+def _users(actor: Actor, moves: Iterable[Move]) -> Mapping[int, str]:
+    """By the revision of a cause the user who made that change, as far as the actor may read it in the audit.
+
+    Not of clusters that changed alike, each by a change of its own. The hub's own changes say themselves what they are.
+    """
+    revisions = set(filter(None, map(_revision, moves)))
+    found = AuditEvent.objects.filter(revision__in=revisions).exclude(user__startswith=OWN_PREFIX)
+    if not authorization.permitted(actor, AuditPermission.VIEW).allowed:
+        found = found.filter(user=actor.user)
+    return dict(found.values_list("revision", "user")) if revisions else {}
+
+
+def _revision(move: Move) -> int:
+    """Of the one change that is its cause, or 0."""
+    cause = move.row.cause
+    return int(cause.get("revision") or 0) if move.row.count == 1 or cause.get("name") else 0
 
 
 def _about(move: Move) -> set[str]:
@@ -61,16 +85,22 @@ def clusters_of_cause(cause: Doc) -> set[str]:
     return set(filter(None, [cause.get(place, "")]))
 
 
-def _move(move: Move, *, is_seen: bool) -> dict[str, Any]:
+def _move(move: Move, seen: Collection[str] | None, there: Collection[str], users: Mapping[int, str]) -> dict[str, Any]:
+    is_seen = seen is None or _about(move).issubset(seen)
+    cause = said_cause(move.row.cause)
+    by = users.get(_revision(move), "")
     return {
         "is_entered": move.row.is_entered,
         "word": "Entered" if move.row.is_entered else "Left",
         "count": move.row.count,
-        "names": move.clusters[:NAMES],
+        "names": [
+            {"name": name, "url": reverse("clusters:detail", args=[name]) if name in there else ""}
+            for name in move.clusters[:NAMES]
+        ],
         "more": max(move.row.count - NAMES, 0),
         "stage": move.row.stage,
         "reason": move.row.reason if is_seen else "",
-        "cause": said_cause(move.row.cause) if is_seen else "",
+        "cause": ", by ".join(filter(None, (cause, by))) if is_seen and cause else "",
     }
 
 

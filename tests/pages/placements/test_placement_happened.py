@@ -7,8 +7,11 @@ import re
 import pytest
 from django.test import Client
 
-from clusters.kinds import CLUSTERSET_LABEL, GROUP
+from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
+from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.kinds import Key
 from placements.controller import history
+from placements.kinds import PLACEMENT
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
 from tests.pages.placements.scene import TEAM, author, fleet, matching, place
@@ -34,8 +37,10 @@ def change() -> None:
 def test_the_newest_change_comes_first_with_stage_reason_and_cause() -> None:
     change()
     text = shown(signed_in("root", is_superuser=True))
-    left = "0 entered, 1 left Left: web-1: label env is test, needs env in (prod) Cause: label env: prod → test"
-    entered = "1 entered, 0 left Entered: web-1 Cause: Placement shop/p1: created"
+    left = (
+        "0 entered, 1 left Left: web-1 : label env is test, needs env in (prod) Cause: label env: prod → test, by root"
+    )
+    entered = "1 entered, 0 left Entered: web-1 Cause: Placement shop/p1: created, by root"
     assert left in text
     assert entered in text
     assert text.index(left) < text.index(entered)
@@ -47,7 +52,43 @@ def test_the_creation_of_a_cluster_is_named_as_the_cause() -> None:
     make.said("web-5", "ManagedClusterConditionAvailable", "True")
     make.settle()
     text = shown(signed_in("root", is_superuser=True))
-    assert "Entered: web-5 Cause: ManagedCluster created" in text
+    assert "Entered: web-5 Cause: ManagedCluster created, by root" in text
+
+
+def test_who_may_not_read_the_audit_does_not_read_who_made_a_change() -> None:
+    li = person("li")
+    grant(li, rule("get list patch", "placements placementdecisions managedclusters", groups=GROUP))
+    place()
+    make.edit(PLACEMENT, "p1", lambda doc: doc["spec"].update(numberOfClusters=1), namespace=TEAM, by=li)
+    make.settle()
+    text = shown(signed_in("li"))
+    assert "Cause: Placement shop/p1: spec.numberOfClusters set, by li" in text, "one's own name is no secret"
+    assert "Cause: Placement shop/p1: created" in text
+    assert "by root" not in text
+    assert "created, by root" in shown(signed_in("boss", is_superuser=True))
+
+
+def test_of_clusters_that_changed_alike_nobody_is_named_for_all() -> None:
+    place(predicates=matching(env="prod"), tolerations=[{"operator": "Exists"}])
+    for name in ("web-1", "web-2"):
+        make.label(name, env="test")
+    make.settle()
+    [move] = signed_in("root", is_superuser=True).get(f"/placements/{TEAM}/p1/").context["happened"][0]["moves"]
+    assert (move["count"], move["cause"]) == (2, "label env: prod → test")
+
+
+def test_a_cluster_that_is_there_and_seen_has_a_link() -> None:
+    change()
+    root = signed_in("root", is_superuser=True)
+    for page in ("", "history/"):
+        answer = root.get(f"/placements/{TEAM}/p1/{page}")
+        assert 'href="/clusters/web-1/">web-1</a>' in answer.content.decode()
+    author()
+    assert 'href="/clusters/web-1/"' not in signed_in("li").get(f"/placements/{TEAM}/p1/").content.decode()
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "web-1"))
+    make.settle()
+    moves = [move for run in root.get(f"/placements/{TEAM}/p1/").context["happened"] for move in run["moves"]]
+    assert {each["url"] for move in moves for each in move["names"] if each["name"] == "web-1"} == {""}
 
 
 def whole(client: Client, query: str = "") -> str:
@@ -60,8 +101,8 @@ def whole(client: Client, query: str = "") -> str:
 def test_the_whole_history_has_each_change_with_the_number_before_and_after() -> None:
     change()
     text = whole(signed_in("root", is_superuser=True))
-    assert "1 left web-1 label env is test, needs env in (prod) label env: prod → test 1 → 0" in text
-    assert "1 entered web-1 passes every step Placement shop/p1: created 0 → 1" in text
+    assert "1 left web-1 label env is test, needs env in (prod) label env: prod → test, by root 1 → 0" in text
+    assert "1 entered web-1 passes every step Placement shop/p1: created, by root 0 → 1" in text
 
 
 def test_older_changes_are_on_the_next_page_and_a_number_that_is_none_is_the_first(

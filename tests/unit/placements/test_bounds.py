@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -167,7 +167,7 @@ def test_clusters_are_not_spread_over_more_topologies_than_others_can_wait_for(e
 
 
 EVERYTHING = [{"operator": "Exists"}]
-MANY = {
+MANY: Mapping[str, Callable[[int], Doc]] = {
     "tolerations": lambda count: {"tolerations": EVERYTHING * count},
     "prioritizerPolicy": lambda count: {
         "numberOfClusters": 5,
