@@ -13,7 +13,7 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import OWN_PREFIX
 from ocmconsole.kubeapi.models import AuditEvent, AuditPermission
 from placements.controller import history
-from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
+from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -33,7 +33,8 @@ def happened(
     """The newest runs that changed something, and ``before`` of the next page; None on the last.
 
     Names stand in PlacementDecisions, so the caller has asked for the right to list these. Reasons and causes say what
-    a cluster is like: they are shown where the actor sees each of the clusters that they are about (D16).
+    a cluster is like: they are shown where the actor sees each of the clusters that they are about (D16); that the
+    Placement itself was changed is always said.
     """
     page = history.of_placement(row.namespace, row.name, before=before, most=most)
     moves = [move for entry in page.entries for move in entry.moves[:MOVES]]
@@ -87,6 +88,7 @@ def clusters_of_cause(cause: Doc) -> set[str]:
 
 def _move(move: Move, seen: Collection[str] | None, there: Collection[str], users: Mapping[int, str]) -> dict[str, Any]:
     is_seen = seen is None or _about(move).issubset(seen)
+    says_cause = is_seen or move.row.cause.get("kind") == PLACEMENT.kind  # which is on this page
     cause = said_cause(move.row.cause)
     by = users.get(_revision(move), "")
     return {
@@ -100,7 +102,7 @@ def _move(move: Move, seen: Collection[str] | None, there: Collection[str], user
         "more": max(move.row.count - NAMES, 0),
         "stage": move.row.stage,
         "reason": move.row.reason if is_seen else "",
-        "cause": ", by ".join(filter(None, (cause, by))) if is_seen and cause else "",
+        "cause": ", by ".join(filter(None, (cause, by))) if says_cause and cause else "",
     }
 
 

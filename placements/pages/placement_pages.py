@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
+from clusters.addons.addon_kinds import CLUSTER_MANAGEMENT_ADDON
 from clusters.health.status_sql import RANKS, WORST_FIRST, with_word
 from clusters.kinds import conditions_of, spec_of
 from clustersets import queries as clustersets
@@ -33,6 +34,7 @@ from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_
 from placements.pages import brake_pages
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pages.broken_change import shown_change
+from placements.pages.consumers import add_ons_of
 from placements.pages.happened import happened
 from placements.playground.drafts import Draft
 from placements.scheduler.brake import WAIT
@@ -70,6 +72,8 @@ def placement_page(request: HttpRequest, namespace: str, name: str) -> HttpRespo
         "broken": shown_change(actor, row, scheduling.decided_in(stored), now) if is_broken else None,
         "groups": groups,
         "happened": happened(actor, row)[0] if groups["may_read"] else [],
+        "add_ons": add_ons_of(actor, row),
+        "add_ons_explain_url": explain_url("list", CLUSTER_MANAGEMENT_ADDON.resource),
         "conditions": sorted(map(_condition, conditions_of(row.doc)), key=lambda each: each["tone"] == "ok"),
         "yaml": as_yaml(row.doc),
         "commands": [

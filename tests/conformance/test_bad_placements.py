@@ -109,12 +109,13 @@ def placed(admin: Kubectl, name: str) -> Iterator[Placed]:
     made.clean()
 
 
-BOGUS = {"matchExpressions": [{"key": "env", "operator": "Bogus"}]}
+BOGUS, LONG = ({"matchExpressions": [{"key": "env", "operator": name}]} for name in ("Bogus", "B" * 40_000))
 MISCONFIGURED: list[tuple[Doc, str]] = [
     (
         {"predicates": [selector(labelSelector=BOGUS)]},
         'Predicate:"Bogus" is not a valid label selector operator',
     ),
+    ({"predicates": [selector(labelSelector=LONG)]}, 'Predicate:"BBBB'),
     (
         {"predicates": [selector(celSelector={"celExpressions": ["managedCluster.("]})]},
         "Predicate:compilation failed: ",

@@ -132,6 +132,7 @@ def test_who_does_not_see_a_cluster_reads_its_name_and_the_step_and_nothing_of_i
     change()
     text = shown(signed_in("li"))
     assert "Left: web-1 at the step Predicate" in text
+    assert "Entered: web-1 Cause: Placement shop/p1: created" in text, "that says nothing of a cluster"
     assert "has test" not in text
     assert "label env" not in text
     text = whole(signed_in("li"))
