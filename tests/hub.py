@@ -91,11 +91,11 @@ class Hub(Server):
     def admin_password(self) -> str:
         return (self.home / "admin-password").read_text().strip()
 
-    def manage(self, *arguments: str, check: bool = True) -> str:
-        """Standard output of a manage.py command against this hub's home and database."""
+    def manage(self, *arguments: str, check: bool = True, seconds: float = 400) -> str:
+        """Standard output of a manage.py command against this hub's home and database; it may take so many seconds."""
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(
-            command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=400, check=False
+            command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=seconds, check=False
         )
         assert not check or done.returncode == 0, f"manage.py {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
         return done.stdout

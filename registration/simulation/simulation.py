@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from urllib.parse import quote
+from itertools import cycle
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -26,6 +27,11 @@ from registration.simulation.report import FleetReport
 from registration.simulation.simulated_agent import SimulatedAgent
 
 AGENTS_OF_TOKEN = 40  # agents that share a bootstrap token: each watches twice, and an identity may hold 100 watches
+# Agents that share a client of a ``ProxyPool``: httpcore looks at all connections of a client for each request.
+AGENTS_OF_CLIENT = 40
+# Agents that call from one address, with a connection for each watch: Linux has 28,232 ports for them.
+AGENTS_OF_SOURCE = 8_000
+LOW_ADDRESSES = 250  # of 127.0.0.1, 127.0.0.2 and so on, before 127.0.1.1
 ADMITTING = 8  # clusters that the admin lets in at one time
 LOOK = 1.0  # seconds between looks at what waits for the admin, and between steps of the progress bar
 PAGE = 500  # requests that the admin reads at one time
@@ -51,17 +57,36 @@ class Plan:
 
 @dataclass(slots=True)
 class ProxyPool:
-    """One set of connections for all agents, whose certificates are passed on as a trusted proxy does."""
+    """Connections that agents share, and that pass their certificates on as a trusted proxy does.
 
-    client: httpx.AsyncClient
+    Each client is for ``AGENTS_OF_CLIENT`` agents or so.
+    """
+
+    clients: Sequence[httpx.AsyncClient]
     secret: str
+    _turns: Iterator[httpx.AsyncClient] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = cycle(self.clients)
+
+    async def close(self) -> None:
+        for client in self.clients:
+            await client.aclose()
 
     def connect(self, kubeconfig: Kubeconfig, clock: AgentClock, heard: Callable[[str, str, int, float], None]) -> Api:
         headers = {"X-Proxy-Secret": self.secret}
         if kubeconfig.login.certificate:
             leaf = kubeconfig.login.certificate.partition("-----END CERTIFICATE-----")
             headers["X-Client-Certificate"] = quote("".join(leaf[:2]) + "\n", safe="")
-        return Api(kubeconfig, clock, client=self.client, headers=headers, heard=heard)
+        return Api(kubeconfig, clock, client=next(self._turns), headers=headers, heard=heard)
+
+
+def source_of(server: str, agent: int) -> str | None:
+    """The address from which an agent of that number calls a hub on loopback; None elsewhere, where Linux chooses."""
+    if not (urlsplit(server).hostname or "").startswith("127."):
+        return None
+    high, low = divmod(agent // AGENTS_OF_SOURCE, LOW_ADDRESSES)
+    return f"127.0.{high}.{low + 1}"
 
 
 def connect_alone(kubeconfig: Kubeconfig, clock: AgentClock, heard: Callable[[str, str, int, float], None]) -> Api:

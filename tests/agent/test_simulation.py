@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.core.management import CommandError, call_command
 
 from registration.simulation.happenings import FleetOutage, FleetSkew, parse_outage, parse_skew
 from registration.simulation.report import FleetReport, percentiles
+from registration.simulation.simulation import source_of
 from tests.agent.conftest import cluster_on, condition, eventually
 from tests.agent.process import PATIENCE
 from tests.conftest import StartHub
@@ -69,6 +71,13 @@ def test_agents_share_connections_as_behind_the_trusted_proxy(start_hub: StartHu
 def test_sharing_connections_without_a_secret_of_the_proxy_is_refused(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="--pooled needs OCMCONSOLE_TRUSTED_PROXY"):
         simulate(hub, tmp_path, "--clusters", "1", "--pooled")
+
+
+def test_agents_of_a_hub_on_loopback_call_from_as_many_addresses_as_they_need_ports() -> None:
+    sources = [source_of("https://127.0.0.1:6443", number) for number in range(0, 100_000, 40)]
+    assert sources[0] == "127.0.0.1"
+    assert max(Counter(sources).values()) * 40 * 3 < 28_232
+    assert source_of("https://hub.example.com", 50_000) is None
 
 
 @pytest.mark.parametrize("prefix", ["", "Sim", "-sim", "a-name-that-is-too-long"])

@@ -1,8 +1,8 @@
-"""``python -m tests.bench``: tables on standard output, and ``var/bench/latest.json``.
+"""``python -m tests.bench``: tables on standard output, and ``var/bench/latest.json``, which ``table`` renders.
 
-``BENCH_QUICK=1`` gives a coarse answer on SQLite; ``BENCH_CLUSTERS`` takes another number of clusters than 10,000, which
-alone need ten minutes to come. ``BENCH_ONLY`` names parts: rows, pages, placements; ``BENCH_DATABASE`` one database.
-Rows say what was left out or scaled. Every commit is durable.
+``BENCH_QUICK=1`` gives a coarse answer on SQLite; ``BENCH_CLUSTERS`` takes another number of clusters than 10,000.
+``BENCH_FLEET`` seeds another number for memory, rest and fleet_sustained. ``BENCH_ONLY`` names parts: api, silence,
+pages, fleet, placements; ``BENCH_DATABASE`` one database. Rows say what was left out or scaled. Every commit is durable.
 """
 
 from __future__ import annotations
@@ -10,84 +10,103 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import Any
 
-from tests import hub as hubs
-from tests import servers
-from tests.bench import machine, pages, placing, rows
+from tests.bench import falling_silent, machine, pages, placing, rows, seeds, sustaining
 from tests.bench.goals import GOALS
-from tests.hub import ROOT, Hub
+from tests.bench.row import Row
+from tests.bench.seeds import Seeds
+from tests.hub import ROOT
 
-# What is measured is the hub, not its patience with one caller.
-WITHOUT_LIMITS = {f"LIMIT_{name}": "0" for name in ("REQUESTS", "IN_FLIGHT", "WATCHES", "TOKEN_OBJECTS")}
 LATEST = ROOT / "var" / "bench" / "latest.json"
+HEADER = f"  {'row':<24} {'value':>10}  {'goal':>10}      {'unit':<20} what"
 
 
 def main() -> None:
     quick = os.environ.get("BENCH_QUICK", "") not in {"", "0"}
     machine.allow_many_files()
-    found: list[dict[str, object]] = []
-    tell(f"{machine.description()}; load before {machine.load()}{'; a coarse answer' if quick else ''}")
-    scale = rows.QUICK if quick else _whole()
+    run: dict[str, Any] = {
+        "machine": machine.description(),
+        "commit": machine.commit(),
+        "began": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "is_quick": quick,
+        "load": [machine.load()],
+        "yardstick": [round(machine.yardstick(), 1)],
+        "durability": {},
+        "seconds": {},
+        "rows": [],
+    }
+    tell(f"{run['machine']}, commit {run['commit']}; {state()}{'; a coarse answer' if quick else ''}")
     for database in _chosen("BENCH_DATABASE", ("sqlite",) if quick else ("sqlite", "postgres")):
-        tell(f"\n{database}\n{HEADER}")
-        for part in _chosen("BENCH_ONLY", tuple(PARTS)):
-            measure, settings = PARTS[part]
-            with served(database, **settings) as hub:  # one for each part: another's fleet is in the way
-                found += [told(row, database) for row in measure(hub, scale, quick)]
-    tell(f"\nload after {machine.load()}")
+        _measure(database, rows.QUICK if quick else _whole(), run, quick=quick)
+    run["load"].append(machine.load())
+    run["yardstick"].append(round(machine.yardstick(), 1))
+    tell(f"\n{state()}; {sum(run['seconds'].values()):.0f} s in all")
     LATEST.parent.mkdir(parents=True, exist_ok=True)
-    LATEST.write_text(
-        json.dumps({"machine": machine.description(), "rows": found}, indent=2, ensure_ascii=False) + "\n"
-    )
+    LATEST.write_text(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
+
+
+def _measure(database: str, scale: rows.Scale, run: dict[str, Any], *, quick: bool) -> None:
+    with seeds.of(database) as made:
+        began = time.monotonic()
+        seed = made.seed(scale.clusters)
+        run["durability"][database] = seed.durability
+        kept = ", ".join(f"{name} {value}" for name, value in seed.durability.items())
+        tell(f"\n{database}: {kept}; seeded with {scale.clusters} clusters")
+        began = _took(run, f"{database} seed", began)
+        tell(HEADER)
+        for part in _chosen("BENCH_ONLY", tuple(PARTS)):
+            run["rows"] += [told(row, database) for row in PARTS[part](made, scale, quick)]
+            began = _took(run, f"{database} {part}", began)
+
+
+def _took(run: dict[str, Any], what: str, began: float) -> float:
+    now = time.monotonic()
+    run["seconds"][what] = round(now - began, 1)
+    tell(f"  {what} took {now - began:.0f} s; load {machine.load()}")
+    return now
 
 
 def _chosen(variable: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(os.environ[variable].split(",")) if os.environ.get(variable) else known
 
 
-def _placements(hub: Hub, scale: rows.Scale, quick: bool) -> Iterator[rows.Row]:
+def _placements(made: Seeds, scale: rows.Scale, quick: bool) -> Iterator[Row]:
     whole = replace(placing.FULL, clusters=scale.clusters, silent=scale.clusters // 2)
-    return placing.measure(hub, placing.QUICK if quick else whole)
+    return placing.measure(made, replace(placing.QUICK, clusters=scale.clusters) if quick else whole)
 
 
-PARTS: dict[str, tuple[Callable[[Hub, rows.Scale, bool], Iterator[rows.Row]], dict[str, str]]] = {
-    "rows": (lambda hub, scale, _quick: rows.measure(hub, scale), {}),
-    "pages": (lambda hub, scale, _quick: pages.measure(hub, scale.clusters, scale.rounds), {}),
-    "placements": (_placements, placing.SETTINGS),
+PARTS: dict[str, Callable[[Seeds, rows.Scale, bool], Iterator[Row]]] = {
+    "api": lambda made, scale, _quick: rows.measure(made, scale),
+    "silence": lambda made, scale, _quick: falling_silent.measure(made, scale),
+    "pages": lambda made, scale, _quick: pages.measure(made, scale),
+    "fleet": lambda made, scale, _quick: sustaining.measure(made, scale),
+    "placements": _placements,
 }
 
 
 def _whole() -> rows.Scale:
-    return replace(rows.FULL, clusters=int(os.environ.get("BENCH_CLUSTERS") or rows.FULL.clusters))
+    clusters = int(os.environ.get("BENCH_CLUSTERS") or rows.FULL.clusters)
+    return replace(rows.FULL, clusters=clusters, fleet=int(os.environ.get("BENCH_FLEET") or clusters))
 
 
-HEADER = f"  {'row':<24} {'value':>10}  {'goal':>8}      {'unit':<20} what"
+def state() -> str:
+    return f"load {machine.load()}, yardstick {machine.yardstick():.1f} documents a CPU ms"
 
 
-def told(row: rows.Row, database: str) -> dict[str, object]:
+def told(row: Row, database: str) -> dict[str, Any]:
     goal = GOALS[row.name]
-    verdict = "ok " if goal.is_met(row.value) else "not"
-    tell(f"  {row.name:<24} {row.value:>10.1f}  {goal!s:>8} {verdict}  {goal.unit:<20} {goal.title}")
-    tell(f"  {'':<24} {row.detail}; load {machine.load()}")
+    is_met, shown = goal.is_met(row.value, database), goal.shown(database)
+    tell(f"  {row.name:<24} {row.value:>10.1f}  {shown:>10} {'ok ' if is_met else 'not'}  {goal.unit:<20} {goal.title}")
+    tell(f"  {'':<24} {goal.method}")
+    tell(f"  {'':<24} {row.detail}")
     tell(f"  {'':<24} compared to {goal.compared_to}")
-    value = {"name": row.name, "value": round(row.value, 2), "unit": goal.unit, "goal": str(goal)}
-    return {**value, "compared_to": goal.compared_to, "database": database, "detail": row.detail}
-
-
-@contextmanager
-def served(database: str, **settings: str) -> Iterator[Hub]:
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ocmconsole-bench-")))
-        urls = {}
-        if database == "postgres":
-            urls["database_url"] = stack.enter_context(servers.postgres(durable=True))
-            urls["redis_url"] = f"{stack.enter_context(servers.redis_server())}/0"
-        yield stack.enter_context(hubs.serve(home, **urls, **WITHOUT_LIMITS, **settings))
+    value = {"name": row.name, "value": round(row.value, 2), "unit": goal.unit, "goal": shown, "is_met": is_met}
+    return value | {"compared_to": goal.compared_to, "database": database, "detail": row.detail, "load": machine.load()}
 
 
 def tell(line: str) -> None:

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import httpx
 
 from tests.bench import callers, machine
-from tests.bench.rows import Row
+from tests.bench.row import Row
+from tests.bench.rows import Scale
+from tests.bench.seeds import Seeds
 from tests.hub import Hub
 
 ADMIN, OWNER, PASSWORD = "bench", "owner", "ten-thousand-clusters"
@@ -25,12 +27,18 @@ PAGES = {
 }
 
 
-def measure(hub: Hub, clusters: int, rounds: int) -> Iterator[Row]:
-    """The slowest page's 95th percentile, of two people; the detail has all of them, with their size as it was sent."""
-    people = (
-        f"crowd.admit({ADMIN!r}, {PASSWORD!r}); crowd.fill({clusters}); crowd.entrust({OWNER!r}, {PASSWORD!r}, 'web')"
-    )
+def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
+    with made.hub(scale.clusters, first=_admit) as hub:
+        yield _slowest(hub, scale.clusters, scale.rounds)
+
+
+def _admit(hub: Hub) -> None:
+    people = f"crowd.admit({ADMIN!r}, {PASSWORD!r}); crowd.entrust({OWNER!r}, {PASSWORD!r}, 'web')"
     hub.manage("shell", "-c", f"from tests.bench import crowd; {people}")
+
+
+def _slowest(hub: Hub, clusters: int, rounds: int) -> Row:
+    """The slowest page's 95th percentile, of two people; the detail has all of them, with their size as it was sent."""
     found, told = [], []
     for who, name in (("an admin", ADMIN), ("the owner of a set", OWNER)):
         with signed_in(hub, name) as browser:
@@ -38,7 +46,7 @@ def measure(hub: Hub, clusters: int, rounds: int) -> Iterator[Row]:
             pages = [_page(browser, page, path, rounds) for page, path in PAGES.items()]
         found += [p95 for p95, _ in pages]
         told.append(f"{who}: {'; '.join(text for _, text in pages)}")
-    yield Row("page_p95_ms", max(found), f"among {clusters} clusters, {rounds} times each. As {'. As '.join(told)}")
+    return Row("page_p95_ms", max(found), f"among {clusters} clusters, {rounds} times each. As {'. As '.join(told)}")
 
 
 def _page(browser: httpx.Client, page: str, path: str, rounds: int) -> tuple[float, str]:

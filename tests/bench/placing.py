@@ -13,23 +13,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests import fleet
-from tests.bench import machine
+from tests.bench import database, machine
 from tests.bench.callers import Caller, Doc
-from tests.bench.rows import CLUSTERS, MERGE, Row
+from tests.bench.falling_silent import LEASE_SECONDS, moment
+from tests.bench.row import Row
+from tests.bench.seeds import Seeds
 from tests.hub import Hub
 
+CLUSTERS = fleet.CLUSTERS
+MERGE = "application/merge-patch+json"
 GROUP = "/apis/cluster.open-cluster-management.io"
 TEAMS = 20  # namespaces, each with as many Placements
 LEAVE_ALONE = 0.02  # of the placements read a label that no other one reads
 CALLERS = 16
 REGIONS = ("eu-west", "eu-north", "eu-central", "lyon", "paris", "madrid", "porto")  # labels and claims of the crowd
-LEASE_SECONDS = 2  # of all clusters: who is silent is found ten seconds after the hub's start, and not five minutes
 STEP = 0.1  # seconds between two looks at the queue
 PATIENCE = 1_800.0
 # No brake: what is measured is what it would hold back. No ClusterProfiles: one for each cluster in each of the namespaces
@@ -47,7 +50,7 @@ class Scale:
 
 
 FULL = Scale(clusters=10_000, placements=1_000, silent=5_000)
-QUICK = Scale(clusters=400, placements=40, silent=200)
+QUICK = Scale(clusters=1_000, placements=40, silent=200)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Bench:
         [(last, writes)] = self.ask(
             f"SELECT max(time), count(*) FROM kubeapi_change WHERE {decided} AND revision > {head}"  # noqa: S608 - ours
         )
-        seconds = (_moment(last) - began).total_seconds() if last is not None else 0.0
+        seconds = (moment(last) - began).total_seconds() if last is not None else 0.0
         return Took(seconds, machine.cpu_seconds() - before, writes)
 
     def wait(self) -> None:
@@ -125,17 +128,11 @@ class Bench:
         return found
 
 
-def _moment(value: Any) -> datetime:
-    found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def measure(hub: Hub, scale: Scale) -> Iterator[Row]:
-    bench = Bench(hub, scale, hub.admin_pair())
-    crowd = f"crowd.fill({scale.clusters}, lease_seconds={LEASE_SECONDS}); crowd.give_namespaces()"
-    bench.shell(f"from tests.bench import crowd; {crowd}")
-    for part in (pipeline, scratch, label, storm, group_of_one):
-        yield from part(bench)
+def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
+    with made.hub(scale.clusters, first=partial(database.shorten_grace, seconds=LEASE_SECONDS), **SETTINGS) as hub:
+        bench = Bench(hub, scale, hub.admin_pair())
+        for part in (pipeline, scratch, label, storm, group_of_one):
+            yield from part(bench)
 
 
 def pipeline(bench: Bench) -> Iterator[Row]:
@@ -251,18 +248,16 @@ def storm(bench: Bench) -> Iterator[Row]:
     rows = bench.ask("SELECT name FROM clusters_managedcluster WHERE available = 'True' ORDER BY name")
     count = min(bench.scale.silent, len(rows))
     names = sorted(random.Random(1).sample([str(name) for (name,) in rows], count))  # noqa: S311 - the same each time
-    listed = bench.hub.home / "silent.json"
-    listed.write_text(json.dumps(names))
     before = bench.decisions()
     took = bench.timed(
-        lambda: _moment(bench.shell(f"from tests.bench import crowd; crowd.beat({str(listed)!r}, hours=-1)")),
+        partial(database.beat, bench.hub, names, timedelta(hours=-1)),
         lambda: _unavailable(bench) >= count,
     )
     during = bench.decisions()
     gone = _lost(before, during)
     detail = f"{count} of {bench.scale.clusters} clusters silent, {gone} decisions left them: {took}"
     yield Row("placement_storm_s", took.seconds, detail)
-    bench.shell(f"from tests.bench import crowd; crowd.beat({str(listed)!r}, hours=48)")
+    database.beat(bench.hub, names, timedelta(days=2))
 
     def come_back(caller: Caller, name: str) -> None:
         path = f"{CLUSTERS}/{name}"

@@ -1,13 +1,9 @@
-"""The measurements, in the order in which they build upon each other: clusters join, renew, multiply, are watched.
-
-Each function returns rows: the name of a goal, the value, and how it came about.
-"""
+"""What the API is asked, among ten thousand clusters: clusters join, renew, come, are listed and watched."""
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -17,19 +13,18 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from ocmconsole.core.protobuf_fields import LEASE
 from tests import fleet
-from tests.bench import callers, machine, watching
+from tests.bench import callers, heartbeats, machine, reading, reopening, watching
 from tests.bench.callers import Caller, Doc
+from tests.bench.row import Row
+from tests.bench.seeds import Seeds
 from tests.hub import Hub
-from tests.unit.kubeapi.protobuf_encoder import encode
 
 CLUSTERS = fleet.CLUSTERS
 REQUESTS = fleet.REQUESTS
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/managed-cluster-lease"
 GROUP = "cluster.open-cluster-management.io/v1"
 MERGE = "application/merge-patch+json"
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 # What an informer sends since client-go 0.35, and what answers it when nothing is there.
 INFORMER = "watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true"
@@ -40,27 +35,34 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured. ``clusters`` are there when lists are read."""
+    """How much is measured. ``clusters`` are there from the start, ``small`` and ``fleet`` in the parts about memory."""
 
+    clusters: int
     agents: int
     at_once: int
     seconds: float
-    clusters: int
+    posts: int
     lists: int
     rounds: int
     active: int
     idle: int
+    reopened: int
+    small: int
+    fleet: int
+    idle_seconds: float
+    first_step: int
+    step_seconds: float
+    steps: int
 
 
-FULL = Scale(agents=200, at_once=50, seconds=8, clusters=10_000, lists=15, rounds=40, active=200, idle=5_000)
-QUICK = Scale(agents=20, at_once=20, seconds=2, clusters=200, lists=5, rounds=10, active=200, idle=300)
-
-
-@dataclass(frozen=True)
-class Row:
-    name: str
-    value: float
-    detail: str
+FULL = Scale(
+    clusters=10_000, agents=200, at_once=50, seconds=8, posts=400, lists=15, rounds=40, active=200, idle=5_000,
+    reopened=1_000, small=1_000, fleet=10_000, idle_seconds=65, first_step=10_000, step_seconds=15, steps=7,
+)  # fmt: skip
+QUICK = Scale(
+    clusters=1_000, agents=20, at_once=20, seconds=1, posts=50, lists=5, rounds=5, active=200, idle=300,
+    reopened=100, small=300, fleet=1_000, idle_seconds=3, first_step=5_000, step_seconds=3, steps=2,
+)  # fmt: skip
 
 
 @dataclass
@@ -82,40 +84,19 @@ class Bench:
 
 @dataclass
 class Agent:
-    """A cluster that has joined: its certificate on a connection of its own."""
+    """A cluster that has joined: its certificate and key in one file, and its lease as it was answered last."""
 
     name: str
-    caller: Caller
+    pair: Path
     lease: Doc
 
-    @property
-    def path(self) -> str:
-        return LEASES.format(self.name)
 
-    def put(self) -> None:
-        """From the version that the last renewal was answered with."""
-        lease = self.lease | {"spec": self.lease["spec"] | {"renewTime": fleet.now()}}
-        body = encode(lease, LEASE, "coordination.k8s.io/v1", "Lease")
-        status, answer = self.caller.ask("PUT", self.path, body, Content_Type=PROTOBUF)
-        if status != 200:
-            raise callers.UnexpectedError(f"PUT {self.path}: {status} {answer[:300]!r}")
-        self.lease = json.loads(answer)
-
-    def renew(self) -> None:
-        """With the headers of an agent and no other, which would take the ordinary path."""
-        status, answer = self.caller.ask("GET", self.path)
-        if status != 200:
-            raise callers.UnexpectedError(f"GET {self.path}: {status} {answer[:300]!r}")
-        self.lease = json.loads(answer)
-        self.put()
-
-
-def measure(hub: Hub, scale: Scale) -> Iterator[Row]:
-    """All rows for one hub, as they come."""
-    printed = hub.manage("bootstrap_token", "create", "--name", TOKEN_NAME, "--uses", "1000")
-    bench = Bench(hub, scale, printed.partition("token=")[2].split()[0], hub.admin_pair())
-    for part in (intake, leases, growth, lists, fanout, many_watches):
-        yield from part(bench)
+def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
+    with made.hub(scale.clusters) as hub:
+        printed = hub.manage("bootstrap_token", "create", "--name", TOKEN_NAME, "--uses", "1000")
+        bench = Bench(hub, scale, printed.partition("token=")[2].split()[0], hub.admin_pair())
+        for part in (intake, leases, posts, lists, fanout, openings, many_watches):
+            yield from part(bench)
 
 
 # ------------------------------------------------------------------------------------------------------------ agents
@@ -144,11 +125,13 @@ def _joined(hub: Hub, name: str, bootstrap: Caller, admin: Caller) -> Agent:
     admin.must("PATCH", f"{CLUSTERS}/{name}", {"spec": {"hubAcceptsClient": True}}, media=MERGE)
     while not (certificate := bootstrap.must("GET", path)["status"].get("certificate")):
         time.sleep(0.05)
-    caller = Caller.of(hub, pair=_pair(asking, base64.b64decode(certificate)))
+    pair = _pair(asking, base64.b64decode(certificate))
+    caller = Caller.of(hub, pair=pair)
     for wanted in (f"{CLUSTERS}/{name}", LEASES.format(name)):
         while (answer := caller.ask("GET", wanted))[0] != 200:
             time.sleep(0.05)
-    return Agent(name, caller, json.loads(answer[1]))
+    caller.connection.close()
+    return Agent(name, pair, json.loads(answer[1]))
 
 
 def cluster(name: str) -> Doc:
@@ -180,75 +163,47 @@ def _pair(agent: fleet.Agent, certificate: bytes) -> Path:
 
 
 def leases(bench: Bench) -> Iterator[Row]:
-    """Each agent on a TLS connection of its own, one request at a time; all have renewed before.
-
-    The fuller the batches of the lease path are, the less each renewal costs; so the detail says how full they were.
-    """
-    agents = bench.agents[: bench.scale.at_once]
-    about = f"{len(agents)} connections, {len(bench.agents)} clusters"
-    for agent in agents:
-        agent.renew()
-    for name, act in (("lease_put_per_cpu_s", Agent.put), ("lease_pair_per_cpu_s", Agent.renew)):
-        seconds, before = bench.scale.seconds, _batches(bench)
-        effort = callers.together([callers.for_seconds(seconds, partial(act, agent)) for agent in agents])
-        requests, batches = (now - then for now, then in zip(_batches(bench), before, strict=True))
-        share = f"{requests / max(1, batches):.1f} requests a batch"
-        yield Row(name, effort.per_cpu_second, f"{about}, {share}: {effort}")
-
-
-def _batches(bench: Bench) -> tuple[float, float]:
-    """How many requests the lease path has answered, and in how many batches."""
-    _, text = bench.admin().ask("GET", "/metrics")
-    found = re.findall(rb'ocmconsole_lease_batch_(sum|count)\{thread="\w+"\} ([0-9.]+)', text)
-    requests, batches = (
-        sum(float(number) for what, number in found if what == wanted) for wanted in (b"sum", b"count")
-    )
-    return requests, batches
+    yield from heartbeats.measure(bench.hub, bench.agents[: bench.scale.at_once], bench.scale.seconds, bench.admin())
 
 
 # ---------------------------------------------------------------------------------------------------------- clusters
 
 
-def growth(bench: Bench) -> Iterator[Row]:
-    """From the clusters that joined to as many as the scale wants; they are not accepted."""
-    wanted = bench.scale.clusters - len(bench.agents)
-    workers = [_posting(bench.bootstrap(), range(start, wanted, 16)) for start in range(16)]
+def posts(bench: Bench) -> Iterator[Row]:
+    """They are not accepted."""
+    workers = [_posting(bench.bootstrap(), range(start, bench.scale.posts, 16)) for start in range(16)]
     effort = callers.together(workers, settled=True)
-    about = f"16 connections, growing to {bench.scale.clusters}: {effort}"
+    about = f"16 connections, among {bench.scale.clusters}: {effort}"
     yield Row("post_cluster_per_cpu_s", effort.per_cpu_second, about)
 
 
 def _posting(caller: Caller, numbers: range) -> Iterator[Doc]:
     for number in numbers:
-        yield caller.must("POST", CLUSTERS, cluster(f"cluster-{number}"))
+        yield caller.must("POST", CLUSTERS, cluster(f"posted-{number}"))
 
 
 def lists(bench: Bench) -> Iterator[Row]:
-    admin, there = bench.admin(), bench.scale.clusters
+    admin, there = bench.admin(), bench.scale.clusters + bench.scale.agents + bench.scale.posts
     effort, size = _read(bench, admin, CLUSTERS)
-    value = _p50_ms(effort) * 10_000 / there
-    about = "" if there == FULL.clusters else f"scaled from a list of {there}; "
     gzipped, packed = _read(bench, admin, CLUSTERS, Accept_Encoding="gzip")
-    about += f"{size / 2**20:.1f} MB, {effort}; gzip {packed / 2**20:.1f} MB, p50 {_p50_ms(gzipped):.0f} ms"
-    yield Row("list_10000_ms", value, about)
+    about = f"scaled from a list of {there}, {size / 2**20:.1f} MB, {effort}; "
+    about += f"gzip {packed / 2**20:.1f} MB, p50 {_p50_ms(gzipped):.0f} ms"
+    yield Row("list_10000_ms", _p50_ms(effort) * 10_000 / there, about)
+    yield Row("list_10000_cpu_ms", effort.cpu / effort.acts * 1000 * 10_000 / there, about)
     effort, size = _read(bench, admin, f"{CLUSTERS}?limit={PAGE}", Accept=TABLE)
-    about = "" if there >= PAGE else f"scaled from a page of {there}; "
-    about += f"among {there} clusters, {size / 2**20:.2f} MB, {effort}"
-    yield Row("table_500_ms", _p50_ms(effort) * PAGE / min(PAGE, there), about)
+    about = f"among {there} clusters, {size / 2**20:.2f} MB, {effort}"
+    yield Row("table_500_ms", _p50_ms(effort), about)
 
 
 def _read(bench: Bench, admin: Caller, path: str, **headers: str) -> tuple[callers.Effort, int]:
     sizes: list[int] = []
 
-    def reading() -> Iterator[None]:
+    def read() -> Iterator[None]:
         for _ in range(bench.scale.lists):
-            status, body = admin.ask("GET", path, None, **headers)
-            if status != 200:
-                raise callers.UnexpectedError(f"GET {path}: {status} {body[:300]!r}")
-            sizes.append(len(body))
+            sizes.append(reading.read(admin, path, **headers))
             yield
 
-    return callers.together([reading()]), sizes[-1]
+    return callers.together([read()]), sizes[-1]
 
 
 def _p50_ms(effort: callers.Effort) -> float:
@@ -264,6 +219,11 @@ def fanout(bench: Bench) -> Iterator[Row]:
     yield Row("fanout_200_ms", *_last(delivered))
     count = sum(len(each) for each in delivered)
     yield Row("deliveries_per_cpu_s", count / cpu, f"{count} events, {len(delivered)} patches, {cpu:.1f} CPU s")
+
+
+def openings(bench: Bench) -> Iterator[Row]:
+    names = [(each.name, each.pair) for each in bench.agents]
+    yield from reopening.measure(bench.hub, names, bench.scale.reopened, bench.admin())
 
 
 def many_watches(bench: Bench) -> Iterator[Row]:

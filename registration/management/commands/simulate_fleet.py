@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import re
 import resource
 import sys
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ from registration.agent.client.kubeconfig import Kubeconfig, parse_kubeconfig, r
 from registration.pki import kubeconfigs
 from registration.simulation import happenings
 from registration.simulation.report import FleetReport
-from registration.simulation.simulation import AGENTS_OF_TOKEN, Plan, ProxyPool, Simulation
+from registration.simulation.simulation import AGENTS_OF_CLIENT, AGENTS_OF_TOKEN, Plan, ProxyPool, Simulation, source_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 # Open files of one agent: three watches and a connection for everything else, with one to spare while one is replaced.
 FILES = 5
 SPARE_FILES = 200  # for the process itself
+UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 # What leaves room in the 64 characters of a common name, which ``CryptographyTool`` keeps to.
 PREFIX = re.compile(r"[a-z0-9][-a-z0-9]{0,19}")
 LIFETIME = timedelta(hours=12)  # of the bootstrap tokens, which agents need until they have joined
@@ -121,25 +124,36 @@ def _raise_limit(files: int) -> None:
 
 
 async def _simulate(plan: Plan, bootstraps: list[Kubeconfig], admin: Kubeconfig, *, pooled: bool) -> FleetReport:
-    pool = _pool(bootstraps[0]) if pooled else None
+    pool = _pool(bootstraps[0], plan.clusters) if pooled else None
     simulation = Simulation(plan, bootstraps, admin, pool)
     with click.progressbar(length=plan.clusters, label="agents heard", file=sys.stderr) as bar:
         try:
             return await simulation.run(lambda heard: bar.update(heard - bar.pos))
         finally:
             if pool is not None:
-                await pool.client.aclose()
+                await pool.close()
 
 
-def _pool(bootstrap: Kubeconfig) -> ProxyPool:
+def _pool(bootstrap: Kubeconfig, clusters: int) -> ProxyPool:
     """Connections of which each carries one request or watch at a time, of any agent."""
-    secret = settings.OCMCONSOLE_TRUSTED_PROXIES.secret
-    if not secret:
+    proxies = settings.OCMCONSOLE_TRUSTED_PROXIES
+    if not proxies.secret:
         raise CommandError("--pooled needs OCMCONSOLE_TRUSTED_PROXY with this machine, and OCMCONSOLE_PROXY_SECRET")
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    transport = httpx.AsyncHTTPTransport(verify=ssl_context(bootstrap), limits=limits)
-    client = httpx.AsyncClient(base_url=bootstrap.endpoint.server, transport=transport, trust_env=False)
-    return ProxyPool(client, secret)
+    numbers = range(math.ceil(clusters / AGENTS_OF_CLIENT))
+    sources = [source_of(bootstrap.endpoint.server, number * AGENTS_OF_CLIENT) for number in numbers]
+    for source in set(sources):
+        if source and not any(ip_address(source) in network for network in proxies.networks):
+            raise CommandError(f"so many agents call from {source} too, which OCMCONSOLE_TRUSTED_PROXY does not name")
+    secure = ssl_context(bootstrap)
+    clients = [
+        httpx.AsyncClient(
+            base_url=bootstrap.endpoint.server,
+            transport=httpx.AsyncHTTPTransport(verify=secure, limits=UNLIMITED, local_address=source),
+            trust_env=False,
+        )
+        for source in sources
+    ]
+    return ProxyPool(clients, proxies.secret)
 
 
 def _own_cost(clusters: int) -> dict[str, float]:

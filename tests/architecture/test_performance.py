@@ -1,0 +1,92 @@
+"""The page about performance names the rows of the bench, each with its goal and what bounds it, and no others."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.bench import table
+from tests.bench.goals import DATABASES, GOALS
+
+CELL = re.compile(r"^\| `(\w+)` ", re.MULTILINE)
+# Names that readers of var/bench/latest.json rely on.
+PROMISED = frozenset(
+    [
+        "lease_put_per_cpu_s",
+        "lease_pair_per_cpu_s",
+        "intake_per_s",
+        "post_cluster_per_cpu_s",
+        "list_10000_ms",
+        "table_500_ms",
+        "fanout_200_ms",
+        "deliveries_per_cpu_s",
+        "silent_10000_s",
+        "rss_1000_mb",
+        "rss_10000_mb",
+        "fleet_sustained",
+        "page_p95_ms",
+        "watch_open_cpu_ms",
+        "silent_cpu_ms",
+        "idle_cpu_percent",
+        "rss_peak_mb",
+        "placement_change_ms",
+        "placement_storm_s",
+    ]
+)
+
+
+def _run(**changes: Any) -> dict[str, Any]:
+    rows = [
+        {"name": name, "database": database, "value": 1234.5, "is_met": database == "sqlite"}
+        for name in GOALS
+        for database in DATABASES
+    ]
+    whole = {
+        "machine": "2 CPUs", "commit": "abc", "began": "2026-01-31 12:00 UTC", "is_quick": False, "load": ["0.1", "0.2"],
+        "yardstick": [300.0, 310.0], "durability": {"sqlite": {"synchronous": "FULL"}}, "seconds": {"sqlite api": 60},
+        "rows": rows,
+    }  # fmt: skip
+    return whole | changes
+
+
+def test_every_promised_row_has_a_goal_on_both_databases() -> None:
+    assert PROMISED - GOALS.keys() == set()
+    assert [name for name, goal in GOALS.items() if set(goal.values) != set(DATABASES)] == []
+
+
+def test_the_table_of_figures_has_each_row_once() -> None:
+    text = table.DOCUMENT.read_text()
+    head, _, rest = text.partition(table.BEGIN)
+    figures, _, tail = rest.partition(table.END)
+    assert CELL.findall(figures) == list(GOALS)
+    assert not CELL.findall(head + tail)
+
+
+def test_the_goals_of_the_table_are_those_of_the_bench() -> None:
+    figures = table.DOCUMENT.read_text().partition(table.BEGIN)[2].partition(table.END)[0]
+    assert _without_figures(figures.splitlines()) == _without_figures(table.render(None))
+
+
+def _without_figures(lines: list[str]) -> list[list[str]]:
+    cells = [line.split(" | ") for line in lines if line.startswith("| `")]
+    return [each[:3] + each[5:] for each in cells]
+
+
+def test_each_row_says_what_bounds_it() -> None:
+    bounds = table.DOCUMENT.read_text().partition("## What bounds each row")[2]
+    assert set(re.findall(r"`(\w+_\w+)`", bounds)) == GOALS.keys()
+
+
+def test_a_run_becomes_the_table_between_the_markers() -> None:
+    text = table.render(_run())
+    assert text[0].startswith("Measured 2026-01-31 12:00 UTC, commit abc: 2 CPUs; load 0.1 before, 0.2 after")
+    assert [line.split(" | ")[3:5] for line in text[4:]] == [["1,234", "1,234 (not met)"]] * len(GOALS)
+
+
+def test_a_run_of_a_part_is_refused() -> None:
+    whole = _run()
+    assert table.lacks(whole) == ""
+    assert table.lacks(_run(is_quick=True))
+    assert "silent_cpu_ms on postgres" in table.lacks(
+        _run(rows=[each for each in whole["rows"] if each["name"] != "silent_cpu_ms"])
+    )

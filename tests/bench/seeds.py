@@ -1,0 +1,102 @@
+"""Hubs that have thousands of clusters when they start: seeded once for each database and number, then copied."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from tests import hub as hubs
+from tests import servers
+from tests.hub import Hub
+
+# What is measured is the hub, not its patience with one caller.
+WITHOUT_LIMITS = {f"LIMIT_{name}": "0" for name in ("REQUESTS", "IN_FLIGHT", "WATCHES", "TOKEN_OBJECTS")}
+AGENTS = "agents.jsonl"  # in the home: name, certificate and key of each agent that may speak
+LONGEST = 1_800.0  # seconds for a seed
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A home and, on PostgreSQL, a database to copy. ``durability`` is what the database says of its commits."""
+
+    home: Path
+    database: str
+    durability: dict[str, str]
+
+
+@dataclass
+class Seeds:
+    """For one database: its servers, which all parts share, and what was seeded there."""
+
+    folder: Path
+    postgres: str = ""
+    redis: str = ""
+    made: dict[int, Seed] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def seed(self, clusters: int) -> Seed:
+        if clusters not in self.made:
+            self.made[clusters] = self._seeded(clusters)
+        return self.made[clusters]
+
+    def _seeded(self, clusters: int) -> Seed:
+        home, database = self.folder / f"seed-{clusters}", f"seed_{clusters}"
+        urls = {"DATABASE_URL": servers.create_database(self.postgres, database)} if self.postgres else {}
+        hub = hubs.prepare(home, CONTROLLERS="inline", **urls)
+        code = f"from tests.bench import crowd; crowd.seed({clusters}, {str(home / AGENTS)!r})"
+        said = hub.manage("shell", "-c", code, seconds=LONGEST).splitlines()[-1]
+        return Seed(home, database, json.loads(said))
+
+    @contextmanager
+    def hub(self, clusters: int, first: Callable[[Hub], object] = lambda _: None, **settings: str) -> Iterator[Hub]:
+        """A hub of its own with so many clusters, which serves. ``first`` finds it at rest."""
+        seed, number = self.seed(clusters), next(self.numbers)
+        home, name = self.folder / f"hub-{number}", f"hub_{number}"
+        urls = {}
+        if self.postgres:
+            urls["database_url"] = servers.create_database(self.postgres, name, seed.database)
+            urls["redis_url"] = f"{self.redis}/{number}"
+        shutil.copytree(seed.home, home)
+        hub = hubs.prepare(home, **urls, **(WITHOUT_LIMITS | settings))
+        first(hub)
+        try:
+            with hubs.running(hub):
+                yield hub
+        finally:
+            shutil.rmtree(home)
+            if self.postgres:
+                drop_database(self.postgres, name)
+
+
+def drop_database(url: str, name: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def of(database: str) -> Iterator[Seeds]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ocmconsole-bench-")))
+        if database != "postgres":
+            yield Seeds(folder)
+            return
+        url = stack.enter_context(servers.postgres(durable=True))
+        yield Seeds(
+            folder, urlsplit(url)._replace(path="/postgres").geturl(), stack.enter_context(servers.redis_server())
+        )
+
+
+def agents(hub: Hub) -> list[dict[str, Any]]:
+    """Those that may speak for their clusters: name, certificate and key."""
+    return [json.loads(line) for line in (hub.home / AGENTS).read_text().splitlines()]
