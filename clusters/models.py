@@ -193,6 +193,8 @@ class ClusterFacts(models.Model):
 class Silence(models.Model):
     """The renewal after which a cluster was last called silent, so that it is not called so again at once (K46)."""
 
+    is_saved_last = True
+
     cluster = NameField(max_length=253, primary_key=True)
     renew_time = models.BigIntegerField(null=True)
     at = models.DateTimeField()
@@ -289,6 +291,8 @@ class Transition(models.Model):
         CLOCK_SYNCED = "clock-synced"
         MAINTENANCE = "maintenance"
         MAINTENANCE_ENDED = "maintenance-ended"
+
+    is_saved_last = True
 
     cluster = NameField(max_length=253)
     at = models.DateTimeField(db_index=True)

@@ -6,7 +6,7 @@ What an add-on does, and how it is, is for its own agents and controllers to say
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from clusters import object_writer
@@ -39,6 +39,14 @@ def _cluster_available(doc: Doc) -> Doc | None:
     return conditions.find_condition(conditions_of(doc), ConditionType.AVAILABLE)
 
 
+def _is_unknown(doc: Doc) -> bool:
+    return (_cluster_available(doc) or {}).get("status") == "Unknown"
+
+
+def _has_available(doc: Doc) -> bool:
+    return _cluster_available(doc) is not None
+
+
 def _features(doc: Doc) -> dict[str, str]:
     labels = doc["metadata"].get("labels") or {}
     return {label: value for label, value in labels.items() if label.startswith(FEATURE)}
@@ -56,7 +64,7 @@ _moved = controllers.changed(is_deleting, _addon_available)
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed_in(is_deleting, _cluster_available, _features),
+    keys=controllers.changed_in(is_deleting, _has_available, _features),
     also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
 )
 def reconcile_features(key: Key) -> None:
@@ -95,10 +103,16 @@ def _feature(addon: ManagedClusterAddOn) -> tuple[str, str]:
 # ---------------------------------------------------------------- silence
 
 
+def _with_addons(clusters: Collection[Key]) -> Iterable[Key]:
+    names = ManagedClusterAddOn.objects.filter(namespace__in=[key.name for key in clusters]).order_by()
+    return [Key("", name) for name in names.values_list("namespace", flat=True).distinct()]
+
+
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed_in(_cluster_available),
+    keys=controllers.changed(_cluster_available, only=_is_unknown),
     also={MANAGED_CLUSTER_ADDON: _cluster_of_addon},
+    among=_with_addons,
 )
 def reconcile_addon_health(key: Key) -> None:
     """H41: while a cluster is Unknown, Available of its add-ons is Unknown too, with the same reason and message.

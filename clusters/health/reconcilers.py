@@ -7,22 +7,20 @@ the reconcilers here to look; they look for themselves and may come late or twic
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from clusters import object_writer
 from clusters.acceptance import resource_cleanup
-from clusters.health import status, uptime
+from clusters.health import uptime, verdicts
 from clusters.kinds import (
     CLUSTER_LABEL,
     LEASE,
     LEASE_NAME,
     MANAGED_CLUSTER,
-    SECOND,
     SKIP_CLOCK_CHECK,
     UNAVAILABLE_TAINT,
     UNREACHABLE_TAINT,
@@ -32,20 +30,17 @@ from clusters.kinds import (
     is_hub_taint,
     is_same_taint,
     label_of,
-    microseconds,
     spec_of,
     taints_of,
 )
 from clusters.models import Lease, ManagedCluster, Serving, Silence
 from clusters.object_writer import CONTROLLER
-from ocmconsole.core.event_documents import event_document, object_reference
-from ocmconsole.core.kinds import EVENT, NAMESPACE
-from ocmconsole.kubeapi import clock, errors, verbs
+from ocmconsole.core.kinds import NAMESPACE
+from ocmconsole.kubeapi import admission, clock, errors, verbs
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions
-from ocmconsole.kubeapi.schema.conditions import Condition
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -54,25 +49,6 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = timedelta(seconds=30)  # without a look at leases: then the clock counts as dead
 LOOK_AGAIN = timedelta(seconds=5)  # while the namespace of a lease is missing or terminating
-
-SILENT = Condition(
-    ConditionType.AVAILABLE,
-    "Unknown",
-    "ManagedClusterLeaseUpdateStopped",
-    "Registration agent stopped updating its lease.",
-)
-SYNCED = Condition(
-    ConditionType.CLOCK_SYNCED,
-    "True",
-    "ManagedClusterClockSynced",
-    "The clock of the managed cluster is synced with the hub.",
-)
-OUT_OF_SYNC = Condition(
-    ConditionType.CLOCK_SYNCED,
-    "False",
-    "ManagedClusterClockOutOfSync",
-    "The clock of hub and agent is out of sync. This may cause the Unknown status and affect agent functionalities.",
-)
 
 
 def _lease_seconds(doc: Doc) -> object:
@@ -94,10 +70,6 @@ def _available(doc: Doc) -> str:
 
 def _clock(doc: Doc) -> str:
     return conditions.status_of(conditions_of(doc), ConditionType.CLOCK_SYNCED)
-
-
-def grace_of(cluster: ManagedCluster) -> timedelta:
-    return status.silence_grace(cluster.lease_duration_seconds)
 
 
 # ---------------------------------------------------------------- whether somebody looks
@@ -134,7 +106,7 @@ def _new_namespace(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
 
 @controllers.reconciler(
     MANAGED_CLUSTER,
-    keys=controllers.changed(_was_accepted, is_deleting, _lease_seconds, _available, only=_was_accepted),
+    keys=controllers.changed(_was_accepted, is_deleting, _lease_seconds, only=_was_accepted),
     also={LEASE: _lost_renewal, NAMESPACE: _new_namespace},
 )
 def reconcile_lease_health(key: Key) -> timedelta | None:
@@ -155,12 +127,17 @@ def reconcile_lease_health(key: Key) -> timedelta | None:
     lease = Lease.objects.at(Key(cluster.name, LEASE_NAME)).first()
     if lease is None and cluster.deleted_at is None:
         return _create_lease(cluster)
-    if cluster.available == SILENT.status:
+    if cluster.available == verdicts.SILENT.status:
         return None
     now = clock.now()
-    if lease is not None and (left := _time_left(cluster, lease, now)) > timedelta():
-        return left if _was_called_silent(cluster, lease) else None
-    _call_silent(cluster, lease, now)
+    renewed = lease.renew_time if lease is not None else None
+    noted = Silence.objects.filter(cluster=cluster.name).first()
+    left = verdicts.time_left(cluster, renewed, noted, now, uptime.serving_gaps(now))
+    if lease is not None and left > timedelta():
+        was_called_silent = noted is not None and noted.renew_time == renewed
+        return left if was_called_silent else None  # then the sweep's arithmetic does not apply, and a timer does
+    with verbs.batch(CONTROLLER) as batch:
+        verdicts.silence_in(batch, cluster, renewed, now)
     return None
 
 
@@ -171,58 +148,6 @@ def _create_lease(cluster: ManagedCluster) -> timedelta | None:
     except (errors.NotFound, errors.Forbidden):
         return LOOK_AGAIN
     return None
-
-
-def _time_left(cluster: ManagedCluster, lease: Lease, now: datetime) -> timedelta:
-    """Until the grace period of the last renewal is over; zero or less when it is.
-
-    K46: for a renewal that was recorded as silent, the period starts again at that record, so that an agent that
-    reports without renewing does not make Available flap.
-    """
-    heard = lease.renew_time or 0
-    silence = Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).first()
-    if silence is not None:
-        heard = max(heard, microseconds(silence.at))
-    missed = uptime.missed_microseconds(uptime.serving_gaps(now), heard)
-    return grace_of(cluster) + timedelta(microseconds=heard + missed - microseconds(now))
-
-
-def _was_called_silent(cluster: ManagedCluster, lease: Lease) -> bool:
-    """Then the sweep's arithmetic does not apply, and a timer does."""
-    return Silence.objects.filter(cluster=cluster.name, renew_time=lease.renew_time).exists()
-
-
-def _call_silent(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> None:
-    renewed = lease.renew_time if lease is not None else None
-    with verbs.batch(CONTROLLER) as batch:
-        batch.edit(
-            MANAGED_CLUSTER,
-            cluster.key,
-            object_writer.set_condition(SILENT),
-            subresource="status",
-            expect=str(cluster.resource_version),
-        )
-        batch.records.append(lambda: Silence(cluster=cluster.name, renew_time=renewed, at=now))
-    _warn(cluster, now)
-
-
-def _warn(cluster: ManagedCluster, now: datetime) -> None:
-    """H44: an Event about a cluster is in the cluster's namespace. A failure is logged only: no state depends on it."""
-    event = event_document(
-        f"{cluster.name}.{secrets.token_hex(8)}",
-        object_reference(MANAGED_CLUSTER, cluster.name, cluster.name, cluster.uid),
-        type_="Warning",
-        reason="AvailableUnknown",
-        action="AvailableUnknown",
-        message=f"The {cluster.name} is successfully imported. However, the connection check from the managed "
-        "cluster to the hub cluster has failed",
-        reporter="registration-controller",
-        now=now,
-    )
-    try:
-        verbs.create(CONTROLLER, EVENT, event, namespace=cluster.name)
-    except errors.ApiError as error:
-        log.warning("no event about %s: %s", cluster.name, error.message)
 
 
 # ---------------------------------------------------------------- clocks
@@ -242,12 +167,9 @@ def reconcile_clock(key: Key) -> None:
     if cluster is None or not cluster.accepted:
         return
     skew = Lease.objects.at(Key(cluster.name, LEASE_NAME)).values_list("skew", flat=True).first()
-    if skew is None:
-        return  # no heartbeat yet
-    limit = status.GRACE_LEASES * cluster.lease_duration_seconds * SECOND
-    verdict = SYNCED if cluster.ignores_clock or abs(skew) < limit else OUT_OF_SYNC
-    if cluster.clock_synced != verdict.status:
-        object_writer.report_condition(cluster.name, verdict)
+    verdict = verdicts.clock_verdict(cluster, skew)
+    if verdict is not None:
+        verbs.together(CONTROLLER, lambda batch: verdicts.clock_in(batch, key, verdict))
 
 
 # ---------------------------------------------------------------- taints
@@ -264,6 +186,19 @@ def _taints_called_for(doc: Doc) -> list[Doc]:
 
 def _tainted_otherwise(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
     return () if new is None or is_deleting(new) or _taints_called_for(new) == taints_of(new) else (key,)
+
+
+@admission.companion(MANAGED_CLUSTER)
+def taint_follows_report(batch: verbs.Batch, old: Doc | None, new: Doc | None) -> None:
+    """H21: who says that a cluster is available, unavailable or silent changes the hub's taint with it.
+
+    A cluster that comes is left to ``reconcile_taints``, so that its creator's next write meets the version it got.
+    """
+    if old is None or new is None or _available(old) == _available(new):
+        return
+    key = Key("", new["metadata"]["name"])
+    batch.acting_as(CONTROLLER).edit(MANAGED_CLUSTER, key, _taint)
+    batch.settled.add(("taints", key))
 
 
 @controllers.reconciler(MANAGED_CLUSTER, keys=_tainted_otherwise)

@@ -11,6 +11,7 @@ changed since its actor was examined asks again, under the counter.
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import orjson
-from django.db import IntegrityError, connection, models, transaction
+from django.db import connection, models, transaction
 
 from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache, write_queue
 from ocmconsole.kubeapi.access.actor import Actor
@@ -26,8 +27,9 @@ from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Resource, Revision, writing
-from ocmconsole.kubeapi.storage import audit, plain_sql, reader
+from ocmconsole.kubeapi.models import AuditEvent, Change, Resource, Revision, writing
+from ocmconsole.kubeapi.storage import audit, plain_sql, row_writes
+from ocmconsole.kubeapi.storage.row_writes import RowChange
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ class Write:
     """One object's step from ``old`` to ``new``; either may be absent (create, delete).
 
     ``row`` is what was read, None for a create. ``after`` is an earlier write of the same commit to the same object,
-    which then makes the row that this one replaces. ``given`` is what the act says besides documents, for records.
+    which this one continues: the row is written once, as the last leaves it. ``given`` is what the act says besides
+    documents, for records.
     """
 
     kind: Kind
@@ -71,14 +74,6 @@ class Write:
     before: str = field(default="", init=False)
     audit: AuditEvent | None = field(default=None, init=False)
     revision: int = field(default=0, init=False)
-    stored: Resource | None = field(default=None, init=False)
-
-    @property
-    def present(self) -> Resource:
-        """The row that is replaced or deleted."""
-        row = self.after.stored if self.after is not None else self.row
-        assert row is not None
-        return row
 
 
 class Need(NamedTuple):
@@ -189,17 +184,22 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
     with writing():
         for number, write in enumerate(writes, start=last - len(writes) + 1):
             _number(write, number)
-            _write_row(write)
+        _write_rows(writes)
         _append(writes, now)
         ends_rights = any(write.kind.is_right for write in writes)
         entries = [write.audit for write in writes if write.audit is not None]
+        saved_last: defaultdict[type[models.Model], list[models.Model]] = defaultdict(list)
         with request_cache.forgetting():  # read under the counter's lock: two commits may concern the same fact
             for fact in _records_of(writes, records):
                 if isinstance(fact, AuditEvent):
                     entries.append(fact)
+                elif getattr(fact, "is_saved_last", False):
+                    saved_last[type(fact)].append(fact)
                 else:
                     fact.save()
                 ends_rights |= getattr(fact, "is_right", False)
+        for rows in saved_last.values():
+            plain_sql.put(rows)
         plain_sql.insert(entries)
         if ends_rights:
             _count_rights()
@@ -212,7 +212,7 @@ def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]
 
 
 def _records_of(writes: Sequence[Write], records: Iterable[Record]) -> Iterator[models.Model]:
-    """Each is saved before the next is made."""
+    """Each is saved before the next is made, but for entries of the audit and what says that it is saved last."""
     for write in writes:
         yield from admission.records_of(write.actor, write.kind, write.old, write.new, given=write.given)
     for record in records:
@@ -359,79 +359,24 @@ def _number(write: Write, number: int) -> None:
         write.audit.revision = number
 
 
-def _write_row(write: Write) -> None:
-    if write.new is None:
-        _delete_row(write)
-    elif write.old is None:
-        _insert_row(write)
-    else:
-        _update_row(write)
-
-
-def _row(write: Write) -> Resource:
-    assert write.new is not None
-    return reader.row_of(write.kind, write.key, write.new, write.text, write.revision)
-
-
-def _insert_row(write: Write) -> None:
-    write.stored = _row(write)
-    write.stored.begin()
+def _write_rows(writes: Sequence[Write]) -> None:
+    """Each object's row once, whatever many steps the commit takes with it. Raises Stale, AlreadyExists."""
+    changes: dict[int, RowChange] = {}
+    last: dict[int, Write] = {}
+    for write in writes:
+        change = (
+            changes[id(write.after)]
+            if write.after is not None
+            else RowChange(write.kind, write.key, write.row, write.old)
+        )
+        change.new, change.text, change.revision = write.new, write.text, write.revision
+        changes[id(write)], last[id(change)] = change, write
     try:
-        plain_sql.insert([write.stored])
-    except IntegrityError as error:
-        raise errors.already_exists(write.kind.group, write.kind.plural, write.key.name) from error
-    _index_owners(write)
-    _replace_parts(write)
-
-
-def _update_row(write: Write) -> None:
-    present = write.present
-    row = write.stored = _row(write)
-    for moment, cause in write.kind.timed.items():
-        if getattr(row, cause) == getattr(present, cause):
-            setattr(row, moment, getattr(present, moment))
-    if not plain_sql.replace(row, uid=present.uid, resource_version=present.resource_version):
-        raise Stale.of(write)
-    if _owners(write.old) != _owners(write.new):
-        Owner.objects.filter(uid=row.uid).delete()
-        _index_owners(write)
-    _replace_parts(write)
-
-
-def _delete_row(write: Write) -> None:
-    present = write.present
-    found = write.kind.model.objects.filter(uid=present.uid, resource_version=present.resource_version)
-    if not found.delete()[0]:
-        raise Stale.of(write)
-    Owner.objects.filter(uid=present.uid).delete()
-
-
-def _owners(doc: Doc | None) -> list[Doc]:
-    return doc["metadata"].get("ownerReferences") or [] if doc else []
-
-
-def _index_owners(write: Write) -> None:
-    assert write.new is not None
-    references = _owners(write.new)
-    plain_sql.insert([
-        Owner(owner_uid=reference["uid"], resource=write.kind.resource, uid=write.new["metadata"]["uid"],
-              namespace=write.key.namespace, name=write.key.name)
-        for reference in references if len(reference["uid"]) <= Owner.LONGEST_UID
-    ])  # fmt: skip
-
-
-def _replace_parts(write: Write) -> None:
-    """Child rows follow the document; the database drops them with their parent."""
-    assert write.new is not None
-    for part in write.kind.parts:
-        wanted = part.columns(write.new)
-        if write.old is not None and part.columns(write.old) == wanted:
-            continue
-        parent = {f"{part.parent}_id": write.new["metadata"]["uid"]}
-        children = part.model._default_manager  # noqa: SLF001 - Django's documented name
-        if write.old is not None:
-            children.filter(**parent).delete()
-        children.bulk_create(part.model(**parent, **columns) for columns in wanted)
+        row_writes.write([*{id(change): change for change in changes.values()}.values()])
+    except row_writes.Moved as moved:
+        raise Stale.of([last[id(change)] for change in moved.changes]) from None
+    except row_writes.Taken as taken:
+        raise errors.already_exists(taken.change.kind.group, taken.change.kind.plural, taken.change.key.name) from taken
 
 
 def _append(writes: Sequence[Write], now: datetime) -> None:
@@ -481,9 +426,17 @@ def _log_verb(write: Write) -> Change.Verb:
 
 
 class Stale(errors.Conflict):
-    """The row moved between reading and writing; a patch without a resourceVersion is tried again."""
+    """Rows moved between reading and writing; a patch without a resourceVersion is tried again.
+
+    ``writes`` are all that came too late, where the store has found it out.
+    """
+
+    writes: Sequence[Write] = ()
 
     @classmethod
-    def of(cls, write: Write) -> Stale:
+    def of(cls, writes: Sequence[Write]) -> Stale:
+        write = writes[0]
         conflict = errors.conflict(write.kind.group, write.kind.plural, write.key.name)
-        return cls(conflict.message, details=conflict.details)
+        stale = cls(conflict.message, details=conflict.details)
+        stale.writes = writes
+        return stale

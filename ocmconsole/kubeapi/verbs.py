@@ -7,7 +7,8 @@ result to ``store.commit``. Documents in and out are in the stored version unles
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +22,7 @@ from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.schema import times, values
-from ocmconsole.kubeapi.storage import audit, reader
+from ocmconsole.kubeapi.storage import audit, plain_sql, reader
 from ocmconsole.kubeapi.store import Write
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ class Batch:
     settled: set[store.Work] = field(default_factory=set)
     given: object = None
     _read: dict[tuple[str, Key], Resource] = field(default_factory=dict)
-    _last: dict[tuple[str, Key], Write] = field(default_factory=dict)
+    _last: MutableMapping[tuple[str, Key], Write] = field(default_factory=dict)
 
     def needs(self, asked: authorization.Attributes, require: Callable[[Actor], object]) -> None:
         """A right that the act takes, for acts that write records only.
@@ -322,7 +323,8 @@ class Batch:
         decision = authorization.require(actor, attributes(kind, "create", Key(namespace, "")))
         doc = steps.named(kind, doc)
         key = Key(namespace, doc["metadata"]["name"])
-        if self.earlier.get((kind.resource, key)) is not None:
+        after = self._last.get((kind.resource, key))
+        if after is not None and after.new is not None:
             raise errors.already_exists(kind.group, kind.plural, key.name)
         with _denial_is_recorded(actor):
             self._add(_step(actor, "create", kind, key, partial(_copy_of, doc), decision, self.options))
@@ -345,10 +347,39 @@ class Batch:
         """Writes to the object start from this row, which the caller has read. A newer one is a Conflict at commit."""
         self._read[kind.resource, row.key] = row
 
+    def read(self, kind: Kind, keys: Collection[Key]) -> dict[Key, Any]:
+        """Rows of the objects with these keys that are there, read by one query, with ``has_read``."""
+        column, wanted = "namespace" if kind.namespaced else "name", set(keys)
+        rows: list[Resource] = plain_sql.rows_at(
+            kind.model.objects, column, sorted({getattr(key, column) for key in wanted})
+        )
+        found = {row.key: row for row in rows if row.key in wanted}
+        for row in found.values():
+            self.has_read(kind, row)
+        return found
+
     def find(self, kind: Kind, key: Key) -> Doc | None:
         """One object as the writes so far leave it, without asking for a permission."""
         after = self._last.get((kind.resource, key))
-        return values.copied(after.new) if after is not None else find(kind, key)
+        if after is not None:
+            return after.new and dict(values.copied(after.new))
+        known: Any = self._read.get((kind.resource, key)) or reader.read_row(kind, key)
+        doc: Doc | None = known.doc if known is not None else None
+        return doc
+
+    def part(self) -> Batch:
+        """A batch with a request id of its own that sees what this one has read and written so far (``take``)."""
+        actor = replace(self.actor, request_id=str(uuid.uuid4()))
+        seen = ChainMap({}, self._last)
+        return Batch(actor, given=self.given, _read=self._read, _last=seen)
+
+    def take(self, part: Batch) -> None:
+        """Commit what the part holds with all else, or not at all."""
+        self.writes += part.writes
+        self.records += part.records
+        self.rights += part.rights
+        self.settled |= part.settled
+        self._last.update({(write.kind.resource, write.key): write for write in part.writes})
 
     @property
     def options(self) -> Options:
@@ -356,7 +387,7 @@ class Batch:
 
     @property
     def earlier(self) -> admission.Earlier:
-        return {place: write.new for place, write in self._last.items()}
+        return _Earlier(self._last, self._read)
 
     def _add(self, write: Write) -> None:
         if _is_change(write):
@@ -369,10 +400,18 @@ class Batch:
         entry = audit.entry_of(self.actor, act, verb="update", reason=reason, diff=list(diff), **place)
         self.records.append(lambda: entry)
 
-    def commit(self, commit: store.Commit = store.commit) -> None:
-        """With what the hub writes because of these writes, and at once (``admission.companion``)."""
+    def accompany(self) -> None:
+        """Add what the hub writes because of these writes, and at once (``admission.companion``)."""
         for write in tuple(self.writes):
             admission.run_companions(self, write.kind, write.old, write.new)
+
+    def commit(self, commit: store.Commit = store.commit) -> None:
+        """With the companions of all writes."""
+        self.accompany()
+        self.store(commit)
+
+    def store(self, commit: store.Commit = store.commit) -> None:
+        """For who has accompanied the writes."""
         if self.writes or self.records:
             commit(self.writes, records=self.records, needs=self.rights, settled=self.settled)
 
@@ -386,6 +425,23 @@ class Batch:
         if doc is not None:  # an object that this batch creates has no number yet
             doc["metadata"].setdefault("resourceVersion", UNNUMBERED)
         return None, after, doc
+
+
+class _Earlier(admission.Earlier):
+    """Documents as a batch leaves them, and of objects that it has read as they are."""
+
+    def __init__(self, last: Mapping[tuple[str, Key], Write], read: Mapping[tuple[str, Key], Resource]) -> None:
+        self._last, self._read = last, read
+
+    def __getitem__(self, place: tuple[str, Key]) -> Doc | None:
+        after = self._last.get(place)
+        return after.new if after is not None else self._read[place].doc
+
+    def __iter__(self) -> Iterator[tuple[str, Key]]:
+        return iter({**self._read, **self._last})
+
+    def __len__(self) -> int:
+        return len({**self._read, **self._last})
 
 
 # ---------------------------------------------------------------- the life of a write

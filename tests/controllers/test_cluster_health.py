@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.health import reconcilers, uptime
+from clusters.health import uptime, verdicts
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
 from clusters.models import Lease, Serving, Silence
 from clusters.tasks import clock_flipped, fallen_silent, sweep_leases
@@ -270,7 +270,7 @@ def test_the_query_and_the_reconciler_agree_about_every_gap(c1: str) -> None:
         make.renew(c1, ago(dice.randrange(1_000)))
         WorkItem.objects.all().delete()  # as above
         lease = Lease.objects.get(namespace=c1, name=LEASE_NAME)
-        left = reconcilers._time_left(make.stored(c1), lease, now)
+        left = verdicts.time_left(make.stored(c1), lease.renew_time, None, now, uptime.serving_gaps(now))
         assert fallen_silent(now, uptime.serving_gaps(now)) == ([c1] if left <= timedelta() else []), (gaps, left)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Reconcile = Callable[[Key], "timedelta | None"]
 # From a write on a watched kind to the keys to look at again; old or new is None at create and delete.
 Keys = Callable[["Doc | None", "Doc | None", Key], Iterable[Key]]
+Among = Callable[[Collection[Key]], Iterable[Key]]
 
 
 def itself(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
@@ -59,14 +60,16 @@ def changed_in(*parts: Callable[[Doc], object]) -> Keys:
 class Reconciler:
     """``reconcile(key)`` returns when to look again by the clock, or None.
 
-    ``is_wanted`` says in the transaction of the writes whether it has anything to do on this hub at all. A worker runs
-    it for one key once in ``pause`` at most: for what counts many objects, each of which asks for it.
+    ``is_wanted`` says in the transaction of the writes whether it has anything to do on this hub at all, and ``among``
+    for which of the keys. A worker runs it for one key once in ``pause`` at most: for what counts many objects, each of
+    which asks for it.
     """
 
     name: str
     reconcile: Reconcile
     is_wanted: Callable[[], bool] | None = None
     pause: timedelta = timedelta()
+    among: Among | None = None
 
 
 EVERY = ""  # stands for every kind among the watched resources
@@ -81,14 +84,16 @@ def reconciler(
     also: Mapping[Kind | None, Keys] | None = None,
     is_wanted: Callable[[], bool] | None = None,
     pause: timedelta = timedelta(),
+    among: Among | None = None,
 ) -> Callable[[Reconcile], Reconcile]:
     """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind.
 
-    ``is_wanted`` is called under the counter's lock, at most once a commit, and only where there are keys.
+    ``is_wanted`` and ``among`` are called under the counter's lock, once a commit at most, and only where there are
+    keys.
     """
 
     def add(reconcile: Reconcile) -> Reconcile:
-        _register(reconcile, is_wanted, pause)
+        _register(reconcile, is_wanted, pause, among)
         for watched, find in ((kind, keys), *(also or {}).items()):
             _watchers[watched.resource if watched else EVERY].append((_name(reconcile), find))
         return reconcile
@@ -103,13 +108,16 @@ def on_request(reconcile: Reconcile) -> Reconcile:
 
 
 def _register(
-    reconcile: Reconcile, is_wanted: Callable[[], bool] | None = None, pause: timedelta = timedelta()
+    reconcile: Reconcile,
+    is_wanted: Callable[[], bool] | None = None,
+    pause: timedelta = timedelta(),
+    among: Among | None = None,
 ) -> None:
     name = _name(reconcile)
     if name in _reconcilers:
         msg = f"two reconcilers are called {name}"
         raise ValueError(msg)
-    _reconcilers[name] = Reconciler(name, reconcile, is_wanted, pause)
+    _reconcilers[name] = Reconciler(name, reconcile, is_wanted, pause, among)
 
 
 def _name(reconcile: Reconcile) -> str:
@@ -138,8 +146,15 @@ def caused_by(writes: Iterable[Write]) -> set[tuple[str, Key]]:
     }
 
 
-def wanted(work: Collection[tuple[str, Key]]) -> set[tuple[str, Key]]:
-    """The work without that of reconcilers which have nothing to do on this hub."""
-    names = {name for name, _ in work}
-    idle = {name for name in names if (is_wanted := _reconcilers[name].is_wanted) is not None and not is_wanted()}
-    return {each for each in work if each[0] not in idle}
+def wanted(work: Iterable[tuple[str, Key]]) -> set[tuple[str, Key]]:
+    """The work without that of reconcilers which have nothing to do on this hub, or for these keys."""
+    keys: defaultdict[str, set[Key]] = defaultdict(set)
+    for name, key in work:
+        keys[name].add(key)
+    return {(name, key) for name, its_keys in keys.items() for key in _wanted_keys(_reconcilers[name], its_keys)}
+
+
+def _wanted_keys(asked: Reconciler, keys: Collection[Key]) -> Iterable[Key]:
+    if asked.is_wanted is not None and not asked.is_wanted():
+        return ()
+    return keys if asked.among is None else asked.among(keys)

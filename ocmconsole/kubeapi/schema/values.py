@@ -108,7 +108,15 @@ def _surely_plain(doc: Doc) -> bool:
         raw = orjson.dumps(doc, option=_STRICT)
     except TypeError:
         return False
-    return b"\\u0000" not in raw and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH
+    return b"\\u0000" not in raw and _is_shallow(doc, MAX_DEPTH)
+
+
+def _is_shallow(value: Doc | list[Any], levels: int) -> bool:
+    """Whether a value has at most so many levels of objects and lists."""
+    if not levels:
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return all(_is_shallow(item, levels - 1) for item in items if isinstance(item, dict | list))
 
 
 def _flaws(doc: Doc) -> Iterator[Cause]:

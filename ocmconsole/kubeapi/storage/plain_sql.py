@@ -14,11 +14,12 @@ from django.db.models import AutoField
 from django.db.models.expressions import Col
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import Field, Manager, Model
 
+MOST_VALUES = 1_000  # of a list in one statement
 M = TypeVar("M", bound="Model")
 Convert = Callable[[Any, Col, Any], Any]
 
@@ -35,7 +36,17 @@ def rows_by(manager: Manager[M], **values: str | int) -> list[M]:
     return _found(manager.model, statement, values)
 
 
-def _found(model: type[M], statement: str, values: dict[str, Any]) -> list[M]:
+def rows_at(manager: Manager[M], column: str, values: Sequence[str | int]) -> list[M]:
+    """All rows whose column has one of these values, in no order. One query for ``MOST_VALUES`` of them."""
+    found = []
+    for start in range(0, len(values), MOST_VALUES):
+        some = values[start : start + MOST_VALUES]
+        statement = f"{_selection(manager.model, ())} WHERE {_quoted(column)} IN ({', '.join(['%s'] * len(some))})"
+        found += _found(manager.model, statement, dict(enumerate(some)))
+    return found
+
+
+def _found(model: type[M], statement: str, values: Mapping[Any, Any]) -> list[M]:
     names, converters = _reading(model)
     with connection.cursor() as cursor:
         cursor.execute(statement, list(values.values()))
@@ -74,7 +85,8 @@ def _existence(model: type[Model], columns: tuple[str, ...]) -> str:
 @cache
 def _selection(model: type[Model], columns: tuple[str, ...]) -> str:
     read = ", ".join(_quoted(str(each.column)) for each in _fields(model))
-    return f"SELECT {read} FROM {_table(model)} WHERE {_equal(columns)}"  # noqa: S608 - names of Django and of callers
+    where = f" WHERE {_equal(columns)}" if columns else ""
+    return f"SELECT {read} FROM {_table(model)}{where}"  # noqa: S608 - names of Django and of callers
 
 
 def insert(rows: Sequence[Model]) -> None:
@@ -85,9 +97,11 @@ def insert(rows: Sequence[Model]) -> None:
     if not rows:
         return
     statement, fields = _insertion(type(rows[0]))
-    run_each(
-        statement, [[each.get_db_prep_save(getattr(row, each.attname), connection) for each in fields] for row in rows]
-    )
+    run_each(statement, _values(rows, fields))
+
+
+def _values(rows: Sequence[Model], fields: Sequence[Field[Any, Any]]) -> list[list[Any]]:
+    return [[each.get_db_prep_save(getattr(row, each.attname), connection) for each in fields] for row in rows]
 
 
 @cache
@@ -98,11 +112,40 @@ def _insertion(model: type[Model]) -> tuple[str, list[Field[Any, Any]]]:
     return f"INSERT INTO {_table(model)} ({columns}) VALUES ({marks})", fields  # noqa: S608 - names of Django
 
 
-def replace(row: Model, **present: str | int) -> int:
-    """Write all columns of a row over the one whose columns have the present values; how many that were."""
-    statement, fields = _replacement(type(row), tuple(present))
-    values = [each.get_db_prep_save(getattr(row, each.attname), connection) for each in fields]
-    return run(statement, *values, *present.values())
+def put(rows: Sequence[Model]) -> None:
+    """As ``insert``; one whose key is its own, not the database's, takes the place of a row of that key."""
+    if not rows:
+        return
+    key = type(rows[0])._meta.pk  # noqa: SLF001 - Django's documented name
+    if isinstance(key, AutoField):
+        insert(rows)
+        return
+    statement, fields = _insertion(type(rows[0]))
+    run_each(f"{statement} {_over_same_key(type(rows[0]))}", _values(rows, fields))
+
+
+@cache
+def _over_same_key(model: type[Model]) -> str:
+    key = _key(model)
+    names = [_quoted(str(each.column)) for each in _fields(model)]
+    return f"ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(
+        f"{name} = excluded.{name}" for name in names if name != key
+    )
+
+
+def replace(rows: Sequence[Model], columns: tuple[str, ...], present: Sequence[Sequence[Any]]) -> int:
+    """Write all columns of rows of one model, each over the row whose columns have its present values.
+
+    Returns how many were there.
+    """
+    statement, fields = _replacement(type(rows[0]), columns)
+    return run_each(statement, [[*row, *there] for row, there in zip(_values(rows, fields), present, strict=True)])
+
+
+def delete(model: type[Model], columns: tuple[str, ...], present: Sequence[Sequence[Any]]) -> None:
+    """Rows whose columns have one of these lists of values. What hangs on them is not looked at."""
+    if present:
+        run_each(f"DELETE FROM {_table(model)} WHERE {_equal(columns)}", present)  # noqa: S608 - names of Django and of callers
 
 
 @cache
@@ -126,13 +169,13 @@ def rows(statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
-    """Once for each of the rows of values, as ``run``, in one transaction."""
+def run_each(statement: str, values: Sequence[Sequence[Any]]) -> int:
+    """Once for each of the rows of values, as ``run``, in one transaction; how many rows all have changed."""
     if len(values) == 1:
-        run(statement, *values[0])
-        return
+        return run(statement, *values[0])
     with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.executemany(statement, values)
+        return int(cursor.rowcount)
 
 
 def moment(time: datetime) -> Any:
