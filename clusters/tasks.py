@@ -39,7 +39,7 @@ def sweep_leases() -> None:
         silence.announce(now, silent, lambda: _unheard(now, gaps, LATE_LEASES))
     work = {("clock", Key("", name)) for name in verdicts.judge_clocks(flipped)}
     work |= {("lease_health", Key("", name)) for name in verdicts.call_silent(silent, now, gaps)}
-    if work:
+    if silent or flipped:
         workqueue.put(work, now)
         workqueue.poke()
         workqueue.drain(only=VERDICTS)

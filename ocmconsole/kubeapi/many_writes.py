@@ -71,7 +71,7 @@ def _commit(actor: Actor, parts: dict[Key, Batch]) -> Iterator[Key]:
             together.store()
         except verbs.Stale as stale:
             late = _late(parts, stale)
-            yield from late
+            yield from (key for key in parts if key in late)
             parts = {key: part for key, part in parts.items() if key not in late}
         except Exception:  # whatever it is, it is not known of whom: each is tried alone
             log.exception("%d objects are left to their reconcilers", len(parts))

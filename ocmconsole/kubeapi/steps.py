@@ -68,7 +68,7 @@ def permitted_part(kind: Kind, subresource: str, old: Doc | None, new: Doc, *, a
         new.pop("status", None)
         return new
     if subresource == "status":
-        merged: Doc = values.copied(old)
+        merged = values.copied_plain(old)
         _move("status", new, merged)
         if applies:
             merged["metadata"]["managedFields"] = new["metadata"].get("managedFields")

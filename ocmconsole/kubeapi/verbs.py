@@ -362,7 +362,7 @@ class Batch:
         """One object as the writes so far leave it, without asking for a permission."""
         after = self._last.get((kind.resource, key))
         if after is not None:
-            return after.new and dict(values.copied(after.new))
+            return values.copied_plain(after.new) if after.new is not None else None
         known: Any = self._read.get((kind.resource, key)) or reader.read_row(kind, key)
         doc: Doc | None = known.doc if known is not None else None
         return doc
@@ -421,9 +421,10 @@ class Batch:
         if after is None:
             row = self._read.get((kind.resource, key))
             return (row, None, row.doc) if row is not None else _stored(kind, key)
-        doc = values.copied(after.new)
-        if doc is not None:  # an object that this batch creates has no number yet
-            doc["metadata"].setdefault("resourceVersion", UNNUMBERED)
+        if after.new is None:
+            return None, after, None
+        doc = values.copied_plain(after.new)
+        doc["metadata"].setdefault("resourceVersion", UNNUMBERED)  # an object that this batch creates has no number yet
         return None, after, doc
 
 
@@ -508,7 +509,7 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
         row, after, old = batch.present(kind, key) if batch is not None else _stored(kind, key)
         if old is None:
             raise errors.not_found(kind.group, kind.plural, key.name)
-    proposed = propose(version.from_storage(values.copied(old)) if old else None)
+    proposed = propose(version.from_storage(values.copied_plain(old)) if old else None)
     steps.check_preconditions(kind, key, old, proposed, verb)
     new = steps.decoded(kind, version, proposed, options.unknown)
     new = steps.without_doubles(new, patched=verb == "patch" or options.applies)
@@ -517,7 +518,8 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
     new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
     new = kind.storage.schema.default(new)
-    asked = values.copied(new)  # before the rules add to it: rights limited to some fields are about this
+    # Before the rules add to it: rights limited to some fields are about this. The hub's own are not limited.
+    asked = new if actor.is_controller else values.copied(new)
     admission.run_defaulters(actor, kind, old, new, subresource)
     new = kind.storage.schema.default(new)
     steps.validate(kind, old, new)

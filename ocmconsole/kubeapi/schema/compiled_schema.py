@@ -1,7 +1,8 @@
 """Structural schemas: one declaration that prunes, defaults, validates and publishes a kind.
 
 A schema is compiled once, when it is used first. Pruning and defaulting never recurse deeper than the schema itself
-and return containers of their own, so a document may be as odd as it likes and callers may edit the result.
+and return containers of their own, so a document may be as odd as it likes and callers may edit the result; but for
+the sets of fields in managedFields, which are shared.
 Called by ``verbs`` (W20: prune, default, validate), ``openapi`` (publish) and ``apply`` (list types from ``root``).
 """
 
@@ -13,7 +14,13 @@ from typing import Any
 
 from ocmconsole.kubeapi.errors import Cause, Doc
 from ocmconsole.kubeapi.schema import times
-from ocmconsole.kubeapi.schema.metadata import OBJECT_META, OBJECT_META_NAME, finalizer_warnings, validate_metadata
+from ocmconsole.kubeapi.schema.metadata import (
+    FIELD_SET,
+    OBJECT_META,
+    OBJECT_META_NAME,
+    finalizer_warnings,
+    validate_metadata,
+)
 from ocmconsole.kubeapi.schema.scalars import is_time
 from ocmconsole.kubeapi.schema.validation import compile_check
 from ocmconsole.kubeapi.schema.values import MAX_REPORTED, Causes, Check, Path, copied, flaws, path_text
@@ -128,7 +135,7 @@ def _pruner(node: Doc) -> Pruner | None:
     if node.get("type") == "array" and isinstance(node.get("items"), dict):
         return _list_pruner(_pruner(node["items"]))
     if node.get("type") == "object":
-        return _object_pruner(node)
+        return None if node is FIELD_SET else _object_pruner(node)
     return _kept if "type" not in node or node["type"] == "array" else None
 
 
@@ -209,7 +216,7 @@ def _filler(node: Doc) -> Filler | None:
     if node.get("type") == "array" and isinstance(node.get("items"), dict):
         return _list_filler(_Field(node["items"]))
     if node.get("type") == "object":
-        return _object_filler(node)
+        return None if node is FIELD_SET else _object_filler(node)
     return copied if "type" not in node or node["type"] == "array" else None
 
 

@@ -13,6 +13,12 @@ from ocmconsole.kubeapi.errors import Cause, Doc, forbidden_field, invalid_field
 from ocmconsole.kubeapi.schema.names import key_flaws, label_flaws, segment_flaws, subdomain_flaws, value_flaws
 from ocmconsole.kubeapi.schema.values import quoted
 
+# What nobody edits in place: ``formats.apply`` makes new ones.
+FIELD_SET: Doc = {
+    "type": "object",
+    "x-kubernetes-preserve-unknown-fields": True,
+    "description": "The set of fields, as a tree.",
+}
 OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 # Fields of the metadata that the server alone sets; what a client writes there is ignored (W14).
 SET_BY_SERVER = (
@@ -83,11 +89,7 @@ OBJECT_META: Doc = {
                 "properties": {
                     "apiVersion": {"type": "string", "description": "Version in which the fields are written down."},
                     "fieldsType": {"type": "string", "description": "Form of fieldsV1; always FieldsV1."},
-                    "fieldsV1": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                        "description": "The set of fields, as a tree.",
-                    },
+                    "fieldsV1": FIELD_SET,
                     "manager": {"type": "string", "description": "Name of the writer."},
                     "operation": {"type": "string", "description": "Apply or Update."},
                     "subresource": {"type": "string", "description": "Subresource that was written, if any."},

@@ -97,6 +97,12 @@ def copied(value: Any, depth: int = 0) -> Any:
     return value
 
 
+def copied_plain(doc: Doc) -> Doc:
+    """As ``copied``, several times as fast, of a document that is stored or in which ``flaws`` has found nothing."""
+    copy: Doc = orjson.loads(orjson.dumps(doc))
+    return copy
+
+
 def flaws(doc: Doc) -> list[Cause]:
     """Why the document cannot be stored: NUL, lone surrogates, numbers beyond 64 bits, nesting beyond MAX_DEPTH."""
     return [] if _surely_plain(doc) else list(islice(_flaws(doc), MAX_REPORTED))

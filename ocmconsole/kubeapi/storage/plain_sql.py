@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, transaction
-from django.db.models import AutoField
+from django.db.models import AutoField, BooleanField, CharField, IntegerField, TextField
 from django.db.models.expressions import Col
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Field, Manager, Model
 
+PLAIN_TYPES: dict[Any, type] = {BooleanField: bool, CharField: str, IntegerField: int, TextField: str}
 MOST_VALUES = 1_000  # of a list in one statement
 M = TypeVar("M", bound="Model")
 Convert = Callable[[Any, Col, Any], Any]
@@ -101,7 +102,19 @@ def insert(rows: Sequence[Model]) -> None:
 
 
 def _values(rows: Sequence[Model], fields: Sequence[Field[Any, Any]]) -> list[list[Any]]:
-    return [[each.get_db_prep_save(getattr(row, each.attname), connection) for each in fields] for row in rows]
+    """As the database stores them. Plain values of plain columns are that already, and most are."""
+    columns = [(each.attname, each.get_db_prep_save, _plain_type(each)) for each in fields]
+    return [
+        [
+            value if type(value := getattr(row, name)) is plain or value is None else prepare(value, connection)
+            for name, prepare, plain in columns
+        ]
+        for row in rows
+    ]
+
+
+def _plain_type(field: Field[Any, Any]) -> type | None:
+    return next((plain for kinds, plain in PLAIN_TYPES.items() if isinstance(field, kinds)), None)
 
 
 @cache
