@@ -1,7 +1,7 @@
 """The same act on many objects: some hundreds in one transaction, and none of them holds up another (D12).
 
 ``verbs.together`` commits all or nothing. Here each key is a part of its own: one that a rule refuses, that somebody
-else has written meanwhile, or that fails, is left out and named, and whoever asked leaves it to its reconciler. The
+else has written meanwhile, or that fails, is left out and named, and the caller leaves it to its reconciler. The
 counter is held for one chunk at a time, so that other writers have their turns.
 """
 
