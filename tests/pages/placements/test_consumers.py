@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from clusters.addons.addon_kinds import ADDON_GROUP, CLUSTER_MANAGEMENT_ADDON
+from clusters.addons.addon_kinds import CLUSTER_MANAGEMENT_ADDON
+from clusters.addons.addon_wire import ADDON_GROUP
 from clusters.kinds import GROUP
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
