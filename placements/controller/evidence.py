@@ -205,13 +205,17 @@ class RunEvidence:
 
     @cached_property
     def _common(self) -> DecisionCause | None:
-        """The newest change of the placement or of what it shares with others: sets, bindings, decisions, a cluster."""
+        """The newest change of the placement or of what it shares with others: sets, bindings, decisions, a cluster.
+
+        Without one, that the time made room.
+        """
         found = [
             *self._of_placement(),
             *self._of_bindings(),
             *self._of_sets(),
             *self._of_decisions(),
             *self._of_others(),
+            *self._of_the_time(),
         ]
         return max(found, key=lambda each: each.revision, default=None)
 
@@ -266,6 +270,11 @@ class RunEvidence:
                 break
             if cluster in self._members and (what := change.what(read)):
                 yield DecisionCause(ADD_ON_PLACEMENT_SCORE.kind, cluster, resource, what, change.revision, change.time)
+
+    def _of_the_time(self) -> Iterator[DecisionCause]:
+        """The end of a toleration made room for others."""
+        left = sorted(self.before.keys() - self.after.keys())[:MOST_REASONS] if self._can_displace else ()
+        yield from islice(filter(None, map(self._ended, left)), 1)
 
     @property
     def _can_displace(self) -> bool:

@@ -124,6 +124,17 @@ def test_a_taint_is_named_and_so_is_a_change_that_meant_nothing_in_between_not()
     assert newest() == [("left", ["c1"], "TaintToleration", reason, "ManagedCluster", "taint gpu:NoSelect added")]
 
 
+def test_who_enters_because_the_toleration_of_another_ended_has_that_cause() -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        tolerated = {"key": "gpu", "operator": "Exists", "tolerationSeconds": 900}
+        place(tolerations=[tolerated], numberOfClusters=1)
+        taint("c1")
+        clock.shift(timedelta(seconds=901))
+        make.settle()
+        found = [(way, names, what) for way, names, _, _, _, what in newest()]
+    assert found == [("entered", ["c2"], "a toleration ended"), ("left", ["c1"], "a toleration ended")]
+
+
 def test_of_several_changes_before_one_run_the_one_that_the_placement_reads_is_the_cause() -> None:
     place()
     make.label("c1", env="dev")
