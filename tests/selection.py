@@ -100,6 +100,7 @@ PLACES: dict[str, Runs] = {
     "serving/test_given_up.py": Runs.BOTH,
     "serving/test_lease_path.py": Runs.BOTH,
     "serving/test_lease_rights.py": Runs.BOTH,
+    "serving/test_watch_path.py": Runs.BOTH,
     "statements": Runs.SQLITE,
     "unit": Runs.SQLITE,
     "unit/clustersets/test_membership.py": Runs.BOTH,

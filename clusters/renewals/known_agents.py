@@ -16,35 +16,37 @@ are never remembered; nor are members of ``system:masters``, nor certificates th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from clusters.kinds import LEASE, LEASE_NAME
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
 
 # Of 1,400 bytes each; the one that was not used for longest is forgotten. Who is not known to the limits takes the
 # ordinary path, so more would be of no use.
 MOST_AGENTS = request_limits.MOST_CREDENTIALS
-MOST_PLACES = 8  # verbs and namespaces that are remembered of one agent; its own namespace needs two
+MOST_QUESTIONS = 12  # that are remembered of one agent; it needs two for its lease and one for each of its watches
 CERTIFICATE = "cert:"  # how ``Actor.credential`` begins for a certificate
 
 
 @dataclass(slots=True, eq=False)
 class KnownAgent:
-    """``permitted``: verb and namespace, and as of how many changes of rights. ``until``: seconds since the epoch."""
+    """``permitted``: what was asked, and as of how many changes of rights. ``until``: seconds since the epoch."""
 
     actor: Actor
     fingerprint: str
     until: float = 0.0
-    permitted: dict[tuple[str, str], int] = field(default_factory=dict)
+    permitted: dict[Hashable, int] = field(default_factory=dict)
 
 
 class KnownAgents:
-    """By digest of the certificate. All but ``may`` is called on the event loop, that on a batch's thread."""
+    """By digest of the certificate. Called on the event loop; the functions below are, on the threads of batches."""
 
     def __init__(self) -> None:
         self._agents: OrderedDict[bytes, KnownAgent] = OrderedDict()
@@ -77,28 +79,38 @@ def may(asked: Iterable[tuple[KnownAgent, str]], verb: str, rights: int) -> list
     ``rights`` is how often rights have changed, read in the present transaction. A no says only that the ordinary path
     must be asked: other authorizers may allow it, and it knows the words of a refusal.
     """
-    asked, now = list(asked), clock.now().timestamp()
-    due = [each for each in asked if not _is_examined(*each, verb, rights)]
+    questions = [(agent, (verb, namespace)) for agent, namespace in asked]
+    return _permitted(questions, rights, lambda place: verbs.attributes(LEASE, verb, Key(place[1], LEASE_NAME)))
+
+
+def may_watch(asked: Iterable[tuple[KnownAgent, Attributes]], rights: int) -> list[bool]:
+    """For each agent, whether it may do what the attributes say; ``rights`` and a no as of ``may``."""
+    return _permitted(list(asked), rights, lambda attributes: attributes)
+
+
+def _permitted(asked: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[Any], Attributes]) -> list[bool]:
+    """``spelled`` makes the question of what is remembered for it."""
+    now = clock.now().timestamp()
+    due = [each for each in asked if not _is_examined(*each, rights)]
     if due:
-        _examine(due, verb, rights)
-    return [_is_examined(agent, namespace, verb, rights) and now <= agent.until for agent, namespace in asked]
+        _examine(due, rights, spelled)
+    return [_is_examined(agent, question, rights) and now <= agent.until for agent, question in asked]
 
 
-def _is_examined(agent: KnownAgent, namespace: str, verb: str, rights: int) -> bool:
-    return agent.permitted.get((verb, namespace), -1) >= rights
+def _is_examined(agent: KnownAgent, question: Hashable, rights: int) -> bool:
+    return agent.permitted.get(question, -1) >= rights
 
 
-def _examine(due: list[tuple[KnownAgent, str]], verb: str, rights: int) -> None:
+def _examine(due: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[Any], Attributes]) -> None:
     honoured = authentication.honoured_certificates({agent.fingerprint for agent, _ in due})
     tables = rule_index.index.catch_up()
-    for agent, namespace in due:
-        asked = verbs.attributes(LEASE, verb, Key(namespace, LEASE_NAME))
+    for agent, question in due:
         expires = honoured.get(agent.fingerprint)
-        decision = tables.decide(agent.actor, asked) if expires is not None else None
+        decision = tables.decide(agent.actor, spelled(question)) if expires is not None else None
         if expires is None or decision is None or not decision.allowed or decision.is_limited:
-            agent.permitted.pop((verb, namespace), None)
+            agent.permitted.pop(question, None)
             continue
-        if len(agent.permitted) >= MOST_PLACES:
+        if len(agent.permitted) >= MOST_QUESTIONS:
             agent.permitted.clear()
         agent.until = expires.timestamp()
-        agent.permitted[verb, namespace] = rights
+        agent.permitted[question] = rights

@@ -1,6 +1,7 @@
 """Batches of the lease path: many leases read by one query, many renewals written by one transaction.
 
-Called by ``server.lease_path`` on a thread for reads and one for writes, which keep their database connections.
+And many watches of agents let in by one query. Called by ``server.lease_path`` on a thread for reads, one for watches
+and one for writes, which keep their database connections.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.access.authorization import Attributes
     from ocmconsole.kubeapi.renewals import Renewal
+    from ocmconsole.kubeapi.watch.change_log import Standing
     from ocmconsole.server.lease_path import Renewing
 
 MOST_TEXTS = 16_384  # leases of 1 KiB each that were read or renewed last; an agent's PUT follows its GET
@@ -57,6 +60,13 @@ class LeaseBatches:
             texts[namespace].encode() if is_permitted and namespace in texts else None
             for (_, namespace), is_permitted in zip(asked, permitted, strict=True)
         ]
+
+    def watch(self, asked: Sequence[tuple[KnownAgent, Attributes]]) -> list[Standing | None]:
+        """Where the log stands, for those who may; None where the ordinary path must answer."""
+        close_old_connections()
+        standing = change_log.standing()
+        permitted = known_agents.may_watch(asked, standing.rights)
+        return [standing if is_permitted else None for is_permitted in permitted]
 
     def renew(self, asked: Sequence[Renewing]) -> list[bytes | None]:
         """The texts of leases as they are stored now, None where nothing was written for that request."""

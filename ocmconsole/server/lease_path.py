@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from uvicorn._types import HTTPScope
 
     from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.access.authorization import Attributes
+    from ocmconsole.kubeapi.watch.change_log import Standing
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ _answered = metrics.histogram(
     ("thread",),
     (0, 1, 3, 10, 30, 100, 300, 1_000),
 )
-THREADS = "lease-"  # how the names of the two threads begin
+THREADS = "lease-"  # how the names of the three threads begin
 
 
 class AgentRequest(NamedTuple):
@@ -86,7 +88,7 @@ class Renewing(NamedTuple):
 
 
 class Leases(Protocol):
-    """What knows leases and agents. ``read`` and ``renew`` run on a thread each and use the database.
+    """What knows leases and agents. ``read``, ``watch`` and ``renew`` run on a thread each and use the database.
 
     They return answers in the order of the requests, None where the ordinary path must answer.
     """
@@ -98,6 +100,8 @@ class Leases(Protocol):
     def find(self, digest: bytes) -> Any: ...
 
     def read(self, asked: Sequence[tuple[Any, str]]) -> list[bytes | None]: ...
+
+    def watch(self, asked: Sequence[tuple[Any, Attributes]]) -> list[Standing | None]: ...
 
     def renew(self, asked: Sequence[Renewing]) -> list[bytes | None]: ...
 
@@ -121,6 +125,15 @@ def recognise(scope: HTTPScope) -> AgentRequest | None:
     manager = agent.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
     media = headers.get(b"content-type", b"")
     return AgentRequest(found[1].decode(), client.certificate, client.address, is_write, media, manager)
+
+
+def certificate_of(scope: HTTPScope, headers: dict[bytes, bytes]) -> proxy.Client | None:
+    """Who sends a GET with a certificate and with no header but those that agents and trusted proxies set."""
+    others = headers.keys() - HEADERS
+    if (others and not others <= PROXY_HEADERS.keys()) or not _is_agents(headers, is_write=False):
+        return None
+    client = _client(scope, {PROXY_HEADERS[name]: headers[name].decode("latin-1") for name in others})
+    return client if client.certificate else None
 
 
 def _is_agents(headers: dict[bytes, bytes], *, is_write: bool) -> bool:
@@ -158,30 +171,31 @@ def _is_plain(accept: bytes) -> bool:
 
 
 Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting(Generic[Item]):
+class _Waiting(Generic[Item, Answer]):
     item: Item
-    answer: asyncio.Future[bytes | None]
+    answer: asyncio.Future[Answer | None]
 
 
-class _Batches(Generic[Item]):
+class _Batches(Generic[Item, Answer]):
     """Of one act on one thread; lives on the event loop. A batch begins ``window`` seconds after the one before."""
 
-    def __init__(self, name: str, act: Callable[[Sequence[Item]], list[bytes | None]], window: float) -> None:
+    def __init__(self, name: str, act: Callable[[Sequence[Item]], list[Answer | None]], window: float) -> None:
         self.name, self.act, self.window = name, act, window
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
-        self.waiting: list[_Waiting[Item]] = []
+        self.waiting: list[_Waiting[Item, Answer]] = []
         self.is_due = False
         self.began = 0.0
 
     def is_full(self) -> bool:
         return len(self.waiting) >= MOST_WAITING
 
-    def add(self, item: Item) -> asyncio.Future[bytes | None]:
+    def add(self, item: Item) -> asyncio.Future[Answer | None]:
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[bytes | None] = loop.create_future()
+        answer: asyncio.Future[Answer | None] = loop.create_future()
         self.waiting.append(_Waiting(item, answer))
         if not self.is_due:
             self.is_due = True
@@ -199,17 +213,17 @@ class _Batches(Generic[Item]):
             return
         done.add_done_callback(lambda done: self._end(batch, done))
 
-    def _end(self, batch: list[_Waiting[Item]], done: asyncio.Future[list[bytes | None]]) -> None:
+    def _end(self, batch: list[_Waiting[Item, Answer]], done: asyncio.Future[list[Answer | None]]) -> None:
         if done.cancelled() or (error := done.exception()) is not None:
-            answers: list[bytes | None] = [None] * len(batch)
+            answers: list[Answer | None] = [None] * len(batch)
             if not done.cancelled():
-                log.warning("a batch of %d leases goes the ordinary way: %s", len(batch), error)
+                log.warning("a batch of %d requests goes the ordinary way: %s", len(batch), error)
         else:
             answers = done.result()
             _answered.labels(self.name).observe(len(answers) - answers.count(None))
         self._finish(batch, answers)
 
-    def _finish(self, batch: list[_Waiting[Item]], answers: list[bytes | None]) -> None:
+    def _finish(self, batch: list[_Waiting[Item, Answer]], answers: list[Answer | None]) -> None:
         for each, answer in zip(batch, answers, strict=True):
             if not each.answer.done():
                 each.answer.set_result(answer)
@@ -223,8 +237,9 @@ class LeasePath:
 
     def __init__(self, leases: Leases) -> None:
         self.leases = leases
-        self._reads: _Batches[tuple[Any, str]] = _Batches("reader", leases.read, READ_WINDOW)
-        self._writes: _Batches[Renewing] = _Batches("writer", leases.renew, WRITE_WINDOW)
+        self._reads: _Batches[tuple[Any, str], bytes] = _Batches("reader", leases.read, READ_WINDOW)
+        self._watches: _Batches[tuple[Any, Attributes], Standing] = _Batches("watcher", leases.watch, READ_WINDOW)
+        self._writes: _Batches[Renewing, bytes] = _Batches("writer", leases.renew, WRITE_WINDOW)
 
     def is_open(self, digest: bytes | None, *, is_write: bool) -> bool:
         """Whether a recognised request of this credential can go this way now."""
@@ -240,6 +255,13 @@ class LeasePath:
         answer = await self._reads.add((agent, asked.namespace))
         return answer if answer is not None and len(answer) <= LARGEST_ANSWER else None
 
+    async def standing(self, digest: bytes | None, asked: Attributes) -> Standing | None:
+        """Where the log stands, if a known agent may watch this now; None where the ordinary path must be asked."""
+        agent = self.leases.find(digest) if digest is not None else None
+        if agent is None or outages.state.away or self._watches.is_full():
+            return None
+        return await self._watches.add((agent, asked))
+
     def learn(self, digest: bytes | None, actor: Actor | None, status: int) -> None:
         """After the ordinary path has answered a recognised request."""
         if digest is None:
@@ -250,5 +272,5 @@ class LeasePath:
             self.leases.learn(digest, actor)
 
     def end(self) -> None:
-        for batches in (self._reads, self._writes):
+        for batches in (self._reads, self._watches, self._writes):
             batches.pool.shutdown(wait=False, cancel_futures=True)

@@ -32,10 +32,11 @@ from django.template import engines
 from django.urls import get_resolver, set_script_prefix
 
 from ocmconsole.kubeapi import abandoned_requests, errors
-from ocmconsole.kubeapi.access import request_limits
+from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, outages, probes
+from ocmconsole.kubeapi.watch import follower, streams
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
-from ocmconsole.server import intake, lease_path
+from ocmconsole.server import intake, lease_path, watch_path
 from ocmconsole.server.listeners import API, API_URLCONF
 from ocmconsole.server.request_environ import BODY_TOO_LARGE, Environ, environ_of, put_body
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from django.http.response import HttpResponseBase, StreamingHttpResponse
     from uvicorn._types import ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, HTTPScope, Scope
 
+    from ocmconsole.kubeapi.watch.stream_response import Sink
     from ocmconsole.server.lease_path import LeasePath
 
 __all__ = ["AsyncStreamResponse", "RequestThreads", "django_handler"]
@@ -243,12 +245,16 @@ class _Exchange:
         self.loop = asyncio.get_running_loop()
 
     async def answer(self) -> None:
-        """By the lease path if it is an agent's request for its lease, else by Django. Raises ClientGoneError."""
+        """An agent's lease and its watches by paths of their own, anything else by Django. Raises ClientGoneError."""
         leases = self.application.leases
         asked = lease_path.recognise(self.scope) if leases is not None else None
+        watch = watch_path.recognise(self.scope) if leases is not None and asked is None else None
         if asked is not None and leases is not None:
             head = {"REMOTE_ADDR": asked.address, "ocmconsole.peer_certificate": asked.certificate}
             await self._within_limits(head, partial(self._answer_agent, asked, leases))
+        elif watch is not None and leases is not None:
+            head = {"REMOTE_ADDR": watch.address, "ocmconsole.peer_certificate": watch.certificate}
+            await self._within_limits(head, partial(self._answer_watch, watch, leases))
         else:
             environ = environ_of(self.scope, self.application.listener)
             await self._within_limits(environ, partial(self._answer, environ))
@@ -284,6 +290,29 @@ class _Exchange:
         environ = environ_of(self.scope, self.application.listener)
         status = await self._answer(environ, visit)
         leases.learn(visit.digest, environ.get(request_limits.AUTHENTICATED_AS), status)
+
+    async def _answer_watch(self, asked: watch_path.AgentWatch, leases: LeasePath, visit: request_limits.Visit) -> None:
+        """By the watch path, or else as any other."""
+        began, account, digest = monotonic(), visit.account, visit.digest
+        standing = None
+        if account.name and not account.delay(began):  # else it waits its turn with the others
+            standing = await leases.standing(digest, asked.asked)
+        if standing is None:
+            await self._answer(environ_of(self.scope, self.application.listener), visit)
+            return
+
+        async def may_go_on() -> bool:
+            if await leases.standing(digest, asked.asked) is not None:
+                return True
+            environ = environ_of(self.scope, self.application.listener)
+            return await follower.in_thread(authentication.may_still, environ, asked.asked, deleting=False)
+
+        account.spend(watch_path.CPU_SECONDS)
+        stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing)
+        visit.leave()
+        with visit.watching():
+            metrics.count_request(API, "GET", HTTPStatus.OK, monotonic() - began)
+            await self._drain(HTTPStatus.OK, watch_path.HEADERS, stream.events(), stream.attach)
 
     async def _agents_answer(
         self, asked: lease_path.AgentRequest, leases: LeasePath, visit: request_limits.Visit
@@ -348,7 +377,7 @@ class _Exchange:
         if isinstance(left, AsyncStreamResponse):
             visit.leave()
             with visit.watching():
-                await self._drain(left)
+                await self._drain(left.status_code, _headers(left), left.stream, left.attach)
         elif left is not None and environ[BODY_TOO_LARGE]:
             await self._answer_and_close(*left)
         elif left is not None:
@@ -448,16 +477,18 @@ class _Exchange:
 
     # ------------------------------------------------------------ streams
 
-    async def _drain(self, response: AsyncStreamResponse) -> None:
+    async def _drain(
+        self, status: int, headers: Headers, stream: AsyncIterator[bytes], attach: Callable[[Sink], None] | None
+    ) -> None:
         """Until the stream ends, the client hangs up or the server stops: then ``aclose`` runs the stream's cleanup."""
         try:
-            await self._start(response.status_code, _headers(response))
+            await self._start(status, headers)
             if self.scope["method"] != "HEAD" and not self.application.is_stopping:
-                if response.attach is not None and (sink := _extension(self.scope, intake.SINK)) is not None:
-                    response.attach(sink)
-                await self._until_gone(response.stream)
+                if attach is not None and (sink := _extension(self.scope, intake.SINK)) is not None:
+                    attach(sink)
+                await self._until_gone(stream)
         finally:
-            await _close(response.stream)
+            await _close(stream)
         await self._send(b"", more=False)
 
     async def _until_gone(self, stream: AsyncIterator[bytes]) -> None:

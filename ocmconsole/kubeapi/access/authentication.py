@@ -102,6 +102,15 @@ def actor_of(environ: dict[str, object]) -> Actor:
     return _impersonated(actor, environ)
 
 
+def may_still(environ: dict[str, object], asked: authorization.Attributes, *, deleting: bool) -> bool:
+    """Whether who opened a watch may read on, with the same limits: the credential is examined again."""
+    try:
+        decision = authorization.authorize(actor_of(environ), asked)
+    except (errors.Unauthorized, errors.Forbidden):
+        return False
+    return decision.allowed and decision.deleting == deleting
+
+
 def is_known(environ: dict[str, object]) -> bool:
     """Whether the head of a request carries a valid credential: it is judged by this before its body is read (D23).
 

@@ -15,7 +15,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 from ocmconsole.kubeapi import clock, errors
-from ocmconsole.kubeapi.access import authentication, authorization
+from ocmconsole.kubeapi.access import authentication
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import negotiation, tables
 from ocmconsole.kubeapi.health import outages
@@ -62,18 +62,10 @@ def watch_scope(call: Call, options: ListOptions) -> streams.WatchScope:
 
 def stream_response(call: Call, seen: streams.WatchScope, state: streams.State = streams.stored) -> AsyncStreamResponse:
     """A watch, which goes on as long as its caller may."""
-    environ, attributes = call.request.META, call.info.attributes()
-
-    def may_go_on() -> bool:
-        """Asked of the credential again: it may have ended, or its holder been deactivated."""
-        try:
-            decision = authorization.authorize(authentication.actor_of(environ), attributes)
-        except (errors.Unauthorized, errors.Forbidden):
-            return False
-        return decision.allowed and decision.deleting == seen.deleting
-
+    environ, asked = call.request.META, call.info.attributes()
+    may_go_on = partial(follower.in_thread, authentication.may_still, environ, asked, deleting=seen.deleting)
     judged = -1 if call.actor.as_of is None else call.actor.as_of
-    stream = streams.Stream(seen, partial(follower.in_thread, may_go_on), state, judged)
+    stream = streams.Stream(seen, may_go_on, state, judged)
     return AsyncStreamResponse(
         stream.events(),
         content_type="application/json",

@@ -1,0 +1,82 @@
+"""The watch path: a watch with which an agent comes back, opened on the event loop.
+
+An agent opens each of its watches anew every five to ten minutes, from the revision that it has come to. ``recognise``
+takes a request only if it is that and no more: a watch of a stored kind in JSON from a revision, with a certificate and
+no header that an agent does not send. Whether the agent is who it was and may watch is asked of the database, for many
+requests by one query (``lease_path.LeasePath.standing``). The stream is the one of every watch.
+
+Invariants: whatever is not recognised, not of an agent that the ordinary path let in before, or not permitted by RBAC
+is answered by the ordinary path as if this one did not exist. Answers are the same to the byte. Called by
+``request_threads``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.core.exceptions import SuspiciousOperation
+from django.http import QueryDict
+
+from ocmconsole.kubeapi import errors, kinds, virtual_resources
+from ocmconsole.kubeapi.http import request_info
+from ocmconsole.kubeapi.watch.streams import WatchScope
+from ocmconsole.server import lease_path
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
+
+    from ocmconsole.kubeapi.access.authorization import Attributes
+
+# As ``kubeapi.urls`` reads the path of a collection.
+PATH = re.compile(
+    rb"/(?:api|apis/(?P<group>[a-z0-9][-a-z0-9.]*))/(?P<version>v[a-z0-9]+)/"
+    rb"(?:namespaces/(?P<namespace>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/)?(?P<resource>[a-z]+)"
+)
+CPU_SECONDS = 0.0004  # that a request of this path is charged for, about (D23)
+HEADERS = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]  # as of any watch
+
+
+class AgentWatch(NamedTuple):
+    """A request that is exactly such a watch. ``certificate`` is DER, proven by TLS or passed on by a trusted proxy."""
+
+    certificate: bytes
+    address: str
+    scope: WatchScope
+    asked: Attributes
+
+
+def recognise(scope: HTTPScope) -> AgentWatch | None:
+    if scope["method"] != "GET" or b"watch=" not in scope["query_string"] or scope["http_version"] != "1.1":
+        return None
+    given = list(scope["headers"])
+    found, headers = PATH.fullmatch(scope["raw_path"]), dict(given)
+    if found is None or len(headers) != len(given):
+        return None
+    client = lease_path.certificate_of(scope, headers)
+    if client is None or client.certificate is None:
+        return None
+    place = {name: value.decode() for name, value in found.groupdict().items() if value is not None}
+    try:
+        query = QueryDict(scope["query_string"])
+        info = request_info.parse("GET", scope["path"], query, place)
+        seen = _seen(info, query) if info.verb == "watch" else None
+    except (errors.ApiError, SuspiciousOperation):
+        return None
+    return AgentWatch(client.certificate, client.address, seen, info.attributes()) if seen is not None else None
+
+
+def _seen(info: request_info.RequestInfo, query: QueryDict) -> WatchScope | None:
+    """None for what needs more than a stored kind and its log. Raises BadRequest, Invalid."""
+    served = kinds.find_served(info.group, info.version, info.resource)
+    is_virtual = virtual_resources.collection(info.group, info.version, info.resource) is not None
+    if served is None or is_virtual or served.version.warning or "watch" not in served.kind.verbs:
+        return None
+    if info.namespace and not served.kind.namespaced:
+        return None
+    options = request_info.list_options(query, watch=True)
+    if options.resource_version in {"", "0"} or options.initial_events:
+        return None
+    seen = WatchScope(served, info.namespace, options)
+    options.fields.check_supported(seen.labels())
+    return seen
