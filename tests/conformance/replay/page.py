@@ -44,10 +44,10 @@ ClusterProfile is served as `v1alpha1`, as OCM does; its `v1alpha2` is not.
 
 KEPT = """## Beyond the recordings
 
-Answers were compared with those of a kube-apiserver 1.36, request by request, and with its source. What this hub answers otherwise on purpose is in this table,
-with the reason and the test that shows it.
+Answers were compared with those of a kube-apiserver 1.36, request by request, and with its source and that of OCM's hub. What this hub answers otherwise on purpose is in
+this table, with the reason and the test that shows it.
 
-| here | a kube-apiserver | why | shown by | rules |
+| here | a kube-apiserver, or OCM's hub on it | why | shown by | rules |
 |---|---|---|---|---|
 """
 
