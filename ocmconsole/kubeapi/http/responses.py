@@ -110,6 +110,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse
     response["Cache-Control"] = "no-cache, private"
     if refusal.retry_after is not None:
         response["Retry-After"] = str(refusal.retry_after)
+    if refusal.code == errors.Unauthorized.code and request.META.get("ocmconsole.peer_certificate"):
+        response["Connection"] = "close"  # it keeps the certificate of its handshake; a newer one needs another
     return response
 
 
