@@ -285,10 +285,12 @@ def _forgotten() -> None:
 
     Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
     """
+    from clusters.health import deadlines
     from ocmconsole.core.rbac import rule_index
     from placements.controller import snapshot
     from registration.keys import client_certificates
 
     rule_index.index.forget()
     snapshot.present.forget()
+    deadlines.forget()
     client_certificates._roots.cache_clear()

@@ -60,6 +60,7 @@ PLACES: dict[str, Runs] = {
     "controllers/test_cluster_health.py": Runs.BOTH,
     "controllers/test_contention.py": Runs.BOTH,
     "controllers/test_core_garbage.py": Runs.BOTH,
+    "controllers/test_deadlines.py": Runs.BOTH,
     "controllers/test_flows.py": Runs.BOTH,
     "controllers/test_foundation.py": Runs.BOTH,
     "controllers/test_heartbeat_sampling.py": Runs.BOTH,

@@ -10,9 +10,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.health import uptime, verdicts
+from clusters.health.deadlines import clock_flipped, fallen_silent
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
 from clusters.models import Lease, Serving, Silence
-from clusters.tasks import clock_flipped, fallen_silent, sweep_leases
+from clusters.tasks import sweep_leases
 from ocmconsole.core.kinds import EVENT
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.control import workqueue

@@ -1,0 +1,162 @@
+"""Who has fallen silent, and whose clock check flipped (H16, H18): of all clusters, or of those that have moved.
+
+The two queries here are the definition; over ten thousand clusters they take a noticeable part of a processor every two
+seconds. So a process remembers before which moment nobody can fall silent (a heartbeat only puts that off), and reads
+in the change log whose cluster or lease was written since. The log is complete in the order of its numbers, so that no
+process needs to tell another one anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Abs, Coalesce, Greatest
+
+from clusters.health.status import GRACE_LEASES, LATE_LEASES
+from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
+from clusters.models import Lease, ManagedCluster
+from ocmconsole.kubeapi.models import Change, Revision, WorkItem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from django.db.models import QuerySet
+
+    from clusters.health.uptime import Gap
+
+MOST_AT_ONCE = 10_000  # clusters of one sweep; the next comes two seconds later
+MOST_MOVED = 1_000  # clusters that are asked about by their names; where more have moved all are looked at
+LONGEST_REST = timedelta(seconds=60)  # between two looks at all: half as long as the log keeps a lease's changes
+
+
+class Due(NamedTuple):
+    """Names of clusters."""
+
+    silent: list[str]
+    flipped: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """At all clusters, at a moment with its gaps (D17).
+
+    ``until`` is the microsecond before which nobody falls silent, ``seen`` the revision up to which the log was read.
+    """
+
+    at: datetime
+    gaps: list[Gap]
+    until: int
+    seen: int
+
+
+_last: _Look | None = None
+
+
+def forget() -> None:
+    """The next sweep looks at all clusters."""
+    global _last  # noqa: PLW0603 - one for the process, which sweeps in one thread
+    _last = None
+
+
+def due(now: datetime, gaps: list[Gap]) -> Due:
+    """As ``fallen_silent`` and ``clock_flipped``. One short query while nothing is written and no time is over."""
+    global _last  # noqa: PLW0603 - as above
+    head = (
+        Revision.objects.values_list("value", flat=True).first() or 0
+    )  # before the rows: what comes later is seen again
+    last, moved = _last, None
+    if last is not None and _is_fresh(last, now, gaps, head):
+        moved = _moved(last.seen) if head != last.seen else []
+    _last = None  # a verdict that is still to be written is found again
+    if moved is None:
+        found, until = Due(fallen_silent(now, gaps), clock_flipped()), _next_deadline(now, gaps)
+        last = _Look(now, gaps, until, head)
+    elif moved:
+        found = Due(fallen_silent(now, gaps, moved), clock_flipped(moved))
+        until = _next_deadline(now, gaps, moved)
+    else:
+        found, until = Due([], []), last.until
+    if found == ([], []):
+        _last = replace(last, until=min(last.until, until), seen=head)
+    return found
+
+
+def _is_fresh(last: _Look, now: datetime, gaps: list[Gap], head: int) -> bool:
+    is_recent = last.at <= now < last.at + LONGEST_REST
+    return is_recent and last.gaps == gaps and last.seen <= head and microseconds(now) < last.until
+
+
+def _moved(seen: int) -> list[str] | None:
+    """Names of clusters that were written since a revision, or whose lease was; None for too many."""
+    changes = Change.objects.filter(revision__gt=seen, resource__in=(MANAGED_CLUSTER.resource, LEASE.resource))
+    rows = changes.order_by().values_list("namespace", "name")[: MOST_MOVED + 1]
+    names = {namespace or name for namespace, name in rows if not namespace or name == LEASE_NAME}
+    return sorted(names) if len(rows) <= MOST_MOVED else None
+
+
+def fallen_silent(now: datetime, gaps: list[Gap], among: Collection[str] | None = None) -> list[str]:
+    """Names of clusters that were not renewed for a grace period (H16), not counting time without service (D17).
+
+    A missing lease counts as never renewed. Keys that wait in the queue are left to their own time (K46).
+    """
+    return _names(unheard(now, gaps, GRACE_LEASES, among).exclude(_queued("lease_health")))
+
+
+def unheard(
+    now: datetime, gaps: list[Gap], leases: int = LATE_LEASES, among: Collection[str] | None = None
+) -> QuerySet[Any]:
+    """Clusters that were not renewed for so many lease durations, without time without service (D17)."""
+    return _with_end(gaps, leases, among).filter(until__lte=microseconds(now))
+
+
+def _next_deadline(now: datetime, gaps: list[Gap], among: Collection[str] | None = None) -> int:
+    """When the next of those that are heard falls silent, in microseconds."""
+    heard = _with_end(gaps, GRACE_LEASES, among).filter(until__gt=microseconds(now))
+    found = heard.aggregate(first=Min("until"))["first"]
+    return int(found) if found is not None else microseconds(datetime.max.replace(tzinfo=now.tzinfo))
+
+
+def _with_end(gaps: list[Gap], leases: int, among: Collection[str] | None) -> QuerySet[Any]:
+    """Clusters that are not silent, with the microsecond at which they would be after so many lease durations."""
+    watched = _watched("renew_time", among).exclude(available="Unknown")
+    watched = watched.annotate(heard=Coalesce(F("last"), _number(0)))
+    until: Any = F("heard") + F("lease_duration_seconds") * _number(leases * SECOND)
+    for begin, end in gaps:
+        until += Greatest(_number(0), _number(end) - Greatest(F("heard"), _number(begin)))
+    # Without its type Django takes the sum for 32 bits, holds that every such number is less, and drops the condition.
+    until = ExpressionWrapper(until, output_field=BigIntegerField())
+    found: QuerySet[Any] = watched.annotate(until=until)
+    return found
+
+
+def _number(value: int) -> Value:
+    return Value(value, output_field=BigIntegerField())
+
+
+def clock_flipped(among: Collection[str] | None = None) -> list[str]:
+    """Names of clusters whose last heartbeat contradicts ClockSynced (H18; H19: clusters that skip the check)."""
+    beaten = _watched("skew", among).filter(last__isnull=False).exclude(_queued("clock"))
+    beaten = beaten.annotate(off=Abs(F("last")), limit=F("lease_duration_seconds") * (GRACE_LEASES * SECOND))
+    good = Q(ignores_clock=True) | Q(off__lt=F("limit"))
+    return _names(beaten.filter((good & ~Q(clock_synced="True")) | (~good & ~Q(clock_synced="False"))))
+
+
+def _watched(column: str, among: Collection[str] | None) -> QuerySet[Any]:
+    """Clusters that were ever let in, with a column of their lease as ``last``."""
+    lease = Lease.objects.filter(namespace=OuterRef("name"), name=LEASE_NAME)
+    accepted: QuerySet[Any] = ManagedCluster.objects.exclude(accepted="")
+    if among is not None:
+        accepted = accepted.filter(name__in=among)
+    found: QuerySet[Any] = accepted.annotate(last=Subquery(lease.values(column)[:1]))
+    return found
+
+
+def _queued(reconciler: str) -> Exists:
+    return Exists(WorkItem.objects.filter(reconciler=reconciler, namespace="", name=OuterRef("name")))
+
+
+def _names(clusters: QuerySet[Any]) -> list[str]:
+    return list(clusters.values_list("name", flat=True)[:MOST_AT_ONCE])
