@@ -114,7 +114,7 @@ def _surely_plain(doc: Doc) -> bool:
         raw = orjson.dumps(doc, option=_STRICT)
     except TypeError:
         return False
-    return b"\\u0000" not in raw and _is_shallow(doc, MAX_DEPTH)
+    return b"\\u0000" not in raw and (raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH or _is_shallow(doc, MAX_DEPTH))
 
 
 def _is_shallow(value: Doc | list[Any], levels: int) -> bool:

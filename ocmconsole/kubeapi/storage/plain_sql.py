@@ -6,16 +6,16 @@ Models stay the definition of the tables: names of tables and columns, and the t
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, transaction
-from django.db.models import AutoField, BooleanField, CharField, IntegerField, TextField
+from django.db.models import AutoField, BooleanField, CharField, DateTimeField, IntegerField, TextField
 from django.db.models.expressions import Col
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from django.db.models import Field, Manager, Model
 
@@ -102,12 +102,21 @@ def insert(rows: Sequence[Model]) -> None:
 
 
 def _values(rows: Sequence[Model], fields: Sequence[Field[Any, Any]]) -> list[list[Any]]:
-    """As the database stores them. Plain values of plain columns are that already, and most are."""
-    columns = [(each.attname, each.get_db_prep_save, _plain_type(each)) for each in fields]
+    """As the database stores them. Plain values of plain columns are that already; rows of a commit share its time."""
+    columns = [(each.attname, each, _plain_type(each)) for each in fields]
+    times: dict[datetime, Any] = {}
+
+    def prepared(field: Field[Any, Any], value: Any) -> Any:
+        if type(value) is not datetime or not isinstance(field, DateTimeField):
+            return field.get_db_prep_save(value, connection)
+        if value not in times:
+            times[value] = field.get_db_prep_save(value, connection)
+        return times[value]
+
     return [
         [
-            value if type(value := getattr(row, name)) is plain or value is None else prepare(value, connection)
-            for name, prepare, plain in columns
+            value if type(value := getattr(row, name)) is plain or value is None else prepared(field, value)
+            for name, field, plain in columns
         ]
         for row in rows
     ]
