@@ -5,6 +5,7 @@ Statements keep columns and wire text equal. Nothing of it is logged, so no watc
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -19,6 +20,7 @@ SQLITE_PATIENCE = 60.0  # seconds for the hub's own writers
 BATCH = 500  # names of one statement
 DIGITS = 27  # of a time such as 2026-01-31T12:00:00.000000Z
 SECOND = 1_000_000  # microseconds
+BEGINNING = -(10**17)  # as in ``clusters.health.uptime``
 
 Ask = Callable[[str, Sequence[Any]], int]
 
@@ -48,12 +50,23 @@ def beat(hub: Hub, names: Sequence[str] | None, ahead: timedelta) -> datetime:
     change = f"wire = substr(wire, 1, {begin} - 1) || %s || substr(wire, {begin} + {DIGITS})"
     statement = f"UPDATE clusters_lease SET renew_time = %s, {change}"  # noqa: S608 - ours
     with writing(hub) as ask:
+        ask("UPDATE clusters_serving SET gaps = %s", [_other_gaps(hub)])  # else a sweep asks the log whose lease moved
         if names is None:
             ask(statement, [at, text])
         for start in range(0, len(names or ()), BATCH):
             some = list(names or ())[start : start + BATCH]
             ask(f"{statement} WHERE namespace IN ({', '.join(['%s'] * len(some))})", [at, text, *some])
     return datetime.now(UTC)
+
+
+def _other_gaps(hub: Hub) -> str:
+    """The hub's gaps (D17) with one more, without length, after the first."""
+    with hub.reading() as ask:
+        [(stored, since)] = ask("SELECT gaps, since FROM clusters_serving")
+    gaps = json.loads(stored) if isinstance(stored, str) else stored
+    begun = since if isinstance(since, datetime) else datetime.fromisoformat(f"{since}+00:00")
+    first, *others = gaps or [[BEGINNING, round(begun.timestamp() * SECOND)]]
+    return json.dumps([first, [first[1], first[1]], *others])
 
 
 def shorten_grace(hub: Hub, seconds: int) -> None:
