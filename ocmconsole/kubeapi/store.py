@@ -362,7 +362,7 @@ def _number(write: Write, number: int) -> None:
 def _write_rows(writes: Sequence[Write]) -> None:
     """Each object's row once, whatever many steps the commit takes with it. Raises Stale, AlreadyExists."""
     changes: dict[int, RowChange] = {}
-    last: dict[int, Write] = {}
+    first: dict[int, Write] = {}
     for write in writes:
         change = (
             changes[id(write.after)]
@@ -370,11 +370,12 @@ def _write_rows(writes: Sequence[Write]) -> None:
             else RowChange(write.kind, write.key, write.row, write.old)
         )
         change.new, change.text, change.revision = write.new, write.text, write.revision
-        changes[id(write)], last[id(change)] = change, write
+        changes[id(write)] = change
+        first.setdefault(id(change), write)
     try:
         row_writes.write([*{id(change): change for change in changes.values()}.values()])
     except row_writes.Moved as moved:
-        raise Stale.of([last[id(change)] for change in moved.changes]) from None
+        raise Stale.of([first[id(change)] for change in moved.changes]) from None
     except row_writes.Taken as taken:
         raise errors.already_exists(taken.change.kind.group, taken.change.kind.plural, taken.change.key.name) from taken
 
@@ -428,7 +429,7 @@ def _log_verb(write: Write) -> Change.Verb:
 class Stale(errors.Conflict):
     """Rows moved between reading and writing; a patch without a resourceVersion is tried again.
 
-    ``writes`` are all that came too late, where the store has found it out.
+    ``writes`` are the first of each object that came too late, where the store has found it out.
     """
 
     writes: Sequence[Write] = ()
