@@ -101,6 +101,7 @@ PLACES: dict[str, Runs] = {
     "serving/test_given_up.py": Runs.BOTH,
     "serving/test_lease_path.py": Runs.BOTH,
     "serving/test_lease_rights.py": Runs.BOTH,
+    "serving/test_long_lists.py": Runs.BOTH,
     "serving/test_watch_path.py": Runs.BOTH,
     "statements": Runs.SQLITE,
     "unit": Runs.SQLITE,

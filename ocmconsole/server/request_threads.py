@@ -9,9 +9,9 @@ connection, or from a proxy that is trusted (``proxy``). Mounted by ocmconsole.a
 from __future__ import annotations
 
 import asyncio
-import gzip
 import logging
 import threading
+import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -378,17 +378,22 @@ class _Exchange:
             visit.leave()
             with visit.watching():
                 await self._drain(left.status_code, _headers(left), left.stream, left.attach)
-        elif left is not None and environ[BODY_TOO_LARGE]:
-            await self._answer_and_close(*left)
         elif left is not None:
             status, headers, content = left
+            if environ[BODY_TOO_LARGE]:
+                await self._answer_and_close(status, headers, b"".join(content))
+                return status
             await self._start(status, headers)
-            await self._send(content, more=False)
-        return left[0] if isinstance(left, tuple) else HTTPStatus.OK
+            content.reverse()
+            while len(content) > 1:  # what was sent is let go
+                await self._send(content.pop(), more=True)
+            await self._send(content[0], more=False)
+            return status
+        return HTTPStatus.OK
 
     async def _in_turn(
         self, environ: Environ, visit: request_limits.Visit
-    ) -> AsyncStreamResponse | tuple[int, Headers, bytes] | None:
+    ) -> AsyncStreamResponse | tuple[int, Headers, list[bytes]] | None:
         writes = self.scope["method"] not in READS
         async with visit.turn(writes=writes) as delay:
             if delay >= request_limits.NOTED_DELAY:
@@ -406,7 +411,7 @@ class _Exchange:
     async def _on_a_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await self.loop.run_in_executor(self.application.pool, Context().run, function, *arguments)
 
-    def _in_thread(self, environ: Environ) -> AsyncStreamResponse | tuple[int, Headers, bytes] | None:
+    def _in_thread(self, environ: Environ) -> AsyncStreamResponse | tuple[int, Headers, list[bytes]] | None:
         """Everything that Django does for a request; what is left for the event loop is returned."""
         with request_limits.metering() as environ[SPENT]:
             if self.application.listener == API and (is_gone := _extension(self.scope, intake.IS_GONE)):
@@ -424,21 +429,22 @@ class _Exchange:
             finally:
                 response.close()
 
-    def _whole(self, response: HttpResponseBase) -> tuple[int, Headers, bytes]:
-        body = b"".join(cast("Iterable[bytes]", response))
+    def _whole(self, response: HttpResponseBase) -> tuple[int, Headers, list[bytes]]:
+        """A long list comes and goes in parts: the whole of it is nowhere in memory a second time."""
+        body = [part for part in cast("Iterable[bytes]", response) if part] or [b""]
         headers = _headers(response)
         if response.status_code in WITHOUT_BODY:
-            return response.status_code, [item for item in headers if item[0] != b"content-length"], b""
-        if self._wants_gzip(response, body):
-            body = gzip.compress(body, compresslevel=1, mtime=0)
+            return response.status_code, [item for item in headers if item[0] != b"content-length"], [b""]
+        if self._wants_gzip(response, sum(map(len, body))):
+            body = _gzipped(body)
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         if not response.has_header("Content-Length"):
-            headers.append((b"content-length", str(len(body)).encode()))
-        return response.status_code, headers, b"" if self.scope["method"] == "HEAD" else body
+            headers.append((b"content-length", str(sum(map(len, body))).encode()))
+        return response.status_code, headers, [b""] if self.scope["method"] == "HEAD" else body
 
-    def _wants_gzip(self, response: HttpResponseBase, body: bytes) -> bool:
+    def _wants_gzip(self, response: HttpResponseBase, size: int) -> bool:
         """Large lists of the API only: what holds secrets of a page must not be guessed from its length."""
-        if self.application.listener != API or len(body) < SMALLEST_GZIP or response.has_header("Content-Length"):
+        if self.application.listener != API or size < SMALLEST_GZIP or response.has_header("Content-Length"):
             return False
         codings = (part.split(b";") for part in intake.header(self.scope, b"accept-encoding").lower().split(b","))
         return any(name.strip() == b"gzip" and b"q=0" not in b"".join(rest).split() for name, *rest in codings)
@@ -538,6 +544,12 @@ class _Exchange:
             headers.append((b"retry-after", str(error.retry_after).encode()))
         headers.append((b"content-length", str(len(body)).encode()))
         await self._answer_and_close(error.code, headers, body)
+
+
+def _gzipped(parts: list[bytes]) -> list[bytes]:
+    """One gzip stream; its head has no time."""
+    packing = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
+    return [*filter(None, map(packing.compress, parts)), packing.flush()]
 
 
 async def _close(stream: AsyncIterator[bytes]) -> None:

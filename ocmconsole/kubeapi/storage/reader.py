@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.db import connection
 from django.db.models import Exists, Q, Subquery
 from django.db.models.lookups import In
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 EXACT = frozenset({Operator.EQUALS, Operator.IN})
 # The rest of a longer selector is checked on the documents: a database refuses an expression that is too deep.
 MOST_CONDITIONS = 20
+ROWS_OF_A_PART = 250  # of a list that is read at once: half a MiB of clusters
 LARGEST_PAGE = 2**31  # a client's limit may be larger than a database's LIMIT
 
 
@@ -78,6 +80,27 @@ def _snapshot(rows: Any, count: int | None) -> tuple[list[Any], int]:
         if not has_come:
             return [], revision
     return found, found[0][3]
+
+
+def read_everything(kind: Kind, *, namespace: str = "") -> tuple[list[bytes], int]:
+    """All texts of a kind as parts of a JSON list, which commas join, and their revision: of one snapshot.
+
+    Read by one statement, without a copy of the whole.
+    """
+    rows = _narrowed(kind, namespace=namespace, selector=None, name=None)
+    counter = Revision.objects.filter(pk=1).values("value")
+    found = rows.values_list("wire", Subquery(counter))
+    sql, parameters = found.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        parts, revision = [], 0
+        while batch := cursor.fetchmany(ROWS_OF_A_PART):
+            parts.append(",".join([wire for wire, _ in batch]).encode())
+            revision = batch[0][1]
+    if parts:
+        return parts, revision
+    texts, revision = _snapshot(rows, None)  # nothing: then it is to be known as of when
+    return ([",".join([row[2] for row in texts]).encode()] if texts else []), revision
 
 
 def _narrowed(kind: Kind, *, namespace: str, selector: LabelSelector | None, name: str | None) -> Any:
