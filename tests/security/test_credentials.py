@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.contrib.auth import get_user_model
 from django.test import RequestFactory
 
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi.watch import stream_response, streams
+from ocmconsole.kubeapi.watch import follower, stream_response, streams
 from ocmconsole.server import listeners
 from tests.actors import ROOT, grant, person, rule
 from tests.security.callers import API, CLUSTERS, Caller, bearer, holder
@@ -20,20 +21,22 @@ pytestmark = pytest.mark.usefixtures("fresh_hub")
 
 
 def question(caller: Caller, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An open watch's own question, whether it may go on."""
+    """An open watch's own question, whether it may go on, to be asked here: in the transaction of the test."""
     asked: list[Any] = []
 
     async def nothing() -> AsyncIterator[bytes]:
         yield b""
 
-    def events(_: Any, may_go_on: Any, *_state: Any) -> AsyncIterator[bytes]:
-        asked.append(may_go_on)
+    def events(stream: streams.Stream) -> AsyncIterator[bytes]:
+        asked.append(stream.may_go_on)
         return nothing()
 
-    monkeypatch.setattr(streams, "events", events)
+    monkeypatch.setattr(streams.Stream, "events", events)
     request = RequestFactory(**API, **caller.environ).get(f"{path}{'&' if '?' in path else '?'}watch=true")
     assert isinstance(listeners.api_response(request), stream_response.AsyncStreamResponse)
-    return asked[0]
+    (in_thread,) = asked
+    assert in_thread.func is follower.in_thread
+    return partial(*in_thread.args, **in_thread.keywords)
 
 
 def test_a_watch_ends_with_its_bootstrap_token(monkeypatch: pytest.MonkeyPatch) -> None:
