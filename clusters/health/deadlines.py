@@ -67,20 +67,19 @@ def due(now: datetime, gaps: list[Gap]) -> Due:
     head = (
         Revision.objects.values_list("value", flat=True).first() or 0
     )  # before the rows: what comes later is seen again
-    last, moved = _last, None
-    if last is not None and _is_fresh(last, now, gaps, head):
-        moved = _moved(last.seen) if head != last.seen else []
+    last = _last if _last is not None and _is_fresh(_last, now, gaps, head) else None
+    moved = _moved(last.seen) if last is not None and head != last.seen else []
     _last = None  # a verdict that is still to be written is found again
-    if moved is None:
-        found, until = Due(fallen_silent(now, gaps), clock_flipped()), _next_deadline(now, gaps)
-        last = _Look(now, gaps, until, head)
+    if last is None or moved is None:
+        found = Due(fallen_silent(now, gaps), clock_flipped())
+        look = _Look(now, gaps, _next_deadline(now, gaps), head)
     elif moved:
         found = Due(fallen_silent(now, gaps, moved), clock_flipped(moved))
-        until = _next_deadline(now, gaps, moved)
+        look = replace(last, until=min(last.until, _next_deadline(now, gaps, moved)), seen=head)
     else:
-        found, until = Due([], []), last.until
+        found, look = Due([], []), replace(last, seen=head)
     if found == ([], []):
-        _last = replace(last, until=min(last.until, until), seen=head)
+        _last = look
     return found
 
 
