@@ -14,12 +14,14 @@ from time import monotonic
 from django.conf import settings
 
 from ocmconsole.kubeapi import clock, errors
-from ocmconsole.kubeapi.access import authentication
+from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.access.actor import MASTERS, OWN_PREFIX, Actor
 from registration.keys import certificate_register
 from registration.pki import ca
 
-REMEMBERED = 20_000  # certificates whose chain was checked: more than a fleet has
+# Certificates whose chain was checked, which takes 0.3 ms; 1.6 KB each, with the certificate. As many as the limits
+# know: agents come in turns, so of fewer each would be forgotten when it is needed again.
+REMEMBERED = request_limits.MOST_CREDENTIALS
 LOGGED = 256  # certificates whose refusal is remembered; a larger number of bad ones is logged more often
 
 logger = logging.getLogger(__name__)

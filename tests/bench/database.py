@@ -38,6 +38,7 @@ def writing(hub: Hub) -> Iterator[Ask]:
             sqlite.execute("BEGIN IMMEDIATE")
             yield lambda statement, values: sqlite.execute(statement.replace("%s", "?"), values).rowcount
             sqlite.execute("COMMIT")
+            sqlite.execute("PRAGMA wal_checkpoint(PASSIVE)")  # else the hub's next commit would pay for it
 
 
 def beat(hub: Hub, names: Sequence[str] | None, ahead: timedelta) -> datetime:

@@ -16,7 +16,7 @@ from tests.hub import Hub
 LEASE_SECONDS = 2  # of all clusters: who is silent is found ten seconds after the hub's start, and not five minutes
 SERVING = 5 * LEASE_SECONDS + 2.0  # seconds that the hub must have served before silence counts (D17)
 STEP = 0.5  # seconds between two looks, which the database pays for; when the last was written it says itself
-PATIENCE = 1_800.0
+PATIENCE = 120.0  # seconds, after which the rest is computed from what is done
 HEARD = "hub_accepts_client AND available <> 'Unknown'"
 TAINTED = """available = 'Unknown' AND wire LIKE '%"key":"cluster.open-cluster-management.io/unreachable"%'"""
 
@@ -28,23 +28,24 @@ def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
         heard = _count(hub, HEARD)
         head, before = _head(hub), machine.cpu_seconds()
         began = database.beat(hub, None, timedelta(hours=-1))
-        _wait(lambda: not _count(hub, HEARD))
-        _wait(lambda: _count(hub, TAINTED) >= heard)
-        machine.settle()
-        cpu = machine.cpu_seconds() - before
-        seconds = (_last(hub, head) - began).total_seconds()
-        about = f"{heard} of {scale.clusters} clusters: {seconds:.1f} s, {heard / seconds:.0f}/s, {cpu:.1f} CPU s"
-        scaled = "" if scale.clusters == 10_000 else "scaled from "
-        yield Row("silent_10000_s", seconds * 10_000 / scale.clusters, f"{scaled}{about}")
-        yield Row("silent_cpu_ms", 1000 * cpu / heard, about)
+        deadline = time.monotonic() + PATIENCE
+        if _is_in_time(lambda: not _count(hub, HEARD), deadline):
+            _is_in_time(lambda: _count(hub, TAINTED) >= heard, deadline)
+        done = min(heard, _count(hub, TAINTED))
+        if done >= heard:
+            machine.settle()
+        cpu, seconds = machine.cpu_seconds() - before, (_last(hub, head) - began).total_seconds()
+        about = f"{done} of {heard} clusters: {seconds:.1f} s, {done / seconds:.0f}/s, {cpu:.1f} CPU s"
+        yield Row("silent_10000_s", seconds * 10_000 / max(1, done), f"scaled from {about}")
+        yield Row("silent_cpu_ms", 1000 * cpu / max(1, done), about)
 
 
-def _wait(is_done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+def _is_in_time(is_done: Callable[[], bool], deadline: float) -> bool:
     while not is_done():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"not done after {PATIENCE:.0f} s")
+            return False
         time.sleep(STEP)
+    return True
 
 
 def _count(hub: Hub, condition: str) -> int:

@@ -56,12 +56,12 @@ class Scale:
 
 
 FULL = Scale(
-    clusters=10_000, agents=200, at_once=50, seconds=8, posts=400, lists=15, rounds=40, active=200, idle=5_000,
-    reopened=1_000, small=1_000, fleet=10_000, idle_seconds=65, first_step=10_000, step_seconds=15, steps=7,
+    clusters=10_000, agents=100, at_once=50, seconds=8, posts=300, lists=15, rounds=20, active=200, idle=5_000,
+    reopened=1_000, small=1_000, fleet=10_000, idle_seconds=65, first_step=10_000, step_seconds=12, steps=6,
 )  # fmt: skip
 QUICK = Scale(
-    clusters=1_000, agents=20, at_once=20, seconds=1, posts=50, lists=5, rounds=5, active=200, idle=300,
-    reopened=100, small=300, fleet=1_000, idle_seconds=3, first_step=5_000, step_seconds=3, steps=2,
+    clusters=500, agents=20, at_once=20, seconds=1, posts=30, lists=5, rounds=3, active=200, idle=300,
+    reopened=100, small=200, fleet=500, idle_seconds=3, first_step=5_000, step_seconds=3, steps=2,
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ HELD = 4  # seconds of a watch here
 BOUND = 1.0  # seconds, of the 99th percentile of each sort of request
 SHARE = 0.97  # of what a step asks for, that must have been answered in its time
 WARMING = 0.2  # of a step, whose requests are not judged
-RENEWING = 64  # connections for leases: more wait in no step that passes
+RENEWING = 256  # connections for leases, as many as docs/nginx.conf keeps: a renewal that finds none free waits, and that counts
 FIRST_AT_ONCE = 16  # first renewals of agents
 TICK = 0.005  # seconds between two looks at what is due
 PAGES = ("/", "/clusters/")
@@ -171,8 +171,13 @@ def _p99(found: list[float]) -> float:
 
 
 async def _sustained(hub: Hub, scale: Scale) -> Row:
-    """Twice as many with each step; then two steps between the last that passed and the first that did not."""
+    """Twice as many with each step; then two steps between the last that passed and the first that did not.
+
+    All agents were heard when it begins: from then on a cluster that becomes Unknown is one too many, and nothing passed.
+    """
     agents = agents_of(hub)
+    await asyncio.to_thread(_heard_now, hub)
+    await asyncio.to_thread(machine.settle)
     random.Random(1).shuffle(agents)  # noqa: S311 - the same each time
     unknown = _unknown(hub)
     fleet = _Fleet(hub, cycle(agents))
@@ -185,12 +190,11 @@ async def _sustained(hub: Hub, scale: Scale) -> Row:
     finally:
         await fleet.close()
     silent = _unknown(hub) - unknown
-    if silent:
-        raise UnexpectedError(f"{silent} clusters became Unknown, whose agents renewed")
     seeded = (
         f"{len(agents)} agents, certificates passed on; steps of {scale.step_seconds:.0f} s, p99 at most {BOUND:.0f} s"
     )
-    return Row("fleet_sustained", good, f"{seeded}, no cluster became Unknown: {'; '.join(map(str, steps))}")
+    told = f"{seeded}, {silent or 'no'} clusters became Unknown: {'; '.join(map(str, steps))}"
+    return Row("fleet_sustained", 0 if silent else good, told)
 
 
 def next_clusters(good: int, bad: int, first: int, taken: int, most: int) -> int:
