@@ -63,6 +63,7 @@ PLACES: dict[str, Runs] = {
     "controllers/test_deadlines.py": Runs.BOTH,
     "controllers/test_flows.py": Runs.BOTH,
     "controllers/test_foundation.py": Runs.BOTH,
+    "controllers/test_group_commit.py": Runs.BOTH,
     "controllers/test_heartbeat_sampling.py": Runs.BOTH,
     "controllers/test_idempotence.py": Runs.BOTH,
     "controllers/test_many_writes.py": Runs.BOTH,

@@ -5,7 +5,8 @@ The counter is taken by its first statement, so commits are serial and commit or
 before it; a row is written only ``WHERE resource_version`` is what was read, else Conflict. ``turn`` takes the counter
 before the document is read, for a writer that has lost too many optimistic tries. No write is committed after a right
 or credential that it needs was taken away: that takes the counter too, and a commit which finds that rights have
-changed since its actor was examined asks again, under the counter.
+changed since its actor was examined asks again, under the counter. Commits that wait for each other share a
+transaction (``group_commit``), each as if it were alone in it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import orjson
 from django.db import connection, models, transaction
 
-from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache, write_queue
+from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, group_commit, request_cache, write_queue
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
@@ -84,14 +85,6 @@ class Need(NamedTuple):
     require: Callable[[Actor], object]
 
 
-class _Prepared(NamedTuple):
-    """Writes with their texts and audit entries, the work that they cause, and their time."""
-
-    writes: Sequence[Write]
-    work: set[Work]
-    now: datetime
-
-
 # ---------------------------------------------------------------- the one write
 
 
@@ -111,9 +104,9 @@ def commit(
     InsufficientStorage for what would grow while only the reserve of the disk is left, Unauthorized and Forbidden when
     what the actor needs was taken away since it was examined, Timeout for a client that has gone away.
     """
-    prepared = _prepared(writes, settled)
-    with _transaction():
-        return _write(prepared, records, needs)
+    act = _act(writes, records, needs, settled)
+    with _recording_refusals():
+        return group_commit.commit(act)
 
 
 class Commit(Protocol):
@@ -135,9 +128,11 @@ def turn() -> Iterator[Commit]:
 
     Keep it short: it holds up every writer of the hub. It must not write by itself: an error rolls everything back.
     """
-    with _transaction():
+    with _recording_refusals(), write_queue.turn(), transaction.atomic(durable=True):
         Revision.take(0)  # locked and left as it is: readers of the head see no number without a change
-        yield lambda writes, *, records=(), needs=(), settled=(): _write(_prepared(writes, settled), records, needs)
+        yield lambda writes, *, records=(), needs=(), settled=(): group_commit.alone(
+            _act(writes, records, needs, settled)
+        )
 
 
 @contextmanager
@@ -160,55 +155,79 @@ def _announce(commit: change_log.CommittedChanges) -> None:
     transaction.on_commit(lambda: change_log.wake(commit))
 
 
-@contextmanager
-def _transaction() -> Iterator[None]:
-    with _recording_refusals(), write_queue.turn(), transaction.atomic(durable=True):
-        yield
-
-
-def _prepared(writes: Sequence[Write], settled: Collection[Work]) -> _Prepared:
+def _act(writes: Sequence[Write], records: Iterable[Record], needs: Iterable[Need], settled: Collection[Work]) -> _Act:
     """Raises InsufficientStorage."""
     if any(_grows(write) for write in writes):
         outages.require_space()
     now = clock.now()
     for write in writes:
         _prepare(write, now)
-    return _Prepared(writes, controllers.caused_by(writes).difference(settled), now)
+    return _Act(writes, records, tuple(needs), controllers.caused_by(writes).difference(settled), now)
 
 
-def _write(prepared: _Prepared, records: Iterable[Record], needs: Iterable[Need]) -> int:
-    writes, work, now = prepared
-    last, rights = Revision.take(len(writes))
-    abandoned_requests.require_client()  # now that nobody else can come in between
-    _ask_again(writes, needs, rights)
-    with writing():
-        for number, write in enumerate(writes, start=last - len(writes) + 1):
-            _number(write, number)
-        _write_rows(writes)
-        _append(writes, now)
-        ends_rights = any(write.kind.is_right for write in writes)
-        entries = [write.audit for write in writes if write.audit is not None]
-        saved_last: defaultdict[type[models.Model], list[models.Model]] = defaultdict(list)
-        with request_cache.forgetting():  # read under the counter's lock: two commits may concern the same fact
-            for fact in _records_of(writes, records):
-                if isinstance(fact, AuditEvent):
-                    entries.append(fact)
-                elif getattr(fact, "is_saved_last", False):
-                    saved_last[type(fact)].append(fact)
-                else:
-                    fact.save()
-                ends_rights |= getattr(fact, "is_right", False)
-        for rows in saved_last.values():
-            plain_sql.put(rows)
-        plain_sql.insert(entries)
-        if ends_rights:
-            _count_rights()
-        work = controllers.wanted(work)
-        workqueue.put(work, now)
-        _announce(_handed_over(writes, last, rights + ends_rights))
-        if work:
-            transaction.on_commit(workqueue.poke)
-    return last
+@dataclass(slots=True)
+class _Act:
+    """One commit, prepared: writes with their texts and audit entries, the work that they cause, and their time.
+
+    It runs on the thread that leads the transaction, so nothing here holds a connection or a cursor.
+    """
+
+    writes: Sequence[Write]
+    records: Iterable[Record]
+    needs: Sequence[Need]
+    work: set[Work]
+    now: datetime
+    rights: int = 0  # how often they had changed before
+
+    @property
+    def count(self) -> int:
+        return len(self.writes)
+
+    def check(self, rights: int) -> None:
+        """Now that nobody else can come in between: is the client there, and may the actors still? Raises _Ended."""
+        self.rights = rights
+        abandoned_requests.require_client()
+        asked = [
+            Need(each.actor, _asked_by(each), each.ask_again) for each in self.writes if each.ask_again is not None
+        ]
+        for need in (*asked, *self.needs):
+            if not need.actor.is_outdated(rights):
+                continue
+            try:
+                with request_cache.forgetting():
+                    need.require(need.actor.renewed())
+            except (errors.Forbidden, errors.Unauthorized) as error:
+                raise _Ended(need, error) from error
+
+    def write(self, last: int) -> bool:
+        with writing():
+            for number, write in enumerate(self.writes, start=last - len(self.writes) + 1):
+                _number(write, number)
+            _write_rows(self.writes)
+            _append(self.writes, self.now)
+            ends_rights = any(write.kind.is_right for write in self.writes)
+            entries = [write.audit for write in self.writes if write.audit is not None]
+            saved_last: defaultdict[type[models.Model], list[models.Model]] = defaultdict(list)
+            with request_cache.forgetting():  # read under the counter's lock: two commits may concern the same fact
+                for fact in _records_of(self.writes, self.records):
+                    if isinstance(fact, AuditEvent):
+                        entries.append(fact)
+                    elif getattr(fact, "is_saved_last", False):
+                        saved_last[type(fact)].append(fact)
+                    else:
+                        fact.save()
+                    ends_rights |= getattr(fact, "is_right", False)
+            for rows in saved_last.values():
+                plain_sql.put(rows)
+            plain_sql.insert(entries)
+            if ends_rights:
+                _count_rights()
+            work = controllers.wanted(self.work)
+            workqueue.put(work, self.now)
+            _announce(_handed_over(self.writes, last, self.rights + ends_rights))
+            if work:
+                transaction.on_commit(workqueue.poke)
+        return ends_rights
 
 
 def _records_of(writes: Sequence[Write], records: Iterable[Record]) -> Iterator[models.Model]:
@@ -276,18 +295,6 @@ class Outdated(Exception):
 def _count_rights() -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE kubeapi_revision SET rights = rights + 1 WHERE id = 1")
-
-
-def _ask_again(writes: Sequence[Write], needs: Iterable[Need], rights: int) -> None:
-    asked = [Need(each.actor, _asked_by(each), each.ask_again) for each in writes if each.ask_again is not None]
-    for need in (*asked, *needs):
-        if not need.actor.is_outdated(rights):
-            continue
-        try:
-            with request_cache.forgetting():
-                need.require(need.actor.renewed())
-        except (errors.Forbidden, errors.Unauthorized) as error:
-            raise _Ended(need, error) from error
 
 
 def _asked_by(write: Write) -> Attributes:
