@@ -36,7 +36,8 @@ def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
             machine.settle()
         cpu, seconds = machine.cpu_seconds() - before, (_last(hub, head) - began).total_seconds()
         about = f"{done} of {heard} clusters: {seconds:.1f} s, {done / seconds:.0f}/s, {cpu:.1f} CPU s"
-        yield Row("silent_10000_s", seconds * 10_000 / max(1, done), f"scaled from {about}")
+        scaled = "" if done == heard else "scaled from "
+        yield Row("silent_10000_s", seconds * heard / max(1, done), f"{scaled}{about}")
         yield Row("silent_cpu_ms", 1000 * cpu / max(1, done), about)
 
 

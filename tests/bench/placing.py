@@ -273,7 +273,7 @@ def storm(bench: Bench) -> Iterator[Row]:
     after = bench.decisions()
     stayed = _lost(before, after)
     moved = sum(before[key] != after.get(key) for key in before)
-    detail = f"{len(returning)} agents: {took}, from the first to report; {gone - stayed} of {gone} decisions came back"
+    detail = f"{len(returning)} agents: {took}, from the first to report; {max(0, gone - stayed)} of {gone} decisions came back"
     reason = f"and {moved} placements have others now: their number was full and Steady keeps who is chosen"
     yield Row("placement_return_s", took.seconds, f"{detail} {reason}")
 
