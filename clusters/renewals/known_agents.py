@@ -28,8 +28,8 @@ from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
 
-# Of 1,400 bytes each; the one that was not used for longest is forgotten. Who is not known to the limits takes the
-# ordinary path, so more would be of no use.
+# Of 1,400 bytes each, and 400 more for three watches; the one that was not used for longest is forgotten. Who is not
+# known to the limits takes the ordinary path, so more would be of no use.
 MOST_AGENTS = request_limits.MOST_CREDENTIALS
 MOST_QUESTIONS = 12  # that are remembered of one agent; it needs two for its lease and one for each of its watches
 CERTIFICATE = "cert:"  # how ``Actor.credential`` begins for a certificate
