@@ -2,8 +2,8 @@
 
 The two queries here are the definition; over ten thousand clusters they take a noticeable part of a processor every two
 seconds. So a process remembers before which moment nobody can fall silent (a heartbeat only puts that off), and reads
-in the change log whose cluster or lease was written since. The log is complete in the order of its numbers, so that no
-process needs to tell another one anything.
+in the change log whose cluster or lease was written since. The log is complete in the order of its numbers, but for
+what was cut (D23), after which all are looked at; so no process needs to tell another one anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from django.db.models.functions import Abs, Coalesce, Greatest
 from clusters.health.status import GRACE_LEASES, LATE_LEASES
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster
-from ocmconsole.kubeapi.models import Change, Revision, WorkItem
+from ocmconsole.kubeapi.models import Change, WorkItem
+from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from clusters.health.uptime import Gap
 
+WATCHED = (MANAGED_CLUSTER.resource, LEASE.resource)
 MOST_AT_ONCE = 10_000  # clusters of one sweep; the next comes two seconds later
 MOST_MOVED = 1_000  # clusters that are asked about by their names; where more have moved all are looked at
 LONGEST_REST = timedelta(seconds=60)  # between two looks at all: half as long as the log keeps a lease's changes
@@ -64,9 +66,7 @@ def forget() -> None:
 def due(now: datetime, gaps: list[Gap]) -> Due:
     """As ``fallen_silent`` and ``clock_flipped``. One short query while nothing is written and no time is over."""
     global _last  # noqa: PLW0603 - as above
-    head = (
-        Revision.objects.values_list("value", flat=True).first() or 0
-    )  # before the rows: what comes later is seen again
+    head = change_log.newest_revision()  # before the rows: what comes later is seen again
     last = _last if _last is not None and _is_fresh(_last, now, gaps, head) else None
     moved = _moved(last.seen) if last is not None and head != last.seen else []
     _last = None  # a verdict that is still to be written is found again
@@ -89,11 +89,12 @@ def _is_fresh(last: _Look, now: datetime, gaps: list[Gap], head: int) -> bool:
 
 
 def _moved(seen: int) -> list[str] | None:
-    """Names of clusters that were written since a revision, or whose lease was; None for too many."""
-    changes = Change.objects.filter(revision__gt=seen, resource__in=(MANAGED_CLUSTER.resource, LEASE.resource))
+    """Names of clusters that were written since a revision, or whose lease was; None for too many, or a cut log."""
+    changes = Change.objects.filter(revision__gt=seen, resource__in=WATCHED)
     rows = changes.order_by().values_list("namespace", "name")[: MOST_MOVED + 1]
     names = {namespace or name for namespace, name in rows if not namespace or name == LEASE_NAME}
-    return sorted(names) if len(rows) <= MOST_MOVED else None
+    is_whole = len(rows) <= MOST_MOVED and change_log.cut_before(WATCHED, seen) is None
+    return sorted(names) if is_whole else None
 
 
 def fallen_silent(now: datetime, gaps: list[Gap], among: Collection[str] | None = None) -> list[str]:

@@ -17,7 +17,7 @@ from ocmconsole.kubeapi.verbs import Batch
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 250  # keys of one transaction: the counter is held for less than a tenth of a second
+AT_ONCE = 250  # keys of one transaction: the counter is held for about a tenth of a second
 TRIES = 5  # of one chunk, each without those that were found to be too late
 
 Read = Callable[[Batch, Collection[Key]], None]

@@ -18,6 +18,7 @@ from clusters.models import Serving
 from clusters.tasks import sweep_leases
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +64,16 @@ def test_all_are_looked_at_when_the_hub_has_not_served_and_once_a_minute() -> No
     with time_machine.travel(timezone.now() + timedelta(seconds=61), tick=False):
         Serving.objects.update(seen=timezone.now(), served=timezone.now())
         assert is_asked("clusters_managedcluster")
+
+
+@pytest.mark.contract("H18", "D23")
+def test_all_are_looked_at_when_what_moved_was_cut_from_the_log() -> None:
+    """A log that has grown beyond its bound may lose what is younger than a sweep."""
+    sweep_leases()
+    make.renew("c1", timezone.now() + timedelta(hours=1))
+    change_log.bound_log(1)
+    now = timezone.now()
+    assert deadlines.due(now, uptime.serving_gaps(now)).flipped == ["c1"]
 
 
 @pytest.mark.contract("H16")
