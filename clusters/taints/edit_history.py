@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from clusters.kinds import MANAGED_CLUSTER, taints_of
+from clusters.object_writer import CONTROLLER
 from clusters.taints import taint_rules
 from clusters.taints.maintenance import NOTES
 from ocmconsole.kubeapi import clock
@@ -102,11 +103,15 @@ def _own(actor: Actor, doc: Doc) -> QuerySet[AuditEvent]:
 
 
 def _writes(doc: Doc) -> QuerySet[AuditEvent]:
-    """Of this very cluster, not of another that had its name; and no agent's reports, which would be most of them."""
+    """Of this very cluster, not of another that had its name.
+
+    Neither an agent's reports nor the taints that the hub sets because of them: these would be most of them.
+    """
     metadata = doc["metadata"]
     place = {"resource": MANAGED_CLUSTER.resource, "namespace": "", "name": metadata["name"], "uid": metadata["uid"]}
     written = AuditEvent.objects.filter(**place, outcome=AuditEvent.Outcome.ALLOWED)
-    return written.exclude(diff__0__path__startswith="status").order_by("-time", "-pk")
+    written = written.exclude(diff__0__path__startswith="status").exclude(user=CONTROLLER.user, diff__0__path=TAINTS)
+    return written.order_by("-time", "-pk")
 
 
 def _read(entry: AuditEvent) -> Edit | None:

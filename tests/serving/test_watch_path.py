@@ -23,6 +23,8 @@ ADDONS = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces/{}/managedc
 WORKS = "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks"
 NAME = "wp-one"
 BOOKMARKS = "allowWatchBookmarks=true"
+CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
+PATIENCE = 20.0  # seconds
 OWN = f"fieldSelector=metadata.name%3D{NAME}"
 
 
@@ -34,10 +36,14 @@ def scene(hub: Hub) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def agent(scene: Scene) -> Agent:
-    """One that the lease path knows."""
+    """One that the lease path knows, of whose cluster the hub has nothing left to say."""
     agent = scene.agent(NAME)
     for _ in range(2):
         assert agent.ask().status == 200
+    until = time.monotonic() + PATIENCE
+    while not any(each["type"] == CLOCK_SYNCED for each in cluster(scene, NAME)["status"]["conditions"]):
+        assert time.monotonic() < until, "the clock of the cluster was not judged"
+        time.sleep(0.1)
     assert relabelled(scene, NAME, "first")
     return agent
 
