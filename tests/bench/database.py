@@ -51,7 +51,8 @@ def beat(hub: Hub, names: Sequence[str] | None, ahead: timedelta) -> datetime:
     change = f"wire = substr(wire, 1, {begin} - 1) || %s || substr(wire, {begin} + {DIGITS})"
     statement = f"UPDATE clusters_lease SET renew_time = %s, {change}"  # noqa: S608 - ours
     with writing(hub) as ask:
-        ask("UPDATE clusters_serving SET gaps = %s", [_other_gaps(hub)])  # else a sweep asks the log whose lease moved
+        for gaps in _other_gaps(hub):  # else a sweep asks the log whose lease moved
+            ask("UPDATE clusters_serving SET gaps = %s", [gaps])
         if names is None:
             ask(statement, [at, text])
         for start in range(0, len(names or ()), BATCH):
@@ -60,14 +61,17 @@ def beat(hub: Hub, names: Sequence[str] | None, ahead: timedelta) -> datetime:
     return datetime.now(UTC)
 
 
-def _other_gaps(hub: Hub) -> str:
-    """The hub's gaps (D17) with one more, without length, after the first."""
+def _other_gaps(hub: Hub) -> list[str]:
+    """The hub's gaps (D17) with one more, without length, after the first; none of a hub that has not served."""
     with hub.reading() as ask:
-        [(stored, since)] = ask("SELECT gaps, since FROM clusters_serving")
+        found = ask("SELECT gaps, since FROM clusters_serving")
+    if not found:
+        return []
+    [(stored, since)] = found
     gaps = json.loads(stored) if isinstance(stored, str) else stored
     begun = since if isinstance(since, datetime) else datetime.fromisoformat(f"{since}+00:00")
     first, *others = gaps or [[BEGINNING, round(begun.timestamp() * SECOND)]]
-    return json.dumps([first, [first[1], first[1]], *others])
+    return [json.dumps([first, [first[1], first[1]], *others])]
 
 
 def shorten_grace(hub: Hub, seconds: int) -> None:
