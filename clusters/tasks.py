@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import datetime
+
 from clusters.health import deadlines, heartbeat_sampling, silence, uptime, verdicts
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
@@ -9,15 +12,26 @@ from ocmconsole.kubeapi.kinds import Key
 
 VERDICTS = ("lease_health", "clock")
 
+_sweeping = threading.Lock()
+
 
 def sweep_leases() -> None:
     """H16, H18: find clusters whose grace period is over or whose clock check flipped, and say so of them.
 
     Some hundreds are written in one transaction, so that verdicts wait neither behind other work nor for each other.
-    What could not be written so is left to the reconcilers, which are run here; other workers may help.
+    What could not be written so is left to the reconcilers, which are run here; other workers may help. A sweep that
+    comes while another thread of the process is still at one leaves it alone: both would write the same clusters.
     """
     now = clock.now()
     uptime.note_sweep(now)
+    if _sweeping.acquire(blocking=False):
+        try:
+            _sweep(now)
+        finally:
+            _sweeping.release()
+
+
+def _sweep(now: datetime) -> None:
     gaps = uptime.serving_gaps(now)
     silent, flipped = deadlines.due(now, gaps)
     if silent:

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.health import verdicts
+from clusters.health import silence, verdicts
 from clusters.health.reconcilers import reconcile_clock, reconcile_lease_health
 from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseconds
 from clusters.models import Lease, ManagedCluster, Silence, Transition
@@ -257,3 +257,19 @@ def test_only_silence_of_clusters_with_addons_is_work() -> None:
         assert list(WorkItem.objects.values_list("reconciler", "name")) == [("addon_health", "c2")] * (
             status == "Unknown"
         )
+
+
+@pytest.mark.contract("H16")
+def test_a_sweep_leaves_one_that_is_under_way_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard("c1")
+    quieten("c1")
+    seen = []
+
+    def sweep_again(*_: object) -> None:
+        sweep_leases()
+        seen.append(make.stored("c1").available)
+
+    monkeypatch.setattr(silence, "_watchers", [sweep_again])
+    sweep_leases()
+    assert seen == ["True"]
+    assert make.stored("c1").available == "Unknown"
