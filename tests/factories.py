@@ -124,6 +124,17 @@ def available(name: str, status: str = "True") -> None:
     said(name, "ManagedClusterConditionAvailable", status, reason="ManagedClusterAvailable")
 
 
+def joined(*names: str) -> None:
+    """Accepted clusters whose agents have joined, report that all is well, and renew their leases."""
+    for name in names:
+        cluster(name, accepted=True)
+    settle()
+    for name in names:
+        available(name)
+        renew(name)
+    settle()
+
+
 def renew(name: str, at: datetime | None = None) -> Doc:
     """A heartbeat; ``at`` is what the clock of the agent shows."""
     moment = (at or timezone.now()).isoformat(timespec="microseconds").replace("+00:00", "Z")

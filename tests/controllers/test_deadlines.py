@@ -29,13 +29,7 @@ NAMES = ("c1", "c2", "c3", "c4")
 @pytest.fixture(autouse=True)
 def heard(db: None) -> None:
     make.serve_since(timedelta(days=1))
-    for name in NAMES:
-        make.cluster(name, accepted=True)
-    make.settle()
-    for name in NAMES:
-        make.available(name)
-        make.renew(name)
-    make.settle()
+    make.joined(*NAMES)
     make.sweep()
 
 

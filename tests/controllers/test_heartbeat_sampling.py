@@ -32,16 +32,6 @@ def clock() -> Iterator[time_machine.Traveller]:
         yield found
 
 
-def joined(*names: str) -> None:
-    for name in names:
-        make.cluster(name, accepted=True)
-    make.settle()
-    for name in names:
-        make.available(name)
-        make.renew(name)
-    make.settle()
-
-
 def looks(clock: time_machine.Traveller, minutes: int) -> None:
     """One look a minute by a hub that goes on serving, as the clock makes it."""
     for _ in range(minutes):
@@ -58,7 +48,7 @@ def cells(name: str, first: int = 144, count: int = 3) -> list[Level]:
 
 @pytest.mark.contract("D17")
 def test_a_look_notes_who_was_heard(clock: time_machine.Traveller) -> None:
-    joined("c1")
+    make.joined("c1")
     note_heartbeats()
     assert cells("c1") == [Level.FULL, Level.UNKNOWN, Level.UNKNOWN]
     assert [(row.heard, row.expected) for row in FleetMinute.objects.all()] == [(1, 1)]
@@ -66,7 +56,7 @@ def test_a_look_notes_who_was_heard(clock: time_machine.Traveller) -> None:
 
 @pytest.mark.contract("D17")
 def test_a_cell_keeps_the_worst_of_its_looks(clock: time_machine.Traveller) -> None:
-    joined("c1", "c2")
+    make.joined("c1", "c2")
     for _ in range(14):
         make.renew("c2")
         looks(clock, 1)
@@ -77,7 +67,7 @@ def test_a_cell_keeps_the_worst_of_its_looks(clock: time_machine.Traveller) -> N
 
 @pytest.mark.contract("D17")
 def test_time_in_which_the_hub_did_not_serve_is_unknown(clock: time_machine.Traveller) -> None:
-    joined("c1")
+    make.joined("c1")
     note_heartbeats()
     clock.shift(timedelta(minutes=10))  # the hub is down: nobody looks, and the agent cannot renew
     make.serve_since(timedelta())
@@ -93,7 +83,7 @@ def test_time_in_which_the_hub_did_not_serve_is_unknown(clock: time_machine.Trav
 def test_a_second_look_writes_nothing(
     clock: time_machine.Traveller, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    joined("c1", "c2")
+    make.joined("c1", "c2")
     note_heartbeats()
     before = list(HeartbeatDay.objects.order_by("pk").values()), list(FleetMinute.objects.values())
     with django_assert_num_queries(6):  # leases, clusters, days, the minute; and the transaction around the last
@@ -104,7 +94,7 @@ def test_a_second_look_writes_nothing(
 def test_a_look_takes_as_many_statements_for_many_clusters(
     clock: time_machine.Traveller, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    joined(*(f"c{number}" for number in range(6)))
+    make.joined(*(f"c{number}" for number in range(6)))
     with django_assert_max_num_queries(9):
         heartbeat_sampling.note_heartbeats(timezone.now(), timezone.now() - timedelta(days=1))
     assert HeartbeatDay.objects.count() == 6
@@ -112,7 +102,7 @@ def test_a_look_takes_as_many_statements_for_many_clusters(
 
 @pytest.mark.contract("H18", "K47")
 def test_a_heartbeat_counts_when_it_came_and_its_clock_is_sampled_once_an_hour(clock: time_machine.Traveller) -> None:
-    joined("c1")
+    make.joined("c1")
     make.renew("c1", at=timezone.now() - 4 * MINUTE)
     looks(clock, 1)
     assert cells("c1", count=1) == [Level.FULL]
@@ -121,7 +111,7 @@ def test_a_heartbeat_counts_when_it_came_and_its_clock_is_sampled_once_an_hour(c
 
 @pytest.mark.contract("H15")
 def test_the_lease_of_an_earlier_cluster_is_no_heartbeat(clock: time_machine.Traveller) -> None:
-    joined("c1")
+    make.joined("c1")
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, ManagedCluster.objects.get().key)
     make.settle()
     assert not ManagedCluster.objects.exists()
@@ -136,14 +126,14 @@ def test_the_lease_of_an_earlier_cluster_is_no_heartbeat(clock: time_machine.Tra
 def test_who_is_not_in_is_not_expected(clock: time_machine.Traveller) -> None:
     make.cluster("asks")
     make.cluster("has-not-joined", accepted=True)
-    joined("sent-away")
+    make.joined("sent-away")
     make.accept("sent-away", accepts=False)
     note_heartbeats()
     assert not HeartbeatDay.objects.exists()
 
 
 def test_what_is_older_than_a_month_is_forgotten(clock: time_machine.Traveller) -> None:
-    joined("c1")
+    make.joined("c1")
     note_heartbeats()
     Transition.objects.create(cluster="c1", at=timezone.now(), turn="silent")
     kept = HeartbeatDay.objects.all(), FleetMinute.objects.all(), Transition.objects.all()
@@ -165,7 +155,7 @@ def turns(name: str = "c1") -> list[str]:
 @pytest.mark.contract("H7", "H16", "H17")
 def test_a_cluster_that_becomes_something_else_leaves_a_row() -> None:
     make.serve_since(timedelta(days=1))
-    joined("c1")
+    make.joined("c1")
     assert turns() == ["joined"]
     make.available("c1", "Unknown")
     make.available("c1", "True")

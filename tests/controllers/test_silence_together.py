@@ -38,13 +38,7 @@ PASSING = {"uid", "resourceVersion", "renew_time"}
 def heard(*names: str) -> None:
     """Accepted, joined, available, with clocks that agree."""
     make.serve_since(timedelta(days=1))
-    for name in names:
-        make.cluster(name, accepted=True)
-    make.settle()
-    for name in names:
-        make.available(name)
-        make.renew(name)
-    make.settle()
+    make.joined(*names)
     make.sweep()
 
 
