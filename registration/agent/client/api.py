@@ -203,7 +203,9 @@ class Api:
             raise Unreachable(f"the token file cannot be read: {error}") from error
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        extensions: dict[str, Any] = {"sni_hostname": self._tls_name} if self._tls_name else {}
+        extensions: dict[str, Any] = {"trace": _Handshake()}
+        if self._tls_name:
+            extensions["sni_hostname"] = self._tls_name
         return self._client.build_request(
             method, path, params=params, content=content, headers=headers, timeout=timeout, extensions=extensions
         )
@@ -229,6 +231,18 @@ class Api:
         except (KeyError, ValueError):
             return
         self.ahead = self._clock.now() - date
+
+
+class _Handshake:
+    """Trace of a request that closes the connection whose TLS handshake was cancelled; httpcore would leave it open."""
+
+    _stream: Any = None  # httpcore.AsyncNetworkStream
+
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            self._stream = info["return_value"]
+        elif event == "connection.start_tls.failed" and self._stream is not None:
+            await self._stream.aclose()
 
 
 async def _lines(response: httpx.Response) -> AsyncGenerator[bytes]:
