@@ -65,6 +65,7 @@ OCMCONSOLE_CONTROLLERS = choice(
 )
 OCMCONSOLE_SECRET_KEY = text("OCMCONSOLE_SECRET_KEY") or kept_secret(OCMCONSOLE_HOME, "secret-key")
 OCMCONSOLE_ADMIN_PASSWORD = text("OCMCONSOLE_ADMIN_PASSWORD")
+OCMCONSOLE_BACKUP_PASSPHRASE = text("OCMCONSOLE_BACKUP_PASSPHRASE")
 # D20: for how long the agent of a cluster that was sent away or deleted may clean up; None is without limits.
 OCMCONSOLE_CLEANUP_RIGHTS = cleanup_rights("OCMCONSOLE_CLEANUP_RIGHTS", "1h")
 OCMCONSOLE_UNKNOWN_CERTIFICATES = choice("OCMCONSOLE_UNKNOWN_CERTIFICATES", "refuse", {"refuse", "accept"})

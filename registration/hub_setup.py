@@ -24,7 +24,7 @@ from ocmconsole.accounts import people, permissions
 from ocmconsole.core import defaults
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
 from ocmconsole.environment import home as files
-from ocmconsole.kubeapi import clock, errors, verbs
+from ocmconsole.kubeapi import clock, errors, incarnations, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key, Kind
@@ -96,6 +96,7 @@ def ensure_hub() -> str:
     home = settings.OCMCONSOLE_HOME
     ca.ensure_authority(home, serving_names())
     _check_client_cas()
+    incarnations.ensure_first()
     defaults.ensure_defaults(CONTROLLER)
     _ensure_registration_objects()
     for name in SELECTORS:

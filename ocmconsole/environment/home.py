@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 log = logging.getLogger(__name__)
 
@@ -64,21 +65,28 @@ def locked(home: Path) -> Iterator[None]:
 
 def write_file(path: Path, content: bytes, *, secret: bool) -> None:
     """Replace a file so that a reader, or a machine that stops, sees the old content or the new, never a part."""
+    with replacing(path, secret=secret) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, *, secret: bool) -> Iterator[IO[bytes]]:
+    """As ``write_file``, for content that comes in pieces: the file is in its place when the block ends well."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(handle, 0o600 if secret else 0o644)
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(handle)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(directory: Path) -> None:
+def sync(directory: Path) -> None:
     """A rename survives a power cut only when the directory reached the disk too."""
     handle = os.open(directory, os.O_RDONLY)
     try:

@@ -162,6 +162,25 @@ class Revision(models.Model):
             return int(last), int(rights)
 
 
+class Incarnation(models.Model):
+    """One life of the hub (D28): the first begins with it, each further one with a restore; the newest is the present.
+
+    A hub is quiet in one that nobody has activated: it schedules nothing, so that it evicts nobody.
+    """
+
+    number = models.PositiveIntegerField(primary_key=True)
+    uid = models.CharField(max_length=36, unique=True)
+    begun_at = models.DateTimeField()
+    activated_at = models.DateTimeField(null=True)
+    activated_by = models.CharField(max_length=320, blank=True, default="")
+    # Of a restore: when its backup was made, and up to when what was revoked afterwards is known; else null.
+    backup_at = models.DateTimeField(null=True)
+    revoked_until = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.uid}"
+
+
 class Change(models.Model):
     """One line of the log that feeds every watch, index and cache. ``revision`` is the object's resourceVersion."""
 

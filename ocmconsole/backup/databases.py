@@ -1,0 +1,157 @@
+"""A consistent copy of the hub's database while the hub runs, and the way back into an empty one.
+
+SQLite: its online backup, a file. PostgreSQL: ``pg_dump`` and ``pg_restore`` in the custom format, of one snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import psycopg
+from django.db import connection, transaction
+from psycopg import sql
+
+from ocmconsole.backup.encryption import BackupError
+
+SQLITE = "sqlite"
+POSTGRESQL = "postgresql"
+# Name of the copy in the archive, by kind of database.
+FILES = {SQLITE: "database.sqlite3", POSTGRESQL: "database.pgdump"}
+HUB_FILE = "hub.sqlite3"
+FACTS = "SELECT COALESCE((SELECT value FROM kubeapi_revision WHERE id = 1), 1)"
+MIGRATIONS = "SELECT app || '.' || name FROM django_migrations ORDER BY app, name"
+LATEST = "SELECT COALESCE((SELECT uid FROM kubeapi_incarnation ORDER BY number DESC LIMIT 1), '')"
+
+
+@dataclass(frozen=True)
+class CopyFacts:
+    """What a copy says of itself."""
+
+    revision: int
+    migrations: tuple[str, ...]
+    incarnation: str
+
+
+def copy(target: Path) -> CopyFacts:
+    """Write a copy of the database as of one moment; writers go on meanwhile. Raises BackupError."""
+    if connection.vendor == SQLITE:
+        return _copy_sqlite(target)
+    return _dump_postgresql(target)
+
+
+def size() -> int:
+    """Bytes that the database takes, about."""
+    with connection.cursor() as cursor:
+        if connection.vendor == POSTGRESQL:
+            cursor.execute("SELECT pg_database_size(current_database())")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+def _copy_sqlite(target: Path) -> CopyFacts:
+    source = Path(str(connection.settings_dict["NAME"]))
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{source}?mode=rw", uri=True)) as hub,
+            closing(sqlite3.connect(target)) as made,
+        ):
+            hub.backup(made)
+            made.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            return _facts(made)
+    except sqlite3.Error as error:
+        raise BackupError(f"the database {source} cannot be copied ({error}): run manage.py doctor") from error
+
+
+def _facts(database: sqlite3.Connection) -> CopyFacts:
+    def column(statement: str) -> list[Any]:
+        return [row[0] for row in database.execute(statement)]
+
+    return CopyFacts(int(column(FACTS)[0]), tuple(column(MIGRATIONS)), str(column(LATEST)[0]))
+
+
+def _dump_postgresql(target: Path) -> CopyFacts:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute("SELECT pg_export_snapshot()")
+        snapshot = cursor.fetchone()[0]
+        facts = []
+        for statement in (FACTS, MIGRATIONS, LATEST):
+            cursor.execute(statement)
+            facts.append([row[0] for row in cursor.fetchall()])
+        options = ["--format=custom", "--no-owner", "--no-privileges", "--compress=0"]  # the archive is compressed
+        name = str(connection.settings_dict["NAME"])
+        _program("pg_dump", name, *options, f"--snapshot={snapshot}", f"--file={target}")
+    return CopyFacts(int(facts[0][0]), tuple(facts[1]), str(facts[2][0]))
+
+
+def _program(name: str, database: str, *options: str) -> None:
+    """Run a program of PostgreSQL on a database of the hub's server; the password does not show in its arguments."""
+    settings = connection.settings_dict
+    places = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD"}
+    environment = os.environ | {variable: str(settings[key]) for variable, key in places.items() if settings.get(key)}
+    for option in ("sslmode", "sslrootcert", "sslcert", "sslkey"):
+        if value := settings.get("OPTIONS", {}).get(option):
+            environment[f"PG{option.upper()}"] = str(value)
+    environment["PGDATABASE"] = database
+    place = ["--dbname", database] if name == "pg_restore" else []
+    try:
+        done = subprocess.run(  # noqa: S603 - its arguments are ours
+            [name, *place, *options], env=environment, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise BackupError(
+            f"the program {name} is not on the path: install the PostgreSQL client programs of the server's version"
+        ) from error
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BackupError(f"{name} failed ({said}): see to that and try again")
+
+
+@contextmanager
+def scratch(name: str) -> Iterator[str]:
+    """An empty database beside the hub's on the same PostgreSQL server, dropped afterwards; its name."""
+    with psycopg.connect(**_server(), autocommit=True) as server:
+        found = sql.Identifier(name)
+        try:
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(found))
+            server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(found))
+        except psycopg.Error as error:
+            raise BackupError(
+                f"no database {name} can be made on the PostgreSQL server ({error}): give its user the right CREATEDB"
+            ) from error
+        try:
+            yield name
+        finally:
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(found))
+
+
+def _server() -> dict[str, Any]:
+    parameters: dict[str, Any] = dict(connection.get_connection_params())
+    return {name: parameters[name] for name in parameters if name not in {"cursor_factory", "context", "options"}}
+
+
+def load_postgresql(dump: Path, database: str) -> None:
+    """Into an empty database. Raises BackupError."""
+    _program("pg_restore", database, "--no-owner", "--no-privileges", "--exit-on-error", str(dump))
+
+
+def url_of(database: str) -> str:
+    """For a child process: the URL of another database on the hub's server."""
+    settings = connection.settings_dict
+    who = quote(str(settings["USER"]), safe="")
+    if settings.get("PASSWORD"):
+        who += ":" + quote(str(settings["PASSWORD"]), safe="")
+    host, port = str(settings.get("HOST") or ""), settings.get("PORT")
+    place = quote(host, safe="") + (f":{port}" if port else "")
+    kept = {name: value for name, value in settings.get("OPTIONS", {}).items() if name.startswith("ssl")}
+    return f"postgres://{who}@{place}/{quote(database, safe='')}" + (f"?{urlencode(kept)}" if kept else "")
