@@ -15,6 +15,7 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from ocmconsole.environment.installation import ROOT, default_home
 from ocmconsole.environment.readers import (
     SHORTEST_CONNECT_TIMEOUT,
     address,
@@ -41,11 +42,9 @@ from ocmconsole.server import intake, logs
 
 django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written with the types they hold
 
-ROOT = Path(__file__).resolve().parent.parent
-
 # ---------------------------------------------------------------- ocmconsole
 
-OCMCONSOLE_HOME = Path(text("OCMCONSOLE_HOME", str(ROOT / "var"))).absolute()
+OCMCONSOLE_HOME = Path(text("OCMCONSOLE_HOME", str(default_home()))).absolute()
 OCMCONSOLE_API_ADDRESS = address("OCMCONSOLE_API_ADDRESS", "127.0.0.1:6443")
 OCMCONSOLE_CONSOLE_ADDRESS = address("OCMCONSOLE_CONSOLE_ADDRESS", "127.0.0.1:8000")
 OCMCONSOLE_API_URL = url("OCMCONSOLE_API_URL", derived("https", OCMCONSOLE_API_ADDRESS))

@@ -36,6 +36,7 @@ class Hub(Server):
     console_url: str
     environment: Mapping[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    program: tuple[str, ...] = (sys.executable, "manage.py")
 
     def beside(self) -> Self:
         """One more server with the same home and database, at other addresses, which it writes into the admin's kubeconfig."""
@@ -56,7 +57,7 @@ class Hub(Server):
     @property
     def commands(self) -> dict[str, list[str]]:
         """What it consists of, by name. Without Redis the server does everything."""
-        server = {"server": [sys.executable, "manage.py", "serve"]}
+        server = {"server": [*self.program, "serve"]}
         if "OCMCONSOLE_REDIS_URL" not in self.environment:
             return server
         worker = [*CELERY, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
@@ -93,7 +94,7 @@ class Hub(Server):
 
     def manage(self, *arguments: str, check: bool = True, seconds: float = 400) -> str:
         """Standard output of a manage.py command against this hub's home and database; it may take so many seconds."""
-        command = [sys.executable, "manage.py", *arguments]
+        command = [*self.program, *arguments]
         done = subprocess.run(
             command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=seconds, check=False
         )

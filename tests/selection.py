@@ -43,6 +43,7 @@ PLACES: dict[str, Runs] = {
     "browser": Runs.SQLITE,
     "commands": Runs.BOTH,
     "commands/test_demo.py": Runs.SQLITE,
+    "commands/test_wheel.py": Runs.SQLITE,
     "conformance": Runs.BOTH,
     "conformance/test_bad_placements.py": Runs.SQLITE,
     "conformance/test_replay.py": Runs.SQLITE,

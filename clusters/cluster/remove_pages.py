@@ -16,6 +16,7 @@ from clusters.cluster.page_frame import Opened, frame, opens_cluster, show_refus
 from clusters.forms import AbandonForm, RemoveForm
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.components.links import audit_url
+from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.schema import times
 
@@ -87,8 +88,8 @@ def _page(
         "hub_commands": [f"kubectl delete managedcluster {cluster.name}"],
         "cluster_commands": [f"clusteradm unjoin --cluster-name {cluster.name}"],
         "force_commands": [
-            f"manage.py detach {cluster.name} --reason '…'",
-            f"manage.py detach {cluster.name} --reason '…' --revoke",
+            f"{PROGRAM} detach {cluster.name} --reason '…'",
+            f"{PROGRAM} detach {cluster.name} --reason '…' --revoke",
         ],
         "audit_url": audit_url(MANAGED_CLUSTER.resource, cluster.name),
     }

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ocmconsole.backup.encryption import BackupError
+from ocmconsole.environment.installation import PROGRAM
 
 FORMAT = 1  # of the archive; a version that cannot read it any more counts up
 MANIFEST = "manifest.json"
@@ -92,7 +93,7 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
 def unpack(source: Path, folder: Path, shown: Path) -> Manifest:
     """Write the members into a folder; ``shown`` is what the archive is called. Raises BackupError."""
     damaged = BackupError(f"{shown} is damaged: take another copy of it, or an older backup")
-    foreign = BackupError(f"{shown} is no backup of a hub: name a file that manage.py backup has written")
+    foreign = BackupError(f"{shown} is no backup of a hub: name a file that {PROGRAM} backup has written")
     try:
         with tarfile.open(source, "r:gz") as tar:
             first = tar.next()

@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from psycopg import sql
 
 from ocmconsole.backup.encryption import BackupError
+from ocmconsole.environment.installation import PROGRAM
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
@@ -68,7 +69,7 @@ def _copy_sqlite(target: Path) -> CopyFacts:
             made.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
             return _facts(made)
     except sqlite3.Error as error:
-        raise BackupError(f"the database {source} cannot be copied ({error}): run manage.py doctor") from error
+        raise BackupError(f"the database {source} cannot be copied ({error}): run {PROGRAM} doctor") from error
 
 
 def _facts(database: sqlite3.Connection) -> CopyFacts:

@@ -13,6 +13,8 @@ from typing import Any
 import pyrage
 from pyrage import passphrase, x25519
 
+from ocmconsole.environment.installation import PROGRAM
+
 HEADER = b"age-encryption.org/v1\n"
 PASSPHRASE_STANZA = b"-> scrypt "
 REFUSED = "Decryption failed"  # what the library says; all else means that the file is damaged
@@ -78,7 +80,7 @@ def decrypt(source: Path, target: Path, key: BackupKey) -> None:
     """Write what the archive holds to ``target``, which is incomplete where this raises BackupError."""
     head = _head(source)
     if not head.startswith(HEADER):
-        raise BackupError(f"{source} is no backup of a hub: name a file that manage.py backup has written")
+        raise BackupError(f"{source} is no backup of a hub: name a file that {PROGRAM} backup has written")
     needs_passphrase = head[len(HEADER) :].startswith(PASSPHRASE_STANZA)
     if needs_passphrase and not key.passphrase:
         raise BackupError(f"{source} is opened by a passphrase: set OCMCONSOLE_BACKUP_PASSPHRASE and leave --key out")

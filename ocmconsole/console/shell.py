@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 from clusters.cluster_rights import FleetVisibility
 from clusters.health.status import Word
 from ocmconsole.console import attention, navigation, preferences
+from ocmconsole.environment import installation
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.session import actor_of
 
@@ -34,7 +35,7 @@ def help_page(request: HttpRequest) -> HttpResponse:
 @cache
 def rules() -> dict[str, str]:
     """When each state applies, as docs/guide/status.md says it."""
-    text = (settings.ROOT / "docs/guide/status.md").read_text(encoding="utf-8")
+    text = (installation.ROOT / "docs/guide/status.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \*\*.+?\*\* \(`(.+?)`\) \| (.+?) \|", text, re.MULTILINE)
     return {value: rule.replace("`", "") for value, rule in rows}
 
@@ -47,6 +48,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     prefs = preferences.preferences_of(request)
     frame: dict[str, Any] = {
         "hub": {"name": settings.OCMCONSOLE_HUB_NAME, "environment": settings.OCMCONSOLE_ENVIRONMENT},
+        "program": installation.PROGRAM,
         "prefs": prefs,
         "theme": prefs["theme"],
     }

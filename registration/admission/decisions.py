@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from clusters import webhook_refusals
 from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from clusters.models import ClusterPermission
+from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import (
     admission,
     clock,
@@ -66,7 +67,7 @@ def declined_text(decline: Decline, fingerprint: str) -> str:
     reason = f" ({decline.reason})" if decline.reason else ""
     return (
         f"{what} was declined for the cluster {quoted(decline.cluster)} by {decline.declined_by}{reason}; a person "
-        f"must lift that first: manage.py decline {decline.cluster} --lift, or the console's page of the request"
+        f"must lift that first: {PROGRAM} decline {decline.cluster} --lift, or the console's page of the request"
     )
 
 

@@ -11,6 +11,7 @@ from clusters.fleet import bulk_acts as clusters_bulk
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterPermission
 from ocmconsole.components.links import explain_url
+from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.control import bulk_jobs
 from registration.approvals import inbox, sending_away, services, snooze, stale_decision
@@ -88,7 +89,7 @@ ACTS = {
             perform=_decline, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
             right=("update", cluster_rights.ACCEPT_RESOURCE), form=PresetReasonForm, arguments=_reason,
             commands=lambda _, names, __: [
-                f"for name in {' '.join(names)}; do manage.py decline $name --reason '…'; done"
+                f"for name in {' '.join(names)}; do {PROGRAM} decline $name --reason '…'; done"
             ],
             effects=("Their certificate requests are denied with your reason.",
                      "The same keys, and the same credentials for these names, stay refused until that is lifted."),
@@ -97,7 +98,7 @@ ACTS = {
             "accept", "Accept", "accepted",
             perform=_accept, permit=services.require_accept, allowed=services.acceptable, lacking=LACKING,
             right=("update", cluster_rights.ACCEPT_RESOURCE),
-            commands=lambda _, names, __: [f"manage.py accept {' '.join(names)}"],
+            commands=lambda _, names, __: [f"{PROGRAM} accept {' '.join(names)}"],
             effects=("The newest certificate request of each is approved, and each cluster is let in.",),
         ),
     )

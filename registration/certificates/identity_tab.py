@@ -18,6 +18,7 @@ from clusters.forms import TypedNameForm
 from clusters.health.status import BOOTSTRAP_AGAIN
 from clusters.models import ManagedCluster
 from ocmconsole.core.tokens import tokens
+from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration.approvals import sending_away, services
@@ -49,7 +50,7 @@ def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: 
         "wizard_url": f"{wizard}?{urlencode({'name': cluster.name})}" if wizard else "",
         "rebootstrap": BOOTSTRAP_AGAIN,
         "commands": [
-            f"manage.py revoke_certificate {lives.current.issued.pk} --reason '…'",
+            f"{PROGRAM} revoke_certificate {lives.current.issued.pk} --reason '…'",
         ]
         if lives.current
         else [],
@@ -131,6 +132,6 @@ def _page(
         "denied": cluster_rights.to_accept(actor, cluster) if cluster else None,
         "grace": page_frame.grace_of(cluster) if cluster else "",
         "back_url": _back(row),
-        "commands": [f"manage.py revoke_certificate {row.pk} --reason '…'"],
+        "commands": [f"{PROGRAM} revoke_certificate {row.pk} --reason '…'"],
     }
     return render(request, "registration/certificates/revoke.html", context, status=code)

@@ -16,13 +16,13 @@ GENDERED = re.compile(r"\b(?:s?he|his|him(?:self)?|hers?(?:elf)?)\b", re.IGNOREC
 READ_BY_PEOPLE = [
     *tracked("templates/*.html", "templates/*.txt", "templates/**/*.html", "templates/**/*.txt", *DOCUMENTS),
 ]
+INSTALLATION = ROOT / "ocmconsole" / "environment" / "installation.py"
 MODULES = [path for path in tracked(*(f"{package}/*.py" for package in PACKAGES)) if "migrations" not in path.parts]
 
 
 @pytest.mark.parametrize("path", READ_BY_PEOPLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_pages_and_documents_call_no_user_he(path: Path) -> None:
-    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-    assert [(number, line) for number, line in lines if GENDERED.search(line)] == []
+    assert [(number, line) for number, line in _lines(path) if GENDERED.search(line)] == []
 
 
 def test_messages_of_pages_api_and_commands_call_no_user_he() -> None:
@@ -33,6 +33,19 @@ def test_messages_of_pages_api_and_commands_call_no_user_he() -> None:
         if GENDERED.search(value)
     ]
     assert found == []
+
+
+def test_pages_and_messages_name_the_command_line_as_it_is_installed() -> None:
+    """In a wheel it is called ocmconsole: ``environment.installation.PROGRAM``, in templates ``program``."""
+    said = [
+        *((path, number, line) for path in READ_BY_PEOPLE if path.suffix != ".md" for number, line in _lines(path)),
+        *((path, number, text) for path in MODULES if path != INSTALLATION for number, text in _texts(path)),
+    ]
+    assert [(str(path.relative_to(ROOT)), number) for path, number, text in said if "manage.py" in text] == []
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    yield from enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:

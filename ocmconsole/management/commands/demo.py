@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters.models import ManagedCluster
 from ocmconsole.demo import building
 from ocmconsole.demo.people import PEOPLE
+from ocmconsole.environment.installation import IS_INSTALLED, PROGRAM, ROOT
 from registration import hub_setup
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def serving_command(environment: os._Environ[str] | dict[str, str]) -> str:
     """
     given = {name: value for name, value in sorted(environment.items()) if name.startswith("OCMCONSOLE_") and value}
     set_here = [f"{name}={_quoted(name, value)}" for name, value in given.items()]
-    return " ".join([*set_here, _shown(Path(sys.executable)), _shown(settings.ROOT / "manage.py"), "serve"])
+    python = Path(sys.executable)
+    program = [python.with_name(PROGRAM)] if IS_INSTALLED else [python, ROOT / PROGRAM]
+    return " ".join([*set_here, *map(_shown, program), "serve"])
 
 
 def _quoted(name: str, value: str) -> str:

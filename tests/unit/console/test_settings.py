@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+from ocmconsole.environment.installation import ROOT
 
 
 def started(monkeypatch: pytest.MonkeyPatch, home: Path, values: dict[str, str]) -> dict[str, Any]:
     """The settings of a process that begins with these variables."""
     for name, value in {"HOME": str(home), **values}.items():
         monkeypatch.setenv(f"OCMCONSOLE_{name}", value)
-    return runpy.run_path(str(settings.ROOT / "ocmconsole" / "settings.py"))
+    return runpy.run_path(str(ROOT / "ocmconsole" / "settings.py"))
 
 
 @pytest.mark.parametrize(
