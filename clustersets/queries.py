@@ -18,7 +18,7 @@ from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
-from ocmconsole.kubeapi.storage import selector_sql
+from ocmconsole.kubeapi.storage import plain_sql, selector_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,8 +61,12 @@ def _seen(actor: Actor) -> list[Any]:
 
 def all_memberships() -> list[Membership]:
     """Every set that is not being deleted, in the order of their names."""
-    rows = ManagedClusterSet.objects.filter(deleted_at=None).order_by("name")
-    return list(request_cache.cached("every set", lambda: [membership.membership_of(row.doc) for row in rows]))
+
+    def read() -> list[Membership]:
+        rows = plain_sql.rows_where(ManagedClusterSet.objects, "deleted_at IS NULL ORDER BY name")
+        return [membership.membership_of(row.doc) for row in rows]
+
+    return list(request_cache.cached("every set", read))
 
 
 def sets_of(present: Mapping[str, str]) -> list[str]:

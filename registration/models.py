@@ -193,8 +193,12 @@ class IssuedCertificate(models.Model):
 
     def _note_current(self) -> None:
         """The newest that is honoured, else the newest of all: that one has ended or was revoked."""
-        rows = IssuedCertificate.objects.filter(cluster=self.cluster).order_by("-not_before", "-not_after", "pk")
-        current = rows.filter(revoked_at=None, not_after__gt=clock.now()).first() or rows.first() or self
+        newest = "ORDER BY not_before DESC, not_after DESC, fingerprint LIMIT 1"
+        honoured = f"cluster = %s AND revoked_at IS NULL AND not_after > %s {newest}"
+        now = plain_sql.moment(clock.now())
+        found = plain_sql.rows_where(IssuedCertificate.objects, honoured, self.cluster, now)
+        found = found or plain_sql.rows_where(IssuedCertificate.objects, f"cluster = %s {newest}", self.cluster)
+        current = found[0] if found else self
         shown = {
             "certificate_fingerprint": current.pk,
             "certificate_not_before": current.not_before,

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 State = CertificateSigningRequest.State
 TURNED_DOWN = (State.DENIED, State.FAILED)
+SEVERAL = """SELECT mine.name FROM registration_certificatesigningrequest mine
+             WHERE mine.cluster <> '' AND EXISTS (
+                SELECT 1 FROM registration_certificatesigningrequest other WHERE other.cluster = mine.cluster
+                AND other.addon = '' AND other.uid <> mine.uid AND other.state NOT IN ({turned_down}))
+             AND mine.namespace = '' AND mine.name IN ({marks})"""
 SUPERSEDED = "certificatesigningrequest:supersede"
 GAVE_WAY = "superseded.request"  # the path in the diff of such a note: from which request to which
 EVIDENCE = "managedcluster:evidence"
@@ -81,6 +86,12 @@ def _waiting_among(found: dict[str, list[CertificateSigningRequest]]) -> dict[st
     for name, rows in found.items():
         found[name] = [row for row in rows if row.state == State.PENDING and row.name not in gone.get(name, ())]
     return found
+
+
+def among_several(names: Sequence[str]) -> set[str]:
+    """Those of the named requests whose cluster has another request that was not turned down."""
+    statement = SEVERAL.format(turned_down=plain_sql.marks(TURNED_DOWN), marks=plain_sql.marks(names))
+    return {name for (name,) in plain_sql.rows(statement, *TURNED_DOWN, *names)}
 
 
 def giving_way(cluster: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ from registration.models import CertificateSigningRequest
 from registration.pki import agent_names, ca
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ocmconsole.kubeapi.control.controllers import Keys
     from ocmconsole.kubeapi.errors import Doc
@@ -337,7 +337,13 @@ def lifetime(doc: Doc) -> timedelta:
 # ---------------------------------------------------------------- collection
 
 
-@reconciler(CSR, keys=_in_state(State.PENDING, State.APPROVED))
+def _among_several(keys: Collection[Key]) -> Iterable[Key]:
+    """Requests of clusters that have others: one alone gives way to none, and the later of two is looked at."""
+    several = queries.among_several([key.name for key in keys])
+    return [key for key in keys if key.name in several]
+
+
+@reconciler(CSR, keys=_in_state(State.PENDING, State.APPROVED), among=_among_several)
 def reconcile_superseded_requests(key: Key) -> None:
     """K11: of the pending CSRs of one requester for one name the newest counts, the others are deleted and noted.
 

@@ -7,7 +7,7 @@ Each runs twice without a second write, for one cluster at a time; what fails fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +32,13 @@ from clusters.models import ClusterFacts, ManagedCluster, ManifestWork
 from clusters.object_writer import CONTROLLER
 from ocmconsole.core import reconcilers as namespaces
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING
+from ocmconsole.core.models import ClusterRole
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
-from ocmconsole.kubeapi.storage import reader
+from ocmconsole.kubeapi.storage import plain_sql, reader
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -46,6 +47,7 @@ log = logging.getLogger(__name__)
 
 LOOK_AGAIN = timedelta(seconds=5)  # while works remain: agents finish them in seconds
 SHARED = Key("", "shared")
+SHARED_ROLES = (agent_roles.REGISTRATION_ROLE, agent_roles.WORK_ROLE)
 
 ACCEPTED = Condition(ConditionType.ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
 DENIED = Condition(ConditionType.ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
@@ -116,11 +118,12 @@ def _set_up(name: str) -> None:
 
     What can be given is given though something else cannot; the condition then says what. Raises Conflict for that.
     """
-    problems: list[str] = []
+    key, problems = Key("", name), list[str]()
 
     def give(batch: verbs.Batch) -> None:
         problems.clear()
-        cluster = batch.find(MANAGED_CLUSTER, Key("", name))
+        row = batch.read(MANAGED_CLUSTER, [key]).get(key)
+        cluster: Doc | None = row.doc if row is not None else None
         if cluster is None or is_deleting(cluster) or not is_accepted(cluster):
             return  # meanwhile; that write has asked for another look
         problems.extend(_attempt(name, _steps(batch, name)))
@@ -132,7 +135,7 @@ def _set_up(name: str) -> None:
             object_writer.say(batch, name, failed)
         if batch.writes:
             withdrawal.only_while_accepted(batch, name)
-        batch.settled.add(("acceptance", Key("", name)))
+        batch.settled.add(("acceptance", key))
 
     verbs.together(CONTROLLER, give)
     if problems:
@@ -197,7 +200,7 @@ def _complete(batch: verbs.Batch, name: str, *, is_granted: bool) -> None:
 
 
 def _renewal_withheld(name: str) -> bool:
-    return ClusterFacts.objects.filter(cluster=name, renewal_withheld=True).exists()
+    return plain_sql.is_there(ClusterFacts, cluster=name, renewal_withheld=True)
 
 
 # ---------------------------------------------------------------- un-accepted
@@ -257,10 +260,19 @@ def _shared(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noq
 
 
 def _shared_role(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
-    return (SHARED,) if key.name in {agent_roles.REGISTRATION_ROLE, agent_roles.WORK_ROLE} else ()
+    return (key,) if key.name in SHARED_ROLES else ()
 
 
-@controllers.reconciler(MANAGED_CLUSTER, keys=_shared, also={CLUSTER_ROLE: _shared_role})
+def _out_of_place(keys: Collection[Key]) -> Iterable[Key]:
+    """A cluster that came or went asks only where the roles are missing, or where no cluster is left."""
+    if SHARED in keys and plain_sql.is_there(ManagedCluster):
+        present = plain_sql.rows_at(ClusterRole.objects, "name", SHARED_ROLES)
+        if len(present) == len(SHARED_ROLES):
+            return set(keys) - {SHARED}
+    return keys
+
+
+@controllers.reconciler(MANAGED_CLUSTER, keys=_shared, also={CLUSTER_ROLE: _shared_role}, among=_out_of_place)
 def reconcile_shared_roles(key: Key) -> None:  # noqa: ARG001 - there is one set of them
     """H13: the shared ClusterRoles ``:registration`` and ``:work`` exist as long as there is a cluster.
 

@@ -19,6 +19,7 @@ from clusters.object_writer import CONTROLLER
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING
 from ocmconsole.kubeapi import admission, verbs
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.storage import plain_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,7 +78,8 @@ def only_while_accepted(batch: verbs.Batch, name: str) -> None:
     """
 
     def still_accepted() -> Iterable[Model]:
-        if not ManagedCluster.objects.at(Key("", name)).filter(hub_accepts_client=True, deleted_at=None).exists():
+        row = plain_sql.row_by(ManagedCluster.objects, name=name)
+        if row is None or not row.hub_accepts_client or row.deleted_at is not None:
             raise verbs.Stale(f"{name} is not accepted any more")
         return ()
 

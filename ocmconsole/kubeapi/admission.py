@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ocmconsole.kubeapi import request_cache
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -153,11 +155,13 @@ def run_validators(
     earlier: Earlier = ALONE,
     given: object = None,
 ) -> None:
-    for rule in _validators[kind.resource, subresource]:
-        if rule in _batch_readers:
-            rule(actor, old, new, earlier)
-        else:
-            rule(actor, old, new, **_given_to(rule, given))
+    """What several of them ask is read once, for they judge one moment; what must hold at the commit is a record's."""
+    with request_cache.sharing():
+        for rule in _validators[kind.resource, subresource]:
+            if rule in _batch_readers:
+                rule(actor, old, new, earlier)
+            else:
+                rule(actor, old, new, **_given_to(rule, given))
 
 
 def run_delete_validators(actor: Actor, kind: Kind, old: Doc) -> None:

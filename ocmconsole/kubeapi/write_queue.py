@@ -58,7 +58,8 @@ def forgettable() -> Iterator[None]:
         return
     with turn(), _without_fsync(), transaction.atomic():
         if connection.vendor == "postgresql":
-            _run("SET LOCAL synchronous_commit TO off")
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL synchronous_commit TO off")
         yield
 
 
@@ -68,13 +69,14 @@ def _without_fsync() -> Iterator[None]:
     if connection.vendor != "sqlite":
         yield
         return
-    _run("PRAGMA synchronous=NORMAL")
+    _keep("NORMAL")
     try:
         yield
     finally:
-        _run("PRAGMA synchronous=FULL")
+        _keep("FULL")
 
 
-def _run(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
+def _keep(synchronous: str) -> None:
+    connection.ensure_connection()
+    # Of the driver: a cursor of Django's takes ten times as long, and this touches no file.
+    connection.connection.execute(f"PRAGMA synchronous={synchronous}")

@@ -16,10 +16,11 @@ from django.conf import settings
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.core.tokens import bootstrap_terms
-from ocmconsole.kubeapi import admission, clock
+from ocmconsole.kubeapi import admission, clock, request_cache
 from ocmconsole.kubeapi.access import authorization, request_limits
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.verbs import attributes
 from registration.admission.decisions import clusters_named
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -81,7 +82,7 @@ def identity_has_so_many_requests(actor: Actor, old: Doc | None, new: Doc) -> No
     if actor.credential.startswith(request_limits.SHARED):
         request_limits.charge(RECONCILING)
     most = settings.OCMCONSOLE_LIMIT_TOKEN_OBJECTS
-    if most and CertificateSigningRequest.objects.filter(username=actor.user).count() >= most:
+    if most and plain_sql.count(CertificateSigningRequest, username=actor.user) >= most:
         _too_many(f"{actor.user} has {most} certificate requests on the hub")
 
 
@@ -105,7 +106,8 @@ def asked_cluster_is_counted(actor: Actor, old: Doc | None, new: Doc | None) -> 
 
 
 def _counted(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> list[BootstrapTokenUse]:
-    return bootstrap_terms.new_uses(_require_left(actor, kind, doc, names), names)
+    with request_cache.remembering():  # one read of the token and of its uses, under the lock
+        return bootstrap_terms.new_uses(_require_left(actor, kind, doc, names), names)
 
 
 def _require_left(actor: Actor, kind: Kind, doc: Doc, names: Sequence[str]) -> BootstrapToken | None:

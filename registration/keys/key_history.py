@@ -134,7 +134,7 @@ def keys_of(cluster: str) -> QuerySet[AcceptedKey]:
 
 def present_keys(cluster: str) -> list[AcceptedKey]:
     """As ``keys_of``, read once for a page or decision."""
-    return request_cache.cached(("keys", cluster), lambda: list(keys_of(cluster)))
+    return request_cache.cached(("keys", cluster), lambda: plain_sql.rows_by(AcceptedKey.objects, cluster=cluster))
 
 
 def is_unknown_key(cluster: str, fingerprint: str) -> bool:
@@ -230,7 +230,12 @@ def is_any_declined() -> bool:
 
 def present_declines(cluster: str) -> list[Decline]:
     """As ``declines_of``, read once for a page or decision."""
-    return request_cache.cached(("declines", cluster), lambda: list(declines_of(cluster)))
+    return request_cache.cached(("declines", cluster), lambda: _read_declines(cluster))
+
+
+def _read_declines(cluster: str) -> list[Decline]:
+    condition = "cluster = %s AND lifted_at IS NULL ORDER BY declined_at DESC, id DESC"
+    return plain_sql.rows_where(Decline.objects, condition, cluster)
 
 
 def remember(cluster: str, keys: list[AcceptedKey], declines: list[Decline]) -> None:

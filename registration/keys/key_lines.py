@@ -18,7 +18,7 @@ from django.db.models import Q
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.storage import audit, plain_sql
 from registration.keys import key_history
 from registration.keys.key_history import KeyOverride
 from registration.models import AcceptedKey, IssuedCertificate, KeyLine
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 REPLACED = "Another key was accepted for this cluster."
 CERTIFICATE = "cert:"
+OF_KEY = """id IN (SELECT line_id FROM registration_acceptedkey WHERE cluster IN ({marks}) AND fingerprint = %s)
+            ORDER BY id"""
+OPEN = "cluster = %s AND ended_at IS NULL ORDER BY id"
 
 
 # ---------------------------------------------------------------- reads
@@ -61,8 +64,7 @@ def of_request(doc: Doc) -> list[KeyLine]:
     """The lines that the certificate of an approved request belongs to."""
     if names := key_history.names_of(doc):
         fingerprint = key_history.requested(doc).key_fingerprint
-        keys = AcceptedKey.objects.filter(cluster__in=names, fingerprint=fingerprint, line__isnull=False)
-        return [key.line for key in keys.select_related("line") if key.line is not None]
+        return plain_sql.rows_where(KeyLine.objects, OF_KEY.format(marks=plain_sql.marks(names)), *names, fingerprint)
     asker = key_history.asker_of_request(doc)
     return (
         list(KeyLine.objects.filter(certificates=asker.credential.removeprefix(CERTIFICATE))) if asker.certified else []
@@ -94,7 +96,8 @@ def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None)
         how = AcceptedKey.How.OVERRIDE if keys else AcceptedKey.How.ACCEPT
         line = KeyLine(cluster=cluster, begun_at=clock.now())
         if not is_renewal:
-            yield from ended(actor, cluster, REPLACED)
+            # A line is begun with a key, which stays: a name without any has none to end.
+            yield from ended(actor, cluster, REPLACED) if keys else _revoked_all(actor, cluster, REPLACED)
         yield line
     if is_renewal:
         how = AcceptedKey.How.RENEWAL
@@ -151,10 +154,14 @@ def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterato
 def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
     """The open line of a name ends, and every certificate that still gives rights of the cluster is revoked."""
     now = clock.now()
-    for line in KeyLine.objects.filter(cluster=cluster, ended_at=None):
+    for line in plain_sql.rows_where(KeyLine.objects, OPEN, cluster):
         line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
         yield line
-    for certificate in certificates_of(cluster, now):
+    yield from _revoked_all(actor, cluster, reason)
+
+
+def _revoked_all(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
+    for certificate in certificates_of(cluster, clock.now()):
         yield from revoked_rows(actor, certificate, cluster, reason)
 
 

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import stand_in
 from ocmconsole.kubeapi.control.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.storage import audit, reader
+from ocmconsole.kubeapi.storage import audit, plain_sql, reader
 from registration import queries
 from registration.approvals import services, stale_decision
 from registration.evidence import assessment
@@ -34,7 +34,7 @@ from registration.policies import policy_matching, policy_services
 from registration.reconcilers import may_be_given
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from django.db.models import Model
 
@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 
 POLICY = "policy:"
 State = ApprovalPolicy.State
+WISHED = """SELECT DISTINCT brought.cluster FROM corekinds_bootstraptokenuse brought
+            JOIN corekinds_bootstraptoken token ON token.id = brought.token_id
+            WHERE (token.clusterset <> '' OR token.labels <> '{{}}') AND brought.cluster IN ({marks})"""
 ANSWERED = frozenset({CertificateSigningRequest.State.APPROVED, CertificateSigningRequest.State.ISSUED})
 
 
@@ -56,7 +59,14 @@ def _came(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa:
     return (key,) if old is None else ()
 
 
-@reconciler(MANAGED_CLUSTER, keys=_came)
+def _brought_with_wish(keys: Collection[Key]) -> Iterable[Key]:
+    """Clusters of names that some token has brought which names a set or labels."""
+    names = [key.name for key in keys]
+    brought = plain_sql.rows(WISHED.format(marks=plain_sql.marks(names)), *names)
+    return [Key("", name) for (name,) in brought]
+
+
+@reconciler(MANAGED_CLUSTER, keys=_came, among=_brought_with_wish)
 def reconcile_token_wish(key: Key) -> None:
     """K4, A6: a cluster gets the set and labels that its bootstrap token names, once.
 

@@ -154,7 +154,7 @@ def test_all_that_follows_is_one_commit_beside_the_signature(cost: Any) -> None:
     assert len({each.time for each in made}) == 1
     assert requests.state("c1-a") == "Issued"
     assert found.commits == 2
-    assert found.ran == ["acceptance", "request_signing", "superseded_requests"]
+    assert found.ran == ["acceptance", "request_signing"]
     assert found.queries <= 60
     assert not WorkItem.objects.exists()
 
@@ -192,6 +192,31 @@ def test_no_policy_is_asked_about_where_there_is_none(cost: Any) -> None:
         make.label("c1", team="edge")
         make.settle()
     assert found.ran == ["managed_namespaces"]  # a label may move it into another set
+
+
+def test_a_cluster_that_comes_wakes_only_those_who_have_something_to_do(cost: Any) -> None:
+    """No shared role is missing, no token has a wish, no request has a rival."""
+    with cost() as found:
+        arrive("c1")
+    assert found.ran == ["managed_namespaces", "taints"]
+
+
+@pytest.mark.contract("K4", "K11", "H13")
+def test_who_has_something_to_do_is_woken(cost: Any) -> None:
+    minter = actor_for(User.objects.create_user("lena", is_superuser=True))
+    token = tokens.issue_bootstrap_token(minter, ttl=timedelta(hours=1), labels={"team": "edge"}).partition(".")[0]
+    agent = replace(requests.BOOTSTRAP, user=f"system:bootstrap:{token}", credential=f"bootstrap:{token}")
+    verbs.delete(make.ADMIN, kinds.CLUSTER_ROLE, Key("", agent_roles.WORK_ROLE))
+    WorkItem.objects.all().delete()
+    with cost() as found:
+        make.cluster("c1", by=agent)
+        requests.ask("c1-a", requests.agent_pem("c1"), cluster="c1", by=agent)
+        requests.ask("c1-b", requests.agent_pem("c1"), cluster="c1", by=agent)
+        make.settle()
+    assert {"token_wish", "shared_roles", "superseded_requests"} <= set(found.ran)
+    assert make.stored("c1").labels["team"] == "edge"
+    assert verbs.find(kinds.CLUSTER_ROLE, Key("", agent_roles.WORK_ROLE)) is not None
+    assert [row.name for row in queries.requests_of("c1")] == ["c1-b"]
 
 
 @pytest.mark.contract("K9")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
-from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi import clock, errors, request_cache
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.schema.names import key_flaws, subdomain_flaws, value_flaws
@@ -121,7 +122,8 @@ def token_of(actor: Actor) -> BootstrapToken | None:
     """The token that the actor showed; None for one of a Secret, and for every other credential."""
     if not actor.credential.startswith(PREFIX):
         return None
-    return plain_sql.row_by(BootstrapToken.objects, id=actor.credential.removeprefix(PREFIX))
+    token = actor.credential.removeprefix(PREFIX)
+    return request_cache.cached(("token", token), lambda: plain_sql.row_by(BootstrapToken.objects, id=token))
 
 
 def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
@@ -132,7 +134,7 @@ def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
     new = wanted - brought_among(token, wanted)
     if wanted and not new:  # it is joining
         return ""
-    brought = token.brought.count()
+    brought = plain_sql.count(BootstrapTokenUse, token_id=token.pk)
     if brought + max(len(new), 1) <= uses:
         return ""
     most = f"{uses} cluster{'' if uses == 1 else 's'}"
@@ -143,7 +145,13 @@ def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
 
 def brought_among(token: BootstrapToken, names: Collection[str]) -> set[str]:
     """Those of the clusters that have come with the token."""
-    return {name for name in names if plain_sql.is_there(BootstrapTokenUse, token_id=token.pk, cluster=name)}
+    return {
+        name for name in names if request_cache.cached(("brought", token.pk, name), partial(_has_brought, token, name))
+    }
+
+
+def _has_brought(token: BootstrapToken, cluster: str) -> bool:
+    return plain_sql.is_there(BootstrapTokenUse, token_id=token.pk, cluster=cluster)
 
 
 def most_uses(token: BootstrapToken) -> int:

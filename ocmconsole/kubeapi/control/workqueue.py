@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
-from django.db.models import Q
 
 from ocmconsole.kubeapi import clock, errors, write_queue
 from ocmconsole.kubeapi.control import controllers
@@ -59,6 +58,7 @@ END = "DELETE FROM kubeapi_workitem WHERE id = %s AND busy_until = %s AND due = 
 DEFER = """UPDATE kubeapi_workitem SET due = %s, attempts = %s, busy_until = NULL
            WHERE id = %s AND busy_until = %s AND due = %s"""
 LET_GO = "UPDATE kubeapi_workitem SET busy_until = NULL WHERE id = %s AND busy_until = %s"
+FREE = "(busy_until IS NULL OR busy_until <= %s)"
 PUT_OFF = "UPDATE kubeapi_workitem SET due = %s WHERE id = %s AND due = %s AND busy_until IS NULL"
 
 woken = threading.Event()
@@ -155,13 +155,10 @@ def _rest_of(item: WorkItem) -> timedelta:
 
 
 def _due(only: Collection[str]) -> list[WorkItem]:
-    now = clock.now()
-    due = WorkItem.objects.filter(_is_free(now), due__lte=now).order_by("due", "pk")
-    return list((due.filter(reconciler__in=only) if only else due)[:AT_ONCE])
-
-
-def _is_free(now: datetime) -> Q:
-    return Q(busy_until=None) | Q(busy_until__lte=now)
+    now, names = moment(clock.now()), sorted(only)
+    among = f"AND reconciler IN ({plain_sql.marks(names)})" if names else ""
+    condition = f"due <= %s AND {FREE} {among} ORDER BY due, id LIMIT {AT_ONCE}"
+    return plain_sql.rows_where(WorkItem.objects, condition, now, now, *names)
 
 
 def release() -> None:
@@ -171,8 +168,8 @@ def release() -> None:
 
 def next_due() -> datetime | None:
     """When the next item that nobody is at wants attention, or None when there is none."""
-    free = WorkItem.objects.filter(_is_free(clock.now()))
-    return free.order_by("due").values_list("due", flat=True).first()
+    first = plain_sql.rows_where(WorkItem.objects, f"{FREE} ORDER BY due LIMIT 1", moment(clock.now()))
+    return first[0].due if first else None
 
 
 def say_alive() -> None:

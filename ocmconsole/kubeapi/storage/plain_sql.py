@@ -15,7 +15,7 @@ from django.db.models import AutoField, BooleanField, CharField, DateTimeField, 
 from django.db.models.expressions import Col
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from django.db.models import Field, Manager, Model
 
@@ -27,14 +27,19 @@ Convert = Callable[[Any, Col, Any], Any]
 
 def row_by(manager: Manager[M], **values: str | int) -> M | None:
     """The row whose columns have these values, which together are unique; None if there is none. One query."""
-    found = _found(manager.model, _selection(manager.model, tuple(values)), values)
+    found = _found(manager.model, _selection_by(manager.model, tuple(values)), tuple(values.values()))
     return found[0] if found else None
 
 
 def rows_by(manager: Manager[M], **values: str | int) -> list[M]:
     """All rows whose columns have these values, in the order of their keys. One query."""
-    statement = f"{_selection(manager.model, tuple(values))} ORDER BY {_key(manager.model)}"
-    return _found(manager.model, statement, values)
+    statement = f"{_selection_by(manager.model, tuple(values))} ORDER BY {_key(manager.model)}"
+    return _found(manager.model, statement, tuple(values.values()))
+
+
+def rows_where(manager: Manager[M], condition: str, *values: Any) -> list[M]:
+    """All rows of a condition in SQL, which may have an order and a limit. One query. Times go through ``moment``."""
+    return _found(manager.model, f"{_selection(manager.model)} WHERE {condition}", values)
 
 
 def rows_at(manager: Manager[M], column: str, values: Sequence[str | int]) -> list[M]:
@@ -42,15 +47,19 @@ def rows_at(manager: Manager[M], column: str, values: Sequence[str | int]) -> li
     found = []
     for start in range(0, len(values), MOST_VALUES):
         some = values[start : start + MOST_VALUES]
-        statement = f"{_selection(manager.model, ())} WHERE {_quoted(column)} IN ({', '.join(['%s'] * len(some))})"
-        found += _found(manager.model, statement, dict(enumerate(some)))
+        found += rows_where(manager, f"{_quoted(column)} IN ({marks(some)})", *some)
     return found
 
 
-def _found(model: type[M], statement: str, values: Mapping[Any, Any]) -> list[M]:
+def marks(values: Sequence[Any]) -> str:
+    """A parameter for each value, for ``IN``."""
+    return ", ".join(["%s"] * len(values))
+
+
+def _found(model: type[M], statement: str, values: Sequence[Any]) -> list[M]:
     names, converters = _reading(model)
     with connection.cursor() as cursor:
-        cursor.execute(statement, list(values.values()))
+        cursor.execute(statement, values)
         found = [list(row) for row in cursor.fetchall()]
     for row in found:
         for index, column, convert in converters:
@@ -77,6 +86,12 @@ def is_there(model: type[Model], **values: str | int | bool) -> bool:
         return cursor.fetchone() is not None
 
 
+def count(model: type[Model], **values: str | int | bool) -> int:
+    """How many rows have these values. One query."""
+    statement = f"SELECT COUNT(*) FROM {_table(model)} WHERE {_equal(tuple(values))}"  # noqa: S608 - names of Django and of callers
+    return int(rows(statement, *values.values())[0][0])
+
+
 @cache
 def _existence(model: type[Model], columns: tuple[str, ...]) -> str:
     where = f" WHERE {_equal(columns)}" if columns else ""
@@ -84,10 +99,14 @@ def _existence(model: type[Model], columns: tuple[str, ...]) -> str:
 
 
 @cache
-def _selection(model: type[Model], columns: tuple[str, ...]) -> str:
+def _selection_by(model: type[Model], columns: tuple[str, ...]) -> str:
+    return f"{_selection(model)} WHERE {_equal(columns)}"
+
+
+@cache
+def _selection(model: type[Model]) -> str:
     read = ", ".join(_quoted(str(each.column)) for each in _fields(model))
-    where = f" WHERE {_equal(columns)}" if columns else ""
-    return f"SELECT {read} FROM {_table(model)}{where}"  # noqa: S608 - names of Django and of callers
+    return f"SELECT {read} FROM {_table(model)}"  # noqa: S608 - names of Django
 
 
 def insert(rows: Sequence[Model]) -> None:

@@ -22,6 +22,7 @@ from django.db.models import Max, Sum
 
 from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.models import Change, Compaction, Revision
+from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
 
@@ -37,6 +38,9 @@ BATCH = 1_000  # entries of one query
 KEEP_CHANGES = 10_000  # the newest changes of each kind, for watches that come back
 SPARE_PART = 8  # of the bound in bytes: how much more is cut than needed
 _COLUMNS = ("revision", "resource", "verb", "namespace", "name", "wire", "before")  # in the order of ``ChangeEntry``
+_SINCE = """SELECT revision, resource, verb, namespace, name, wire, before FROM kubeapi_change
+            WHERE resource IN ({marks}) AND revision > %s ORDER BY revision LIMIT %s"""
+_CUT = "SELECT MAX(revision) FROM kubeapi_compaction WHERE resource IN ({marks}) AND revision > %s"
 Columns = tuple[int, str, str, str, str, str, str]
 STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
@@ -158,9 +162,9 @@ def between(
 
 def since(resources: Collection[str], after: int) -> tuple[list[ChangeEntry], int | None]:
     """Replay the log of some resources from after a revision: at most ``BATCH`` entries, and ``cut_before``."""
-    rows = Change.objects.filter(resource__in=resources, revision__gt=after).order_by("revision")[:BATCH]
-    entries = ChangeEntry.read(rows)
-    return entries, cut_before(resources, after)
+    names = sorted(resources)
+    found = plain_sql.rows(_SINCE.format(marks=plain_sql.marks(names)), *names, after, BATCH)
+    return [ChangeEntry(*row) for row in found], cut_before(resources, after)
 
 
 def deletions(resource: str, upto: int, seconds: float) -> list[ChangeEntry]:
@@ -172,8 +176,9 @@ def deletions(resource: str, upto: int, seconds: float) -> list[ChangeEntry]:
 
 def cut_before(resources: Collection[str], after: int) -> int | None:
     """The oldest revision that the log of these may be followed from, when ``after`` lies before it; else None."""
-    cuts = Compaction.objects.filter(resource__in=resources, revision__gt=after)
-    return max(cuts.values_list("revision", flat=True), default=None)
+    names = sorted(resources)
+    cuts = plain_sql.rows(_CUT.format(marks=plain_sql.marks(names)), *names, after)
+    return None if cuts[0][0] is None else int(cuts[0][0])
 
 
 def newest_revision() -> int:
