@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -30,6 +29,7 @@ from django.db import Error as DatabaseFailure
 from django.db import close_old_connections
 from django.template import engines
 from django.urls import get_resolver, set_script_prefix
+from isal import isal_zlib
 
 from ocmconsole.kubeapi import abandoned_requests, errors
 from ocmconsole.kubeapi.access import authentication, request_limits
@@ -74,6 +74,7 @@ RETRY_SECONDS = 1  # how long a client should wait that came while the budget of
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 THREADS_FOR_READS = 2  # of each listener: writes that wait for each other, or for a lock, leave these free
 SMALLEST_GZIP = 128 * 1024  # bytes; a kube-apiserver compresses from this size on
+GZIP_LEVEL = 1  # of isal, as fast as its 0 and a third smaller
 BUSY = errors.TooManyRequests(
     "the server has received too many requests and has asked us to try again later", retry_after=RETRY_SECONDS
 )
@@ -547,8 +548,8 @@ class _Exchange:
 
 
 def _gzipped(parts: list[bytes]) -> list[bytes]:
-    """One gzip stream; its head has no time."""
-    packing = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
+    """One gzip stream; its head has no time. isal packs a list five times as fast as zlib's fastest, and smaller."""
+    packing = isal_zlib.compressobj(GZIP_LEVEL, wbits=isal_zlib.MAX_WBITS | 16)
     return [*filter(None, map(packing.compress, parts)), packing.flush()]
 
 
