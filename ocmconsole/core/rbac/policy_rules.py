@@ -41,6 +41,12 @@ class PolicyRule(NamedTuple):
             )
         )
 
+    def filled(self, gap: str, name: str) -> PolicyRule:
+        """With the name in place of the gap in all words."""
+        return PolicyRule(
+            *(words and _shared_words(tuple([word.replace(gap, name) for word in words])) for words in self)
+        )
+
     def allows(self, asked: Attributes) -> bool:
         if asked.verb not in self.verbs and ANY not in self.verbs:
             return False

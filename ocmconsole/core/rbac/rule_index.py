@@ -8,10 +8,12 @@ read grants nothing and stops nobody else (D12).
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -19,6 +21,7 @@ from django.db import connection
 from django.db.models import Max
 
 from ocmconsole.core.models import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from ocmconsole.core.rbac.alike_documents import GAP, AlikeDocuments
 from ocmconsole.core.rbac.policy_rules import PolicyRule, uncovered_rules
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization
@@ -27,7 +30,7 @@ from ocmconsole.kubeapi.models import Change, Compaction
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
@@ -43,6 +46,8 @@ MODELS = {
     f"rolebindings.{GROUP}": RoleBinding,
 }
 
+ROLES = ("roles.", "clusterroles.")  # how their resources begin
+
 # Namespace ("" for the whole hub) and name.
 Place = tuple[str, str]
 
@@ -51,7 +56,10 @@ _suspending: list[Suspends] = []
 
 
 def suspends(rule: Suspends) -> Suspends:
-    """A binding for whose document the rule holds grants nothing; another authorizer may grant a part of it."""
+    """A binding for whose document the rule holds grants nothing; another authorizer may grant a part of it.
+
+    It is asked only of bindings that are being deleted.
+    """
     _suspending.append(rule)
     return rule
 
@@ -90,6 +98,13 @@ class Binding(NamedTuple):
             return cls(place, kind, (namespace, name) if namespace else None, subjects)
         return cls(place, kind, ("", name) if kind == "ClusterRole" else None, subjects)
 
+    def filled(self, place: Place, subjects: tuple[Subject, ...], name: str) -> Binding:
+        """At its place, with the name where the role has a gap."""
+        role = self.role
+        if role is not None and (GAP in role[0] or GAP in role[1]):
+            role = (role[0].replace(GAP, name), role[1].replace(GAP, name))
+        return Binding(place, self.role_kind, role, subjects)
+
     def grant(self, subject: Subject) -> str:
         """The sentence that explains a decision."""
         namespace, name = self.place
@@ -115,6 +130,14 @@ def _subjects(docs: Iterable[Doc], namespace: str) -> Iterator[Subject]:
             yield Subject(kind, name)
 
 
+def _rules_of(doc: Doc) -> tuple[PolicyRule, ...]:
+    return tuple(PolicyRule.read(rule) for rule in doc.get("rules") or ())
+
+
+def _is_deleting(doc: Doc) -> bool:
+    return bool((doc.get("metadata") or {}).get("deletionTimestamp"))
+
+
 def _text(doc: Doc, field: str) -> str:
     value = doc[field]
     if not isinstance(value, str):
@@ -135,15 +158,19 @@ class Tables:
     def put(self, resource: str, place: Place, doc: Doc) -> None:
         self.drop(resource, place)
         try:
-            if resource.startswith(("roles.", "clusterroles.")):
-                self._rules[place] = tuple(PolicyRule.read(rule) for rule in doc.get("rules") or ())
-            elif not any(suspended(doc) for suspended in _suspending):
-                self._bind(Binding.read(place, doc))
+            if resource.startswith(ROLES):
+                self._rules[place] = _rules_of(doc)
+            elif not (_is_deleting(doc) and any(suspended(doc) for suspended in _suspending)):
+                self.bind(Binding.read(place, doc))
         except (TypeError, KeyError, AttributeError):
             log.exception("%s %s cannot be read and grants nothing", resource, "/".join(place))
 
+    def put_rules(self, place: Place, rules: tuple[PolicyRule, ...]) -> None:
+        """Of a role that is not there yet."""
+        self._rules[place] = rules
+
     def drop(self, resource: str, place: Place) -> None:
-        if resource.startswith(("roles.", "clusterroles.")):
+        if resource.startswith(ROLES):
             self._rules.pop(place, None)
         elif binding := self._bindings.pop(place, None):
             for subject in binding.subjects:
@@ -152,7 +179,8 @@ class Tables:
                 if not self._bound[at]:
                     del self._bound[at]
 
-    def _bind(self, binding: Binding) -> None:
+    def bind(self, binding: Binding) -> None:
+        """One that is not there yet."""
         self._bindings[binding.place] = binding
         for subject in binding.subjects:
             at = (*subject, binding.place[0])
@@ -289,12 +317,64 @@ def _database() -> str:
 
 
 def _load() -> Tables:
-    tables = Tables()
-    for resource, model in MODELS.items():
-        rows: Any = model.objects.values_list("namespace", "name", "wire")
-        for namespace, name, wire in rows.iterator(chunk_size=2_000):
-            tables.put(resource, (namespace, name), orjson.loads(wire))
+    """Of all rows. Nearly all are those of clusters, which are alike."""
+    tables, alike = Tables(), AlikeClusters()
+    with _without_looks_for_garbage():
+        for resource, model in MODELS.items():
+            rows: Any = model.objects.values_list("namespace", "name", "wire")
+            read = alike.put_role if resource.startswith(ROLES) else alike.put_binding
+            for namespace, name, wire in rows.iterator(chunk_size=2_000):
+                if not read(tables, (namespace, name), wire):
+                    tables.put(resource, (namespace, name), orjson.loads(wire))
     return tables
+
+
+@contextmanager
+def _without_looks_for_garbage() -> Iterator[None]:
+    """All that is made meanwhile stays, and to look at it again and again takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _rules_with_gaps(doc: Doc) -> list[tuple[PolicyRule, bool]]:
+    return [(rule, any(GAP in word for words in rule for word in words)) for rule in _rules_of(doc)]
+
+
+class AlikeClusters:
+    """Roles and bindings in which nothing but the name of a cluster differs, and what of them can be shared."""
+
+    def __init__(self) -> None:
+        self._roles = AlikeDocuments("rules", "", _rules_with_gaps)
+        self._bindings = AlikeDocuments("roleRef", "subjects", lambda doc: Binding.read(("", ""), doc))
+        self._inside = AlikeDocuments("roleRef", "subjects", lambda doc: Binding.read((GAP, ""), doc))
+        self._subjects: dict[tuple[tuple[Subject, ...], str], tuple[Subject, ...]] = {}
+
+    def put_role(self, tables: Tables, place: Place, text: str) -> bool:
+        """Whether it is such a role."""
+        name = place[0] or place[1].rpartition(":")[2]
+        rules = self._roles.find(name, text)
+        if rules is None:
+            return False
+        tables.put_rules(place, tuple([rule.filled(GAP, name) if has_gap else rule for rule, has_gap in rules]))
+        return True
+
+    def put_binding(self, tables: Tables, place: Place, text: str) -> bool:
+        """Whether it is such a binding."""
+        name = place[0] or place[1].rpartition(":")[2]
+        found = (self._inside if place[0] else self._bindings).find(name, text)
+        if found is None:
+            return False
+        subjects = self._subjects.get((found.subjects, name))
+        if subjects is None:
+            subjects = tuple(Subject(each.kind, sys.intern(each.name.replace(GAP, name))) for each in found.subjects)
+            subjects = self._subjects.setdefault((found.subjects, name), tuple(dict.fromkeys(subjects)))
+        tables.bind(found.filled(place, subjects, name))
+        return True
 
 
 index = RuleIndex()

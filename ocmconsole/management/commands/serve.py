@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded
+from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.server import request_threads, serving
 from registration import hub_setup
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+PATIENCE_SECONDS = 1.0  # with the reading of roles and bindings, as those of some 20,000 clusters take
 STOP_SECONDS = 0.3  # for requests that were cut off and are in their last transaction
 
 
@@ -44,6 +46,7 @@ class Command(BaseCommand):
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
             workers.start()
+        reading_ahead.begin(PATIENCE_SECONDS)
         probes.monitor.start()
         try:
             uvloop.run(self._serve(workers.ask_to_stop if workers else lambda: None))
