@@ -10,27 +10,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
-
-from django.conf import settings
 
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER, spec_of
 from clustersets import membership
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi import clock, verbs
-from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.control.controllers import changed, reconciler
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.schema import conditions, times
-from ocmconsole.kubeapi.schema.conditions import Condition
 from ocmconsole.kubeapi.storage import plain_sql
-from placements.controller import decisions, events, evidence, metrics, scheduling, snapshot
-from placements.controller.decisions import WantedDecision
-from placements.controller.events import DecisionChanges
+from placements.controller import metrics, runs
 from placements.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     PLACEMENT,
@@ -38,25 +30,16 @@ from placements.kinds import (
     PLACEMENT_LABEL,
     is_disabled,
 )
-from placements.models import HeldEvictions, Placement, PlacementDecision, SteadyReference
-from placements.scheduler import brake, relevance
-from placements.scheduler.pipeline import PlacementResult, Unfinished
+from placements.models import Placement
+from placements.scheduler import relevance
+from placements.scheduler.pipeline import Unfinished
 from placements.scheduler.specification import PlacementSpec
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.verbs import Batch
 
-CONTROLLER = Actor.controller("placements")
-KEEP = "keep"  # D14: the value of OCMCONSOLE_MISCONFIGURED_PLACEMENTS that keeps decisions
 # In the key of work that a write to a cluster or score causes, instead of the name of a set, which never is such.
 BY_LABELS, ANY_SET = "", "*"
-# A timer rings no earlier than what it waits for, although clocks and databases round.
-LATER = timedelta(milliseconds=5)
-# No timer is set further ahead: a year is nothing to wait for, and the end of all years cannot be added to.
-LONGEST_WAIT = timedelta(days=1)
-# Of CPU time for expressions in one run, in seconds: others have their turn before it goes on where it was.
-SLICE = 1.0
 
 
 def any_placement() -> bool:
@@ -103,6 +86,7 @@ def _score(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     keys=_set_itself,
     also={MANAGED_CLUSTER: _sets_of_cluster, ADD_ON_PLACEMENT_SCORE: _score},
     is_wanted=any_placement,
+    folds=True,
 )
 def reconcile_bound_placements(key: Key) -> None:
     """P1: placements of the namespaces in which a set is bound are scheduled again, if they read what has moved.
@@ -174,6 +158,7 @@ def _placement_of_decision(old: Doc | None, new: Doc | None, key: Key) -> Iterab
     PLACEMENT,
     keys=changed(spec_of, is_disabled, _status, lambda doc: doc["metadata"].get("deletionTimestamp")),
     also={PLACEMENT_DECISION: _placement_of_decision},
+    together=runs.run_together,
 )
 def reconcile_placement(key: Key) -> timedelta | None:
     """P2, P13, P16, P24 to P30, D14, K16, K18: a Placement's decisions and conditions are what the pipeline says now.
@@ -185,217 +170,17 @@ def reconcile_placement(key: Key) -> timedelta | None:
     Returns when to look again: at the end of a toleration, score or hold (P13, K18, D27), at once where expressions
     take longer than a turn.
     """
-    row = Placement.objects.at(key).select_related("held").first()
-    if row is None or row.deleted_at is not None or is_disabled(row.doc):
+    rows = runs.rows_of([key])
+    if not rows:
         return None
-    now = clock.now()
+    [row], now = rows, clock.now()
     metrics.begin(key)
-    scene = _Scene.read(row, now)
+    plan = PlacementSpec.of(row.doc)
+    run = runs.SharedLook.at(rows, [plan], now).run(row, plan)
     try:
-        result = scene.schedule()
+        result = run.schedule()
     except Unfinished:
         return timedelta()
-    with metrics.binding(key), verbs.batch(CONTROLLER) as batch:
-        if not scene.plan.sorts_by_score:  # else the scores that are shown follow what has just been chosen (Steady)
-            batch.settled.add(("placement", key))
-        batch.has_read(PLACEMENT, row)
-        changes = scene.write(batch, result)
-        events.record(batch, scene.doc, changes, events.score_note(result) if changes.updated else "", now)
-    events.record_hold(scene.doc, scene.held_before, result, CONTROLLER, now)
-    evidence.has_seen(row.uid, result.scoring.fleet.revision)
-    again = result.look_again
-    return min(max(again - now, timedelta()) + LATER, LONGEST_WAIT) if again is not None else None
-
-
-@dataclass(frozen=True)
-class _Scene:
-    """What one run sees of its Placement. ``stored``: PlacementDecisions that name it, by name."""
-
-    row: Placement
-    doc: Doc
-    plan: PlacementSpec
-    bound: snapshot.BoundSets
-    stored: Mapping[str, PlacementDecision]
-    now: datetime
-
-    @classmethod
-    def read(cls, row: Placement, now: datetime) -> _Scene:
-        doc = row.doc
-        found = PlacementDecision.objects.filter(namespace=row.namespace, placement=row.name)
-        stored = {each.name: each for each in sorted(found, key=_place_in_line)}
-        return cls(row, doc, PlacementSpec.of(doc), snapshot.bound_sets(row.namespace), stored, now)
-
-    @property
-    def contents(self) -> dict[str, decisions.Names]:
-        return {name: decisions.names_in(each.doc) for name, each in self.stored.items()}
-
-    def schedule(self) -> PlacementResult:
-        chosen = {name for names in self.contents.values() for name in names}
-        return scheduling.schedule_now(
-            self.plan,
-            self.row.key,
-            self.bound,
-            chosen,
-            now=self.now,
-            is_time_up=scheduling.timer(SLICE),
-            observe=metrics.plugin,
-        )
-
-    def _remember_steady(self, batch: Batch) -> None:
-        """P16: a negative weight is kept with the decisions that stood when it was set."""
-        weight = scheduling.negative_steady(self.plan)
-        known = SteadyReference.objects.filter(placement=self.row).first()
-        if weight == (known.weight if known is not None else 0):
-            return
-        chosen = sorted({name for names in self.contents.values() for name in names})
-        batch.records.append(lambda: SteadyReference(placement=self.row, weight=weight, clusters=chosen))
-
-    # ------------------------------------------------------------------------------------ what is written
-
-    @property
-    def held_before(self) -> int:
-        """Evictions that the previous run held (D27)."""
-        known: HeldEvictions | None = getattr(self.row, "held", None)
-        return known.count if known is not None else 0
-
-    def _remember_held(self, batch: Batch, result: PlacementResult) -> None:
-        """D27: how many clusters stay only because a brake stands; pages and metrics read it."""
-        known: HeldEvictions | None = getattr(self.row, "held", None)
-        count, until = len(result.held), brake.last_end(each.until for each in result.held.values())
-        wanted = (count, until)
-        if wanted != ((known.count, known.until) if known is not None else (0, None)):
-            since = known.since if known is not None and known.count and count else self.now
-            row = HeldEvictions(placement_id=self.row.pk, count=count, since=since, until=until)
-            batch.records.append(lambda: row)
-
-    def write(self, batch: Batch, result: PlacementResult) -> DecisionChanges:
-        self._remember_steady(batch)
-        self._remember_held(batch, result)
-        if result.plan.problem and self.stored and settings.OCMCONSOLE_MISCONFIGURED_PLACEMENTS == KEEP:
-            return self._write_kept(batch, result)
-        name = self.row.name
-        scores = result.totals if result.plan.sorts_by_score else None
-        wanted = decisions.decisions_of(name, result.groups)
-        changes = self._bind(batch, wanted, scores)
-        self._keep_evidence(batch, result, wanted)
-        self._report(batch, result, decisions.group_statuses(name, result.groups), len(result.chosen))
-        return changes
-
-    def _write_kept(self, batch: Batch, result: PlacementResult) -> DecisionChanges:
-        """D14: the last good decisions stay, except for clusters that no bound set has any more."""
-        members = result.scoring.fleet.members.values()
-        allowed = frozenset(each.name for clusters in members for each in clusters if not each.is_being_deleted)
-        documents = {name: each.doc for name, each in self.stored.items()}
-        kept = decisions.kept_decisions(self.row.name, documents, allowed)
-        changes = self._bind(batch, kept, decisions.scores_in(documents.values()))
-        self._keep_evidence(batch, result, kept)
-        counts = {each.name: len(each.clusters) for each in kept}
-        groups = [
-            {**group, "clusterCount": sum(counts.get(name, 0) for name in group.get("decisions") or ())}
-            for group in (self.doc.get("status") or {}).get("decisionGroups") or ()
-        ]
-        total = sum(counts.values())
-        self._report(batch, result, groups, total, keeps_satisfied=total > 0)
-        return changes
-
-    def _keep_evidence(self, batch: Batch, result: PlacementResult, wanted: list[WantedDecision]) -> None:
-        """K43: who enters and leaves, and why, in the transaction that writes it."""
-        before = decisions.groups_in(each.doc for each in self.stored.values())
-        after = decisions.groups_of(wanted)
-        if before != after:
-            run = evidence.RunEvidence(self.row, result, before, after, CONTROLLER.user, self.now)
-            rows = list(run.records())
-            batch.records.append(lambda: rows)
-
-    def _bind(self, batch: Batch, wanted: list[WantedDecision], scores: Mapping[str, int] | None) -> DecisionChanges:
-        """P24-P26, K16: create, fill, mend and delete PlacementDecisions."""
-        rows = self._adopted(wanted)
-        by_name = {each.name: each for each in wanted}
-        for name, row in rows.items():
-            batch.has_read(PLACEMENT_DECISION, row)
-            if name in by_name:
-                self._mend(batch, by_name[name], row)
-        present = {name: decisions.names_in(row.doc) for name, row in rows.items()}
-        contents = {each.name: each.clusters for each in wanted}
-        missing = [each for each in wanted if each.name not in rows]
-        for each in missing:
-            batch.create(PLACEMENT_DECISION, self._new(each), namespace=self.row.namespace)
-        filled: dict[str, None] = {}
-        for name, clusters in decisions.safe_order(present, contents):
-            filled[name] = None
-            self._fill(batch, name, decisions.entries(clusters, scores))
-        for name, row in rows.items():  # the same clusters, but other scores or reasons
-            entries = decisions.entries(contents.get(name, ()), scores)
-            if name in contents and present[name] == contents[name] and decisions.entries_of(row.doc) != entries:
-                filled[name] = None
-                self._fill(batch, name, entries)
-        gone = [row for name, row in rows.items() if name not in contents and row.deleted_at is None]
-        for row in gone:
-            batch.delete(PLACEMENT_DECISION, row.key)
-        created = tuple(each.name for each in missing)
-        return DecisionChanges(created, tuple(filled), tuple((row.name, row.uid) for row in gone))
-
-    def _adopted(self, wanted: list[WantedDecision]) -> Mapping[str, PlacementDecision]:
-        """Those that name the Placement, and those that only have a name which it needs."""
-        missing = [each.name for each in wanted if each.name not in self.stored]
-        others = PlacementDecision.objects.filter(namespace=self.row.namespace, name__in=missing)
-        return {**self.stored, **{each.name: each for each in others}}
-
-    def _new(self, wanted: WantedDecision) -> Doc:
-        return {
-            "apiVersion": PLACEMENT_DECISION.storage.api_version,
-            "kind": PLACEMENT_DECISION.kind,
-            "metadata": {
-                "name": wanted.name,
-                "labels": dict(wanted.labels),
-                "ownerReferences": [decisions.owner_of(self.doc)],
-            },
-        }
-
-    def _mend(self, batch: Batch, wanted: WantedDecision, row: PlacementDecision) -> None:
-        owners = [decisions.owner_of(self.doc)]
-
-        def mend(doc: Doc) -> None:
-            doc["metadata"] |= {"labels": dict(wanted.labels), "ownerReferences": owners}
-
-        metadata = row.doc["metadata"]
-        if metadata.get("labels") != wanted.labels or metadata.get("ownerReferences") != owners:
-            batch.edit(PLACEMENT_DECISION, row.key, mend)
-
-    def _fill(self, batch: Batch, name: str, entries: list[Doc]) -> None:
-        def fill(doc: Doc) -> None:
-            doc["status"] = {"decisions": entries}
-
-        batch.edit(PLACEMENT_DECISION, Key(self.row.namespace, name), fill, subresource="status")
-
-    def _report(
-        self, batch: Batch, result: PlacementResult, groups: list[Doc], number: int, *, keeps_satisfied: bool = False
-    ) -> None:
-        """P27-P30: the number is absent until it is not zero; conditions of other types stay."""
-        moment = times.timestamp(self.now)
-        has_satisfied = any(each.get("type") == "PlacementSatisfied" for each in _conditions(self.doc))
-        found_now = [
-            Condition(each.type, each.status, each.reason, each.message)
-            for each in result.conditions
-            if not (keeps_satisfied and has_satisfied and each.type == "PlacementSatisfied")
-        ]
-
-        def report(doc: Doc) -> None:
-            found = _conditions(doc)
-            for condition in found_now:
-                found = conditions.set_condition(found, condition, moment)
-            status = doc.setdefault("status", {})
-            status |= {"conditions": found, "decisionGroups": groups}
-            if number or "numberOfSelectedClusters" in status:
-                status["numberOfSelectedClusters"] = number
-
-        batch.edit(PLACEMENT, self.row.key, report, subresource="status")
-
-
-def _conditions(doc: Doc) -> list[Doc]:
-    return list((doc.get("status") or {}).get("conditions") or ())
-
-
-def _place_in_line(decision: PlacementDecision) -> tuple[int, str]:
-    """By the number at the end of their names, which begin alike."""
-    return len(decision.name), decision.name
+    with metrics.binding(key), verbs.batch(runs.CONTROLLER) as batch:
+        run.settle(batch, result)
+    return run.end(result)

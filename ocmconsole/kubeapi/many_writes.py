@@ -2,7 +2,8 @@
 
 ``verbs.together`` commits all or nothing. Here each key is a part of its own: one that a rule refuses, that somebody
 else has written meanwhile, or that fails, is left out and named, and the caller leaves it to its reconciler. The
-counter is held for one chunk at a time, so that other writers have their turns.
+counter is held for one chunk at a time, so that other writers have their turns. Reconcilers that count what all chunks
+make wait for the last one (``controllers.Reconciler.folds``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.verbs import Batch
 
@@ -34,12 +36,19 @@ def write_each(actor: Actor, keys: Sequence[Key], read: Read, compose: Compose) 
     ``read`` is called first for the keys of each transaction, so that rows are read by few queries (``Batch.read``).
     ``compose`` raises LeftOut, or an ApiError, for a key that is to be left out. It sees what it wrote for keys before.
     """
-    chunks = (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
-    return [left for chunk in chunks for left in _write_chunk(actor, chunk, read, compose)]
+    starts = range(0, len(keys), AT_ONCE)
+    left: list[Key] = []
+    try:
+        for start in starts:
+            whole = Batch(actor, goes_on=start != starts[-1])
+            left += _write_chunk(whole, keys[start : start + AT_ONCE], read, compose)
+    finally:
+        if len(starts) > 1:
+            workqueue.end_fold()
+    return left
 
 
-def _write_chunk(actor: Actor, keys: Sequence[Key], read: Read, compose: Compose) -> Iterator[Key]:
-    whole = Batch(actor)
+def _write_chunk(whole: Batch, keys: Sequence[Key], read: Read, compose: Compose) -> Iterator[Key]:
     read(whole, keys)
     parts: dict[Key, Batch] = {}
     for key in keys:
@@ -58,13 +67,13 @@ def _write_chunk(actor: Actor, keys: Sequence[Key], read: Read, compose: Compose
         else:
             parts[key] = part
             whole.take(part)
-    yield from _commit(actor, parts)
+    yield from _commit(whole, parts)
 
 
-def _commit(actor: Actor, parts: dict[Key, Batch]) -> Iterator[Key]:
+def _commit(whole: Batch, parts: dict[Key, Batch]) -> Iterator[Key]:
     """Commit the parts; yields the keys of those that were not."""
     for _ in range(TRIES):
-        together = Batch(actor)
+        together = Batch(whole.actor, goes_on=whole.goes_on)
         for part in parts.values():
             together.take(part)
         try:

@@ -94,17 +94,19 @@ def commit(
     records: Iterable[Record] = (),
     needs: Iterable[Need] = (),
     settled: Collection[Work] = (),
+    goes_on: bool = False,
 ) -> int:
     """Write everything or nothing; returns the last revision.
 
     ``settled`` are reconcilers with keys that need not look again because of these writes: what they would compare is
-    what these writes make. ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to be
-    saved with the writes. ``needs`` are looked at again as each write's own right is.
+    what these writes make. ``goes_on``: other commits of the same act follow, for whose end some work waits
+    (``workqueue.put_folded``). ``records`` make the hub's own rows (facts, audit notes), under the counter's lock, to
+    be saved with the writes. ``needs`` are looked at again as each write's own right is.
     Raises Conflict when a row is not what the caller read, AlreadyExists when a create came second,
     InsufficientStorage for what would grow while only the reserve of the disk is left, Unauthorized and Forbidden when
     what the actor needs was taken away since it was examined, Timeout for a client that has gone away.
     """
-    act = _act(writes, records, needs, settled)
+    act = _act(writes, records, needs, settled, goes_on=goes_on)
     with _recording_refusals():
         return group_commit.commit(act)
 
@@ -119,6 +121,7 @@ class Commit(Protocol):
         records: Iterable[Record] = (),
         needs: Iterable[Need] = (),
         settled: Collection[Work] = (),
+        goes_on: bool = False,
     ) -> int: ...
 
 
@@ -130,8 +133,8 @@ def turn() -> Iterator[Commit]:
     """
     with _recording_refusals(), write_queue.turn(), transaction.atomic(durable=True):
         Revision.take(0)  # locked and left as it is: readers of the head see no number without a change
-        yield lambda writes, *, records=(), needs=(), settled=(): group_commit.alone(
-            _act(writes, records, needs, settled)
+        yield lambda writes, *, records=(), needs=(), settled=(), goes_on=False: group_commit.alone(
+            _act(writes, records, needs, settled, goes_on=goes_on)
         )
 
 
@@ -155,14 +158,21 @@ def _announce(commit: change_log.CommittedChanges) -> None:
     transaction.on_commit(lambda: change_log.wake(commit))
 
 
-def _act(writes: Sequence[Write], records: Iterable[Record], needs: Iterable[Need], settled: Collection[Work]) -> _Act:
+def _act(
+    writes: Sequence[Write],
+    records: Iterable[Record],
+    needs: Iterable[Need],
+    settled: Collection[Work],
+    *,
+    goes_on: bool,
+) -> _Act:
     """Raises InsufficientStorage."""
     if any(_grows(write) for write in writes):
         outages.require_space()
     now = clock.now()
     for write in writes:
         _prepare(write, now)
-    return _Act(writes, records, tuple(needs), controllers.caused_by(writes).difference(settled), now)
+    return _Act(writes, records, tuple(needs), controllers.caused_by(writes).difference(settled), now, goes_on)
 
 
 @dataclass(slots=True)
@@ -177,6 +187,7 @@ class _Act:
     needs: Sequence[Need]
     work: set[Work]
     now: datetime
+    goes_on: bool
     rights: int = 0  # how often they had changed before
 
     @property
@@ -223,7 +234,9 @@ class _Act:
             if ends_rights:
                 _count_rights()
             work = controllers.wanted(self.work)
-            workqueue.put(work, self.now)
+            folded = {each for each in work if each[0] in controllers.folding()} if self.goes_on else set()
+            workqueue.put(work - folded, self.now)
+            workqueue.put_folded(folded, self.now)
             _announce(_handed_over(self.writes, last, self.rights + ends_rights))
             if work:
                 transaction.on_commit(workqueue.poke)

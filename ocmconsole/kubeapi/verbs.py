@@ -269,8 +269,9 @@ class Batch:
     """Creates, edits and deletes for one transaction, in their order; each sees what those before it leave.
 
     ``records`` make the hub's own rows to save with them. ``settled`` are reconcilers with keys that these writes give
-    no reason to look again. ``given`` is what the act says besides the documents of its writes. An object
-    that is written twice has two revisions, changes and audit entries.
+    no reason to look again. ``given`` is what the act says besides the documents of its writes. ``goes_on``: other
+    transactions of the same act follow, for whose end some work waits. An object that is written twice has two
+    revisions, changes and audit entries.
     """
 
     actor: Actor
@@ -279,6 +280,7 @@ class Batch:
     rights: list[store.Need] = field(default_factory=list)
     settled: set[store.Work] = field(default_factory=set)
     given: object = None
+    goes_on: bool = False
     _read: dict[tuple[str, Key], Resource] = field(default_factory=dict)
     _last: MutableMapping[tuple[str, Key], Write] = field(default_factory=dict)
 
@@ -413,7 +415,7 @@ class Batch:
     def store(self, commit: store.Commit = store.commit) -> None:
         """For who has accompanied the writes."""
         if self.writes or self.records:
-            commit(self.writes, records=self.records, needs=self.rights, settled=self.settled)
+            commit(self.writes, records=self.records, needs=self.rights, settled=self.settled, goes_on=self.goes_on)
 
     def present(self, kind: Kind, key: Key) -> tuple[Resource | None, Write | None, Doc | None]:
         """What a write to the object replaces: the stored row, or the earlier write; and its document."""

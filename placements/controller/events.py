@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
-from placements.controller import snapshot
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from placements.scheduler import brake, prioritizers
 from placements.scheduler.prioritizers import RESOURCES
@@ -42,11 +41,16 @@ SERIES = timedelta(minutes=6)  # as upstream's recorder: equal Events within it 
 
 @dataclass(frozen=True)
 class DecisionChanges:
-    """What one run has done to PlacementDecisions, by their names in order. ``deleted``: with their uids."""
+    """What one run has done to PlacementDecisions, by their names in order. ``deleted``: with their uids.
+
+    ``had`` and ``has``: clusters that they named before and name now, each as often as it stands there.
+    """
 
     created: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     deleted: tuple[tuple[str, str], ...] = ()
+    had: tuple[str, ...] = ()
+    has: tuple[str, ...] = ()
 
 
 def record(batch: Batch, placement: Doc, changes: DecisionChanges, scores: str, now: datetime) -> None:
@@ -108,12 +112,15 @@ def record_hold(placement: Doc, before: int, result: PlacementResult, actor: Act
         log.warning("no event about placement %s: %s", metadata["name"], error.message)
 
 
-def score_note(result: PlacementResult) -> str:
-    """P33: ``c1:0 c2:100 `` for the clusters that passed the filters, by name; before the decisions are committed."""
+def score_note(result: PlacementResult, decided: Mapping[str, int]) -> str:
+    """P33: ``c1:0 c2:100 `` for the clusters that passed the filters, by name.
+
+    ``decided``: in how many PlacementDecisions a cluster stands (P15), before this run's are written.
+    """
     shown = sorted(result.feasible, key=lambda each: each.name)[: MOST_NOTE // SHORTEST_SCORE]
     totals = dict(result.totals) if result.plan.needs_scores else {each.name: 0 for each in shown}
     if not result.plan.needs_scores:  # nobody has scored them, as all are chosen
-        scoring = replace(result.scoring, fleet=replace(result.scoring.fleet, decided=snapshot.present.decided()))
+        scoring = replace(result.scoring, fleet=replace(result.scoring.fleet, decided=decided))
         for prioritizer in result.plan.prioritizers:
             clusters = result.feasible if prioritizer.name in RESOURCES else shown
             scores = prioritizers.scores_of(prioritizer, clusters, scoring)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from ocmconsole.kubeapi import admission, clock
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.models import AuditEvent
 from placements.controller import decisions, snapshot
+from placements.controller.shared_changes import LATEST, SCHEDULER
 from placements.explaining import causes, reasons
 from placements.explaining.causes import DecisionCause
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from placements.scheduler.fleet import Cluster
     from placements.scheduler.pipeline import PlacementResult
 
-SCHEDULER = Actor.controller("placements").user  # its own deletions are part of a run
 MOST_REASONS = 200  # clusters of a run whose reasons are worked out; of the others the stage is recorded
 MOST_EXPRESSIONS = 20  # where that evaluates expressions
 MOST_ROWS = 60  # reasons of one run that have rows of their own
@@ -48,7 +48,6 @@ MOST_ASKED = 20  # clusters of a run that are looked up in the audit
 MOST_ENTRIES = 20  # of the audit that are read for one kind
 MOST_OTHERS = 200  # newest changes of clusters and scores that are looked through for who displaced another
 MOST_DECISIONS = 1_000  # that one write of somebody else looks through, while others wait: 40 ms
-LATEST = timedelta(minutes=10)  # a run follows its cause within seconds
 LONGEST_NAME = 253  # characters of a cluster's name, as of a DNS subdomain
 LONGEST_UID = 36  # characters: this hub makes UUIDs
 MOST_SEEN = 20_000  # placements whose last run this process remembers
@@ -124,13 +123,12 @@ class RunEvidence:
                     found[key] = (cause, listed)
         return found
 
-    @cached_property
-    def _members(self) -> Mapping[str, Cluster]:
-        return {each.name: each for clusters in self.result.scoring.fleet.members.values() for each in clusters}
+    def _member(self, name: str) -> Cluster | None:
+        return self.result.scoring.fleet.member(name)
 
     def _fell_out(self, name: str, number: int) -> tuple[str, str]:
         """Stage and reason of a cluster that is not chosen any more."""
-        cluster = self._members.get(name)
+        cluster = self._member(name)
         if cluster is None:
             return reasons.STAGES["sets"], "it is in no set that is bound in the namespace"
         step = self.result.step(cluster)
@@ -186,6 +184,8 @@ class RunEvidence:
     @cached_property
     def _audited(self) -> Mapping[str, list[AuditEvent]]:
         """Of the first clusters that moved and that this process has not followed, by name; one query."""
+        if self._since >= snapshot.present.followed_since:
+            return {}
         moved = sorted(self.after.keys() ^ self.before.keys())
         names = list(islice((name for name in moved if not snapshot.present.changes_of(name)), MOST_ASKED))
         found: dict[str, list[AuditEvent]] = {}
@@ -195,7 +195,9 @@ class RunEvidence:
 
     def _ended(self, name: str) -> DecisionCause | None:
         """That a toleration or score ended, which no object's change says."""
-        cluster = self._members.get(name)
+        if not any(each.seconds is not None for each in self.result.plan.tolerations):
+            return None
+        cluster = self._member(name)
         if cluster is None or self.result.step(cluster) != "taints":
             return None
         reason = self.result.reason(cluster)
@@ -219,7 +221,17 @@ class RunEvidence:
         ]
         return max(found, key=lambda each: each.revision, default=None)
 
-    def _entries(self, kind: Kind, most: int = MOST_ENTRIES, **place: Any) -> list[AuditEvent]:
+    def _shared(self, kind: Kind, namespace: str, name: str = "") -> list[AuditEvent]:
+        """What others have done to such objects since the previous run, newest first."""
+        upto = self.result.scoring.fleet.revision
+        known = snapshot.present.shared.since(self._since, kind, namespace, self.now, upto)
+        if known is None:
+            place = {"namespace": namespace} | ({"name": name} if name else {})
+            return self._entries(kind, MOST_ENTRIES, **place)
+        recent = [each for each in known if self.now - each.time <= LATEST and name in {"", each.name}]
+        return recent[: -MOST_ENTRIES - 1 : -1]
+
+    def _entries(self, kind: Kind, most: int, **place: Any) -> list[AuditEvent]:
         """Newest first, since the previous run."""
         allowed = AuditEvent.objects.filter(
             resource=kind.resource, outcome=AuditEvent.Outcome.ALLOWED, time__gte=self.now - LATEST, **place
@@ -227,19 +239,19 @@ class RunEvidence:
         return list(allowed.filter(revision__gt=self._since).order_by("-time")[:most])
 
     def _of_placement(self) -> Iterator[DecisionCause]:
-        for entry in self._entries(PLACEMENT, namespace=self.row.namespace, name=self.row.name):
+        for entry in self._shared(PLACEMENT, self.row.namespace, self.row.name):
             what = "created" if entry.verb == "create" else causes.differences(entry.diff, "spec")
             what = what or causes.differences(entry.diff, "metadata.annotations")
             if what:
                 yield _cause(PLACEMENT, entry, what)
 
     def _of_bindings(self) -> Iterator[DecisionCause]:
-        for entry in self._entries(MANAGED_CLUSTER_SET_BINDING, namespace=self.row.namespace):
+        for entry in self._shared(MANAGED_CLUSTER_SET_BINDING, self.row.namespace):
             if entry.verb in _CAME_OR_WENT:
                 yield _cause(MANAGED_CLUSTER_SET_BINDING, entry, _CAME_OR_WENT[entry.verb])
 
     def _of_sets(self) -> Iterator[DecisionCause]:
-        entries = self._entries(MANAGED_CLUSTER_SET, namespace="")
+        entries = self._shared(MANAGED_CLUSTER_SET, "")
         bindings = ManagedClusterSetBinding.objects.filter(namespace=self.row.namespace)
         # A set that was deleted is bound no longer, although its binding stands (P3).
         bound = set(bindings.values_list("cluster_set", flat=True)) if entries else set()
@@ -250,7 +262,7 @@ class RunEvidence:
 
     def _of_decisions(self) -> Iterator[DecisionCause]:
         """What people have changed is mended."""
-        for entry in self._entries(PLACEMENT_DECISION, namespace=self.row.namespace):
+        for entry in self._shared(PLACEMENT_DECISION, self.row.namespace):
             if entry.user != self.own_user and entry.name.startswith(f"{self.row.name}-decision-"):
                 yield _cause(PLACEMENT_DECISION, entry, _CAME_OR_WENT.get(entry.verb, CHANGED))
 
@@ -262,14 +274,16 @@ class RunEvidence:
         for name, change in snapshot.present.newest_changes(MOST_OTHERS):
             if not self._is_recent(change.revision, change.time):
                 break
-            if (name in self._members or name in self.before) and (what := change.what(read)):
+            if (what := change.what(read)) and (name in self.before or self._member(name) is not None):
                 what = causes.shortened(what)
                 yield DecisionCause(MANAGED_CLUSTER.kind, "", name, what, change.revision, change.time)
+                break  # the others are older
         for cluster, resource, change in snapshot.present.newest_scores(MOST_OTHERS):
             if not self._is_recent(change.revision, change.time):
                 break
-            if cluster in self._members and (what := change.what(read)):
+            if (what := change.what(read)) and self._member(cluster) is not None:
                 yield DecisionCause(ADD_ON_PLACEMENT_SCORE.kind, cluster, resource, what, change.revision, change.time)
+                break
 
     def _of_the_time(self) -> Iterator[DecisionCause]:
         """The end of a toleration made room for others."""

@@ -124,13 +124,18 @@ def fleet_for(plan: PlacementSpec, sets: Collection[Membership], *, shows_scores
 
     ``shows_scores``: also what scores are computed from where the plan chooses all.
     """
-    expressions = (expression for each in plan.predicates for expression in each.expressions)
     fleet = snapshot.present.fleet(
         sets,
-        with_scores=any(each.add_on for each in plan.prioritizers) or any(each.reads_scores for each in expressions),
+        with_scores=reads_scores(plan),
         with_decided=shows_scores or plan.needs_scores or bool(plan.constraints),
     )
     return replace(fleet, brakes=brakes.standing())
+
+
+def reads_scores(plan: PlacementSpec) -> bool:
+    """Whether AddOnPlacementScores may decide."""
+    expressions = (expression for each in plan.predicates for expression in each.expressions)
+    return any(each.add_on for each in plan.prioritizers) or any(each.reads_scores for each in expressions)
 
 
 def negative_steady(plan: PlacementSpec) -> int:
@@ -140,11 +145,17 @@ def negative_steady(plan: PlacementSpec) -> int:
 
 def steady_reference(plan: PlacementSpec, key: Key, decided: Collection[str]) -> Collection[str] | None:
     """P16: what a negative Steady compares with: the decisions that stood when its weight was set."""
+    if negative_steady(plan) >= 0:
+        return None
+    of_placement = SteadyReference.objects.filter(placement__namespace=key.namespace, placement__name=key.name)
+    return steady_of(plan, of_placement.first(), decided)
+
+
+def steady_of(plan: PlacementSpec, known: SteadyReference | None, decided: Collection[str]) -> Collection[str] | None:
+    """As ``steady_reference``, where it is ``known`` what was stored when the weight was set."""
     weight = negative_steady(plan)
     if weight >= 0:
         return None
-    of_placement = SteadyReference.objects.filter(placement__namespace=key.namespace, placement__name=key.name)
-    known = of_placement.first()
     return set(known.clusters) if known is not None and known.weight == weight else decided
 
 

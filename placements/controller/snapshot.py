@@ -23,6 +23,7 @@ from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.watch import change_log
 from placements.controller import decisions
+from placements.controller.shared_changes import SharedChanges
 from placements.explaining import causes
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
 from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
@@ -79,6 +80,7 @@ class _Mirror(Generic[T]):
     ) -> None:
         self._kind, self._read, self._moved, self._noted = kind, read, moved, noted
         self._revision = -1  # of the hub, that ``items`` are no older than; -1: nothing has been read
+        self.noted_since = 0  # a revision after which every change was ``noted``
         self.items: dict[Place, T] = {}
 
     def forget(self) -> None:
@@ -93,6 +95,7 @@ class _Mirror(Generic[T]):
             rows: Any = self._kind.model.objects.values_list("namespace", "name", "wire")
             for namespace, name, text in rows.iterator(chunk_size=ROWS_AT_ONCE):
                 self._put((namespace, name), text)
+            self.noted_since = change_log.newest_revision()  # a row may be newer than ``head``
         # Last: an interrupted look begins again. What was committed meanwhile is found by the next one.
         self._revision = max(self._revision, head)
 
@@ -135,8 +138,10 @@ class Snapshot:
         self._moved: list[str] = []  # names of clusters in the order of their changes
         self._exclusive: dict[str, dict[str, Cluster]] = {}  # members by name of each exclusive set
         self._counts: Counter[str] = Counter()
+        self._dropped = 0  # newest revision of a cluster's change that is not kept any more
         self._heads: dict[int, int] = {}  # revision of the hub that each mirror has seen, by its id
         self._database = ""
+        self.shared = SharedChanges()
 
     def forget(self) -> None:
         """Start from the rows again; for tests that roll the database back."""
@@ -149,6 +154,8 @@ class Snapshot:
             self._heads.clear()
             self._changes.clear()
             self._score_changes.clear()
+            self._dropped = 0
+            self.shared.forget()
 
     def fleet(self, sets: Collection[Membership], *, with_scores: bool, with_decided: bool) -> Fleet:
         """Members of these sets now, and what else the Placement at hand reads."""
@@ -182,6 +189,11 @@ class Snapshot:
             self._catch_up(self._decided, change_log.newest_revision())
             return sorted(place for place, listed in self._decided.items.items() if not wanted.isdisjoint(listed))
 
+    @property
+    def followed_since(self) -> int:
+        """A revision after which ``changes_of`` misses none."""
+        return max(self._clusters.noted_since, self._dropped)
+
     def changes_of(self, cluster: str) -> Sequence[ClusterChange]:
         """The latest changes of a cluster that this process has followed, the newest last."""
         return self._changes.get(cluster, ())
@@ -199,7 +211,9 @@ class Snapshot:
     def _cluster_changed(self, change: Change, old: StoredCluster | None, new: StoredCluster | None) -> None:
         found = causes.change_of(old, new, change.revision, change.time)
         if found is not None:
-            _keep(self._changes, change.name, causes.latest(self._changes.get(change.name, ()), found))
+            dropped = _keep(self._changes, change.name, causes.latest(self._changes.get(change.name, ()), found))
+            if dropped is not None:
+                self._dropped = max(self._dropped, dropped[-1].revision)
 
     def _score_changed(self, change: Change, old: AddOnScore | None, new: AddOnScore | None) -> None:
         if old != new:
@@ -259,12 +273,11 @@ class Snapshot:
         members[place : place + is_there] = found
 
 
-def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
-    """The newest last, and no more than ``MOST_CHANGED``."""
+def _keep(kept: OrderedDict[K, V], key: K, value: V) -> V | None:
+    """The newest last, and no more than ``MOST_CHANGED``; what is not kept any more for it."""
     kept[key] = value
     kept.move_to_end(key)
-    if len(kept) > MOST_CHANGED:
-        kept.popitem(last=False)
+    return kept.popitem(last=False)[1] if len(kept) > MOST_CHANGED else None
 
 
 def _name(cluster: Cluster) -> str:

@@ -39,7 +39,7 @@ class Together:
     @classmethod
     def read(cls, rows: Sequence[Placement], now: datetime) -> Together:
         """Seven queries, and what the snapshot has not followed yet."""
-        bound = _bound({row.namespace for row in rows})
+        bound = bound_sets({row.namespace for row in rows})
         sets = {each.name: each for found in bound.values() for each in found}
         fleet = snapshot.present.fleet(tuple(sets.values()), with_scores=True, with_decided=True)
         keys = {(row.namespace, row.name): row.pk for row in rows}
@@ -89,14 +89,10 @@ class Together:
 
     def _steady(self, row: Placement, plan: PlacementSpec, present: Collection[str]) -> Collection[str] | None:
         """P16, as ``scheduling.steady_reference``."""
-        weight = scheduling.negative_steady(plan)
-        known = self.steady.get(row.pk)
-        if weight >= 0:
-            return None
-        return set(known.clusters) if known is not None and known.weight == weight else present
+        return scheduling.steady_of(plan, self.steady.get(row.pk), present)
 
 
-def _bound(namespaces: Collection[str]) -> Mapping[str, Sequence[Membership]]:
+def bound_sets(namespaces: Collection[str]) -> Mapping[str, Sequence[Membership]]:
     """P3, for several namespaces: sets that are bound and exist, by name."""
     bindings = ManagedClusterSetBinding.objects.filter(namespace__in=namespaces)
     pairs = list(bindings.values_list("namespace", "cluster_set"))

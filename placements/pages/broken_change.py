@@ -31,7 +31,7 @@ from ocmconsole.kubeapi.models import AuditEvent, AuditPermission
 from ocmconsole.kubeapi.storage import audit
 from placements import queries
 from placements.controller import preview
-from placements.controller.evidence import SCHEDULER
+from placements.controller.shared_changes import SCHEDULER
 from placements.explaining import causes
 from placements.kinds import PLACEMENT
 from placements.pages.playground_answer import changes

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Of one cluster's document, 100 bytes each: of so many Placements with expressions, each evaluated once.
 MOST_ANSWERS = 500
+_name = attrgetter("name")
 
 
 class Taint(NamedTuple):
@@ -148,3 +151,13 @@ class Fleet:
     decided: Mapping[str, int] = field(default_factory=dict)
     revision: int = 0
     brakes: Sequence[Brake] = ()
+
+    def member(self, name: str) -> Cluster | None:
+        """The cluster of that name, if any of the sets has it."""
+        return next(filter(None, (named(clusters, name) for clusters in self.members.values())), None)
+
+
+def named(clusters: Sequence[Cluster], name: str) -> Cluster | None:
+    """The one of that name; they are in the order of their names."""
+    place = bisect_left(clusters, name, key=_name)
+    return clusters[place] if place < len(clusters) and clusters[place].name == name else None

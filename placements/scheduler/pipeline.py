@@ -19,7 +19,7 @@ from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler import prioritizers, spread, tolerations
 from placements.scheduler.brake import Hold
 from placements.scheduler.expressions import ScoresOf
-from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
+from placements.scheduler.fleet import AddOnScore, Cluster, Fleet, named
 from placements.scheduler.groups import DecisionGroup
 from placements.scheduler.predicates import Predicate, Unmet
 from placements.scheduler.prioritizers import Prioritizer, Scoring
@@ -204,9 +204,8 @@ class PlacementResult:
     # -------------------------------------------------------------------------------------------- why not
 
     @cached_property
-    def _names(self) -> tuple[frozenset[str], ...]:
-        steps = (self.available, self.matching, self.feasible, self.chosen)
-        return tuple(frozenset(map(attrgetter("name"), each)) for each in steps)
+    def _chosen_names(self) -> frozenset[str]:
+        return frozenset(map(attrgetter("name"), self.chosen))
 
     @cached_property
     def _scores_of(self) -> ScoresOf:
@@ -219,14 +218,13 @@ class PlacementResult:
 
     def step(self, cluster: Cluster) -> str | None:
         """K19: the step that the cluster did not pass, as in ``Reason``; None when it is chosen."""
-        available, matching, feasible, chosen = self._names
-        if cluster.name in chosen:
+        if cluster.name in self._chosen_names:
             return None
-        if cluster.name not in available:
+        if named(self.available, cluster.name) is None:
             return "being deleted" if cluster.is_being_deleted else "sets"
-        if cluster.name not in matching:
+        if named(self.matching, cluster.name) is None:
             return "predicates"
-        if cluster.name not in feasible:
+        if named(self.feasible, cluster.name) is None:
             return "taints"
         if self.plan.problem:
             return "configuration"

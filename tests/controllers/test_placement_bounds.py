@@ -15,6 +15,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from ocmconsole.kubeapi.store import Write
 from placements import reconcilers
+from placements.controller import runs
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT
 from placements.models import PlacementDecision, SteadyReference
 from tests import factories as make
@@ -61,7 +62,7 @@ def test_what_a_binding_wakes_does_not_depend_on_the_placements_that_are_there_b
 
 @pytest.mark.contract("D12", "P7")
 def test_expressions_take_turns_with_other_work_and_come_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconcilers, "SLICE", 0.0)
+    monkeypatch.setattr(runs, "SLICE", 0.0)
     for number in range(3):
         cluster(f"c{number}")
     expression = {"celSelector": {"celExpressions": ["managedCluster.metadata.name != 'c1'"]}}

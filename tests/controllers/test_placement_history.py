@@ -17,7 +17,7 @@ from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent
 from placements import tasks
-from placements.controller import evidence, history, snapshot
+from placements.controller import evidence, history, shared_changes, snapshot
 from placements.controller.history import HistoryEntry
 from placements.controller.scheduling import decided_in
 from placements.kinds import DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
@@ -338,7 +338,7 @@ def test_a_cause_that_is_not_known_is_left_empty() -> None:
     with time_machine.travel(timezone.now(), tick=False) as clock:
         place()
         make.label("c1", env="dev")
-        clock.shift(evidence.LATEST + timedelta(minutes=1))
+        clock.shift(shared_changes.LATEST + timedelta(minutes=1))
         make.settle()
     assert newest()[0][4:] == ("none", "none")
 

@@ -19,11 +19,13 @@ from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseco
 from clusters.models import Lease, ManagedCluster, Silence, Transition
 from clusters.tasks import sweep_leases
 from ocmconsole.core.kinds import EVENT, NAMESPACE
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import many_writes, verbs
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Change, WorkItem, writing
 from ocmconsole.kubeapi.storage import reader
 from tests import factories as make
+from tests.controllers.placement_scene import bound_set, place
 
 pytestmark = pytest.mark.django_db
 
@@ -208,6 +210,37 @@ def test_what_needs_another_look_is_left_out(db: None) -> None:
     left = verdicts.call_silent(["lost", "again", "fine", "absent"], timezone.now(), gaps)
     assert sorted(left) == ["absent", "again", "lost"]
     assert make.stored("fine").available == "Unknown"
+
+
+@pytest.mark.contract("P1")
+def test_placements_wait_for_the_end_of_a_sweep_over_many(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first transactions cause is due after the last one, or when its time is over."""
+    heard("a", "b", "fine")
+    bound_set()
+    place()
+    quieten("a", "b")
+    monkeypatch.setattr(many_writes, "AT_ONCE", 1)
+    before: list[timedelta] = []
+    end = workqueue.end_fold
+
+    def note() -> None:
+        before.extend(each.due - timezone.now() for each in WorkItem.objects.filter(reconciler="bound_placements"))
+        end()
+
+    monkeypatch.setattr(workqueue, "end_fold", note)
+    gaps = [(0, microseconds(timezone.now() - timedelta(days=1)))]
+    assert verdicts.call_silent(["a", "b", "fine"], timezone.now(), gaps) == ["fine"]
+    assert before
+    assert all(timedelta() < each <= workqueue.FOLD for each in before)
+    due = WorkItem.objects.filter(reconciler="bound_placements").values_list("due", flat=True)
+    assert all(each <= timezone.now() for each in due)
+
+
+def test_work_that_is_due_does_not_wait_for_an_act_on_many(db: None) -> None:
+    work = {("bound_placements", Key("taints", ""))}
+    workqueue.put(work, timezone.now())
+    workqueue.put_folded(work, timezone.now())
+    assert workqueue.is_due()
 
 
 # ---------------------------------------------------------------- what comes with a report

@@ -7,7 +7,7 @@ run twice it writes nothing. It may run late, twice or after a crash.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Reconcile = Callable[[Key], "timedelta | None"]
 # From a write on a watched kind to the keys to look at again; old or new is None at create and delete.
 Keys = Callable[["Doc | None", "Doc | None", Key], Iterable[Key]]
+Together = Callable[[Sequence[Key]], Mapping[Key, "timedelta | None"]]
 Among = Callable[[Collection[Key]], Iterable[Key]]
 
 
@@ -62,7 +63,8 @@ class Reconciler:
 
     ``is_wanted`` says in the transaction of the writes whether it has anything to do on this hub at all, and ``among``
     for which of the keys. A worker runs it for one key once in ``pause`` at most: for what counts many objects, each of
-    which asks for it.
+    which asks for it. With ``folds`` it waits for an act that writes many objects in several transactions to end.
+    ``together`` does the same for several keys at less cost; it leaves out a key that needs a run of its own.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Reconciler:
     is_wanted: Callable[[], bool] | None = None
     pause: timedelta = timedelta()
     among: Among | None = None
+    folds: bool = False
+    together: Together | None = None
 
 
 EVERY = ""  # stands for every kind among the watched resources
@@ -85,6 +89,8 @@ def reconciler(
     is_wanted: Callable[[], bool] | None = None,
     pause: timedelta = timedelta(),
     among: Among | None = None,
+    folds: bool = False,
+    together: Together | None = None,
 ) -> Callable[[Reconcile], Reconcile]:
     """Register the decorated function; it is named by itself without ``reconcile_``. No kind is every kind.
 
@@ -93,7 +99,7 @@ def reconciler(
     """
 
     def add(reconcile: Reconcile) -> Reconcile:
-        _register(reconcile, is_wanted, pause, among)
+        _register(reconcile, is_wanted, pause, among, folds=folds, together=together)
         for watched, find in ((kind, keys), *(also or {}).items()):
             _watchers[watched.resource if watched else EVERY].append((_name(reconcile), find))
         return reconcile
@@ -112,12 +118,15 @@ def _register(
     is_wanted: Callable[[], bool] | None = None,
     pause: timedelta = timedelta(),
     among: Among | None = None,
+    *,
+    folds: bool = False,
+    together: Together | None = None,
 ) -> None:
     name = _name(reconcile)
     if name in _reconcilers:
         msg = f"two reconcilers are called {name}"
         raise ValueError(msg)
-    _reconcilers[name] = Reconciler(name, reconcile, is_wanted, pause, among)
+    _reconcilers[name] = Reconciler(name, reconcile, is_wanted, pause, among, folds, together)
 
 
 def _name(reconcile: Reconcile) -> str:
@@ -132,8 +141,17 @@ def pause_of(name: str) -> timedelta:
     return _reconcilers[name].pause if name in _reconcilers else timedelta()
 
 
+def does_together(name: str) -> bool:
+    return name in _reconcilers and _reconcilers[name].together is not None
+
+
 def names() -> list[str]:
     return list(_reconcilers)
+
+
+def folding() -> set[str]:
+    """Names of those that wait for the end of an act on many objects (``Reconciler.folds``)."""
+    return {each.name for each in _reconcilers.values() if each.folds}
 
 
 def caused_by(writes: Iterable[Write]) -> set[tuple[str, Key]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import inf
 from time import monotonic
@@ -35,6 +35,8 @@ DRAIN = "ocmconsole.kubeapi.tasks.drain"
 VISIBILITY = timedelta(seconds=30)  # for so long a claim holds: longer than a reconciler runs, a dead worker's wait
 POKE_EXPIRES = 15.0  # seconds; newer pokes and the clock's own follow
 AT_ONCE = 50  # items read at a time
+FOLD = timedelta(seconds=30)  # what an act on many objects causes waits at most so long for its end
+MOST_TOGETHER = 25  # items that a reconciler gets together: as long a commit as a few clusters' writes take
 QUIET_TRIES = 5  # lost races of one item that are nothing to speak of
 FIRST_RETRY = timedelta(milliseconds=50)  # doubled by each try
 LONGEST_RETRY = timedelta(minutes=5)  # at most
@@ -49,6 +51,12 @@ LOST_RACES = (errors.Conflict, errors.NotFound, errors.AlreadyExists)
 ASK = """INSERT INTO kubeapi_workitem (reconciler, namespace, name, due, attempts, busy_until)
          VALUES (%s, %s, %s, %s, 0, NULL)
          ON CONFLICT (reconciler, namespace, name) DO UPDATE SET due = excluded.due, attempts = 0"""
+# An item that is due earlier stays so, unless a worker is at it: then its time is the end of the claim.
+ASK_LATER = """INSERT INTO kubeapi_workitem (reconciler, namespace, name, due, attempts, busy_until)
+               VALUES (%s, %s, %s, %s, 0, NULL)
+               ON CONFLICT (reconciler, namespace, name) DO UPDATE SET attempts = 0, due = CASE
+                   WHEN kubeapi_workitem.busy_until IS NULL AND kubeapi_workitem.due < excluded.due
+                   THEN kubeapi_workitem.due ELSE excluded.due END"""
 # Each of these holds for the worker that has the claim: its ``busy_until`` is in the row.
 # In the transaction that ends the claim before: it must not wait for a row while it holds another one.
 CLAIM = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = %s WHERE id =
@@ -71,6 +79,24 @@ def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
     asked = [(name, key.namespace, key.name, moment(due)) for name, key in sorted(work)]
     if asked:
         plain_sql.run_each(ASK, asked)
+
+
+def put_folded(work: Iterable[tuple[str, Key]], now: datetime) -> None:
+    """As ``put``, for a transaction after which others of the same act come: before ``FOLD`` ends or ``end_fold``."""
+    asked = [(name, key.namespace, key.name, moment(now + FOLD)) for name, key in sorted(work)]
+    if asked:
+        plain_sql.run_each(ASK_LATER, asked)
+
+
+def end_fold() -> None:
+    """An act on many objects has ended: what waits for it is due."""
+    now = clock.now()
+    waiting = WorkItem.objects.filter(reconciler__in=controllers.folding(), due__gt=now, due__lte=now + FOLD)
+    found = list(waiting.values_list("pk", flat=True))
+    for pk in found:  # one by one: who holds one row must not wait for another
+        waiting.filter(pk=pk).update(due=now)
+    if found:
+        poke()
 
 
 def hurry(names: Iterable[str], key: Key) -> None:
@@ -122,22 +148,42 @@ def drain(limit: int = 0, *, only: Collection[str] = (), seconds: float = inf) -
 
 def _work_off(items: Iterable[WorkItem], until: float) -> int:
     """How many were run. The claim of one ends in the transaction that claims the next."""
-    count, done = 0, None
-    for item in items:
+    count, done = 0, list[_Done]()
+    for some in _groups(items):
         if monotonic() >= until:
             break
-        rest = _rest_of(item)
         with write_queue.forgettable():
-            _end(done)
-            is_mine = not rest and _claim(item)
-            if rest:
-                plain_sql.run(PUT_OFF, moment(clock.now() + rest), item.pk, moment(item.due))
-        done = _run(item) if is_mine else None
-        count += is_mine
-    if done is not None:
+            _end_all(done)
+            mine = [item for item in some if _take(item)]
+        done = _run_all(mine)
+        count += len(mine)
+    if done:
         with write_queue.forgettable():
-            _end(done)
+            _end_all(done)
     return count
+
+
+def _groups(items: Iterable[WorkItem]) -> Iterator[list[WorkItem]]:
+    """Items that are claimed at once: neighbours whose reconciler does several together, else one."""
+    group: list[WorkItem] = []
+    for item in items:
+        if group and (group[0].reconciler != item.reconciler or len(group) == MOST_TOGETHER):
+            yield group
+            group = []
+        group.append(item)
+        if not controllers.does_together(item.reconciler):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _take(item: WorkItem) -> bool:
+    """Claim it, unless it must rest."""
+    if rest := _rest_of(item):
+        plain_sql.run(PUT_OFF, moment(clock.now() + rest), item.pk, moment(item.due))
+        return False
+    return _claim(item)
 
 
 def _rest_of(item: WorkItem) -> timedelta:
@@ -209,6 +255,19 @@ def _claim(item: WorkItem) -> bool:
     return plain_sql.run(statement, *mine, item.pk, due, moment(now)) == 1
 
 
+def _run_all(items: Sequence[WorkItem]) -> list[_Done]:
+    """Together, if there are several; what is left out then has a run of its own, in which it may fail alone."""
+    done: Mapping[Key, timedelta | None] = {}
+    if len(items) > 1:
+        reconciler = controllers.find_reconciler(items[0].reconciler)
+        try:
+            if reconciler is not None and reconciler.together is not None:
+                done = reconciler.together([item.key for item in items])
+        except Exception:
+            log.exception("%d items are run one by one", len(items))
+    return [_Done(item, done[item.key], 0) if item.key in done else _run(item) for item in items]
+
+
 def _run(item: WorkItem) -> _Done:
     reconciler = controllers.find_reconciler(item.reconciler)
     try:
@@ -226,10 +285,14 @@ def _run(item: WorkItem) -> _Done:
     return _Done(item, _delay(item.attempts), item.attempts)
 
 
-def _end(done: _Done | None) -> None:
+def _end_all(done: Iterable[_Done]) -> None:
+    """In the order in which ``put`` asks: who holds one row waits for none that another holds who waits for it."""
+    for each in sorted(done, key=lambda each: (each.item.reconciler, each.item.key)):
+        _end(each)
+
+
+def _end(done: _Done) -> None:
     """End the claim. What somebody asked for meanwhile stays due; a claim that has run out is another worker's."""
-    if done is None:
-        return
     item, again, attempts = done
     assert item.busy_until is not None
     mine = (item.pk, moment(item.busy_until))

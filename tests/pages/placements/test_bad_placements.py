@@ -12,6 +12,7 @@ from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from placements import reconcilers
+from placements.controller import runs
 from placements.kinds import PLACEMENT
 from tests import factories as make
 from tests.actors import signed_in
@@ -103,7 +104,7 @@ def test_a_thousand_predicates_are_worked_off_in_turns(admin: Client, monkeypatc
     create("bad", {"predicates": many})
     create("other", {})
     with monkeypatch.context() as patch:
-        patch.setattr(reconcilers, "SLICE", 0.0)
+        patch.setattr(runs, "SLICE", 0.0)
         assert reconcilers.reconcile_placement(Key(TEAM, "bad")) is not None  # its turn is over; it goes on later
         assert decided("bad") == []
         reconcilers.reconcile_placement(Key(TEAM, "other"))

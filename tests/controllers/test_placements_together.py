@@ -1,0 +1,146 @@
+"""Several placements that one worker schedules on one look and writes in one commit: each as if it were alone (D12)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from ocmconsole.kubeapi import many_writes, verbs
+from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.models import AuditEvent, WorkItem
+from placements.controller import decisions, runs
+from placements.controller.shared_changes import SharedChanges
+from placements.kinds import PLACEMENT
+from placements.models import PlacementDecision
+from placements.reconcilers import reconcile_placement
+from tests import factories as make
+from tests.controllers.placement_scene import TEAM, bound_set
+from tests.controllers.placement_scene import members as clusters
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ("p1", "p2", "p3")
+KEYS = [Key(TEAM, name) for name in NAMES]
+
+
+@pytest.fixture(autouse=True)
+def web(db: None) -> None:
+    """Three clusters, and three placements of one cluster each that nobody has scheduled."""
+    bound_set()
+    clusters("c1", "c2", "c3")
+    make.settle()
+    for name in NAMES:
+        make.create(PLACEMENT, make.document(PLACEMENT, name, spec={"numberOfClusters": 1}), namespace=TEAM)
+
+
+def decided() -> dict[str, list[str]]:
+    rows = PlacementDecision.objects.order_by("placement")
+    return {row.placement: list(decisions.names_in(row.doc)) for row in rows}
+
+
+@pytest.mark.contract("P15")
+def test_they_choose_what_one_after_the_other_would_and_share_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later one is balanced against what an earlier one of the same commit has just chosen."""
+    commits: list[int] = []
+    store = verbs.Batch.store
+
+    def counted(batch: verbs.Batch, *given: Any) -> None:
+        commits.append(len(batch.writes))
+        store(batch, *given)
+
+    monkeypatch.setattr(verbs.Batch, "store", counted)
+    assert runs.run_together(KEYS) == dict.fromkeys(KEYS)
+    assert len(commits) == 1
+    assert decided() == {"p1": ["c1"], "p2": ["c2"], "p3": ["c3"]}
+    for key in KEYS:
+        assert make.writes_of(reconcile_placement, key) == []
+
+
+@pytest.mark.contract("D12")
+def test_one_that_fails_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    settle = runs.Run.settle
+
+    def fails(run: runs.Run, *given: Any) -> None:
+        if run.row.name == "p2":
+            raise ValueError("no")
+        settle(run, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.Run, "settle", fails)
+        workqueue.drain()
+        assert decided() == {"p1": ["c1"], "p3": ["c2"]}
+        assert WorkItem.objects.get(reconciler="placement").name == "p2"  # it alone is tried again later
+    WorkItem.objects.update(due=timezone.now())
+    workqueue.drain()
+    assert decided()["p2"] == ["c3"]
+
+
+@pytest.mark.contract("D12")
+def test_one_that_somebody_writes_meanwhile_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settle, written = runs.Run.settle, list[str]()
+
+    def overtaken(run: runs.Run, *given: Any) -> None:
+        settle(run, *given)
+        if not written:
+            written.append(run.row.name)
+            make.edit(PLACEMENT, "p2", lambda doc: doc["spec"].update(numberOfClusters=2), namespace=TEAM)
+
+    monkeypatch.setattr(runs.Run, "settle", overtaken)
+    assert runs.run_together(KEYS).keys() == {KEYS[0], KEYS[2]}
+    make.settle()
+    assert len(decided()["p2"]) == 2
+
+
+@pytest.mark.contract("D12")
+def test_after_its_time_none_is_begun_and_all_come_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SLICE", 0.0)
+    assert runs.run_together(KEYS) == {KEYS[0]: None, KEYS[1]: timedelta(), KEYS[2]: timedelta()}
+    assert decided().keys() == {"p1"}
+    make.settle()
+    assert decided().keys() == set(NAMES)
+
+
+def test_a_worker_takes_no_more_than_some_together() -> None:
+    items = [WorkItem(reconciler=name) for name in ["placement"] * (workqueue.MOST_TOGETHER + 1) + ["taints"] * 2]
+    assert [len(each) for each in workqueue._groups(items)] == [workqueue.MOST_TOGETHER, 1, 1, 1]
+
+
+def test_they_are_left_to_runs_of_their_own_where_they_cannot_be_written_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: Any) -> list[Key]:
+        raise ValueError("no")
+
+    monkeypatch.setattr(many_writes, "write_each", fails)
+    workqueue.drain()
+    assert decided().keys() == set(NAMES)
+
+
+# ---------------------------------------------------------------- what the audit says of late
+
+
+def test_what_others_did_is_remembered_and_what_is_not_complete_is_not_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, now = SharedChanges(), timezone.now()
+    head = AuditEvent.objects.order_by("-revision").values_list("revision", flat=True).first() or 0
+
+    def names(since: int, upto: int) -> list[str] | None:
+        known = found.since(since, PLACEMENT, TEAM, now, upto)
+        return None if known is None else [entry.name for entry in known]
+
+    assert names(0, head) == [*NAMES]
+    make.edit(PLACEMENT, "p1", lambda doc: doc["spec"].update(numberOfClusters=2), namespace=TEAM)
+    last = AuditEvent.objects.order_by("-revision").values_list("revision", flat=True).first() or 0
+    assert names(head, last) == ["p1"]
+    assert names(head, head) == []
+    monkeypatch.setattr("placements.controller.shared_changes.MOST_KEPT", 1)
+    make.settle()  # the scheduler's own writes are not kept
+    make.edit(PLACEMENT, "p3", lambda doc: doc["spec"].update(numberOfClusters=2), namespace=TEAM)
+    newest = AuditEvent.objects.order_by("-revision").values_list("revision", flat=True).first() or 0
+    assert names(last, newest) == ["p3"]
+    assert names(0, newest) is None
