@@ -273,7 +273,7 @@ def schedule(
         matching = _matching(plan, fleet, eligible, available, is_time_up, observe)
     plan = plan.bounded(len(matching))
     with observe("filter", "TaintToleration"):
-        feasible, holds = tolerations.feasible(matching, plan.tolerations, present, fleet.brakes, now)
+        feasible, holds = _feasible(plan, fleet, eligible, matching, present, now)
     if plan.constraints and not plan.problem:
         wanted = len(feasible) if plan.number is None else plan.number
         plan = replace(plan, problem=spread.problem(feasible, plan.constraints, wanted))
@@ -314,6 +314,23 @@ def _matching(
         with observe("cel", "Predicate") if has_expressions else nullcontext():
             return _matching_in_turns(plan, clusters, scores, is_time_up)
     return _selections.passing((sets, plan.predicates), clusters, partial(_fulfilling, plan.predicates, scores))
+
+
+def _feasible(
+    plan: PlacementSpec,
+    fleet: Fleet,
+    sets: Sequence[str],
+    clusters: Sequence[Cluster],
+    present: Collection[str],
+    now: datetime,
+) -> tuple[Sequence[Cluster], Mapping[str, Hold]]:
+    """P8, P9, D27. Whom taints keep away follows from a cluster alone, but for those that are chosen, and for time."""
+    given = plan.tolerations
+    if plan.question or any(each.seconds is not None for each in given):
+        return tolerations.feasible(clusters, given, present, fleet.brakes, now)
+    question = "taints", sets, plan.predicates, given
+    new = _selections.passing(question, clusters, partial(tolerations.tolerated, given, now))
+    return tolerations.with_decided(new, clusters, given, present, fleet.brakes, now)
 
 
 def _fulfilling(predicates: Sequence[Predicate], scores: ScoresOf, clusters: Sequence[Cluster]) -> Sequence[Cluster]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from clusters.kinds import TaintEffect
 from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler import brake
 from placements.scheduler.brake import Brake, Hold
-from placements.scheduler.fleet import Cluster, Taint
+from placements.scheduler.fleet import Cluster, Taint, named
 
+_name = attrgetter("name")
 _PREFERRED, _IF_NEW = TaintEffect.PREFER_NO_SELECT.value, TaintEffect.NO_SELECT_IF_NEW.value
 
 
@@ -134,6 +136,27 @@ def feasible(
                 holds[cluster.name] = hold
         found.append(cluster)
     return found, holds
+
+
+def tolerated(tolerations: Sequence[Toleration], now: datetime, clusters: Iterable[Cluster]) -> list[Cluster]:
+    """P9: those that may be chosen anew."""
+    taints = TaintFilter(tolerations, now)
+    return [each for each in clusters if not each.taints or not taints.keeps_away(each, is_decided=False)]
+
+
+def with_decided(
+    new: Sequence[Cluster],
+    clusters: Sequence[Cluster],
+    tolerations: Sequence[Toleration],
+    present: Collection[str],
+    brakes: Sequence[Brake],
+    now: datetime,
+) -> tuple[Sequence[Cluster], dict[str, Hold]]:
+    """What ``feasible`` says of the clusters, of which ``new`` are ``tolerated``: some more stay that are chosen."""
+    decided = (named(clusters, name) for name in sorted(present))
+    doubtful = [each for each in decided if each is not None and each.taints and named(new, each.name) is None]
+    stay, holds = feasible(doubtful, tolerations, present, brakes, now) if doubtful else ([], {})
+    return (sorted([*new, *stay], key=_name) if stay else new), holds
 
 
 def _held(cluster: Cluster, tolerations: Sequence[Toleration], brakes: Sequence[Brake], now: datetime) -> Hold | None:

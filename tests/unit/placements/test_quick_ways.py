@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placements.scheduler.fleet import Cluster, Fleet
 from placements.scheduler.pipeline import schedule
 from placements.scheduler.predicates import Predicate
-from placements.scheduler.tolerations import TaintFilter, Toleration, keeps_away
+from placements.scheduler.tolerations import TaintFilter, Toleration, feasible, keeps_away
 
 Doc = dict[str, Any]
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -67,6 +67,21 @@ def test_taints_keep_a_cluster_out_of_a_fleet_as_they_do_alone(
         assert quick.keeps_away(one, is_decided=is_decided) is bool(slow)
         late = TaintFilter(tolerations, NOW + timedelta(days=1))
         assert late.keeps_away(one, is_decided=is_decided) or not quick.keeps_away(one, is_decided=is_decided)
+
+
+@pytest.mark.contract("P8", "P9")
+@given(st.lists(TAINTS, max_size=6), TOLERATIONS, st.sets(st.integers(0, 5)))
+def test_whom_taints_keep_away_is_what_one_look_at_all_says(
+    taints: list[list[Doc]], given: list[Doc], decided: set[int]
+) -> None:
+    """Also of clusters that are chosen already, which a NoSelectIfNew taint does not send away."""
+    fleet = Fleet({"s": [cluster(f"c{number}", taints=each) for number, each in enumerate(taints)]})
+    present = {f"c{number}" for number in decided}
+    tolerations = tuple(map(Toleration.checked, given))
+    slow, _ = feasible(fleet.members["s"], tolerations, present, (), NOW)
+    doc = {"metadata": {"name": "p"}, "spec": {"tolerations": given}}
+    found = schedule(doc, fleet, bound=["s"], present=present, now=NOW)
+    assert found.plan.problem or [*found.feasible] == slow
 
 
 @pytest.mark.contract("P6")
