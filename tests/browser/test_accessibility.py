@@ -100,7 +100,7 @@ def _ask(page: Page, check: str, width: int) -> list[str]:
 # ---------------------------------------------------------------- the tour
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def guided(start_hub: Callable[..., AbstractContextManager[Hub]]) -> Iterator[Tour]:
     with start_hub(first=tour.FIRST) as hub, tour.prepared(hub) as found:
         yield found

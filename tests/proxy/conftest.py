@@ -39,7 +39,7 @@ class Site:
         return httpx.Client(base_url=self.url, verify=tls, headers=headers, timeout=60, trust_env=False, http2=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(start_hub: StartHub) -> Iterator[Site]:
     binary = tools.nginx()
     if binary is None:
@@ -86,7 +86,7 @@ def _second(first: Hub) -> Hub:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def admin_pair(site: Site) -> Path:
     return site.hub.admin_pair()
 
