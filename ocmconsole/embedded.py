@@ -12,11 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic
 
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connections
 from django.db import Error as DatabaseFailure
 from django.utils.module_loading import import_string
 
 from clusters.health import uptime
+from ocmconsole.environment import home
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import probes
@@ -100,6 +102,7 @@ class ServerBackground:
         """Returns after the first look; doing it again changes nothing."""
         with self._starting:
             if not probes.monitor.is_running:
+                home.occupy(settings.OCMCONSOLE_HOME)
                 probes.monitor.start()
                 self._presence = Presence()
                 self._presence.start()
@@ -173,6 +176,8 @@ class Standby:
         self._workers: Workers | None = None
 
     def start(self) -> None:
+        """Raises HomeError while a restore is under way."""
+        home.occupy(settings.OCMCONSOLE_HOME)
         threading.Thread(target=self._run, name="standby", daemon=True).start()
 
     def _run(self) -> None:

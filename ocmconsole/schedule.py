@@ -20,6 +20,7 @@ BEAT: dict[str, dict[str, object]] = {
     "collect-requests": {"task": "registration.tasks.collect_requests", "schedule": 60.0},
     "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},
     "bound-log": {"task": "ocmconsole.kubeapi.tasks.bound_log", "schedule": 10.0},
+    "note-revocations": {"task": "ocmconsole.tasks.note_revocations", "schedule": 2.0},
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 

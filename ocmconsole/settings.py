@@ -15,6 +15,7 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from ocmconsole.environment import home_swap
 from ocmconsole.environment.installation import ROOT, default_home
 from ocmconsole.environment.readers import (
     SHORTEST_CONNECT_TIMEOUT,
@@ -57,6 +58,7 @@ OCMCONSOLE_DATABASE_CONNECT_TIMEOUT = duration(
 )
 OCMCONSOLE_DATABASE_LOCK_TIMEOUT = duration("OCMCONSOLE_DATABASE_LOCK_TIMEOUT", "10s")
 OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT = duration("OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT", "30s")
+home_swap.finish(OCMCONSOLE_HOME, OCMCONSOLE_DATABASE_URL)  # before its keys are read
 OCMCONSOLE_DISK_RESERVE = size("OCMCONSOLE_DISK_RESERVE", "64Mi", least=4 * intake.MIB)
 OCMCONSOLE_REDIS_URL = text("OCMCONSOLE_REDIS_URL")
 OCMCONSOLE_CONTROLLERS = choice(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusters.health import uptime
+from ocmconsole.backup import revocations
 from ocmconsole.kubeapi import clock
 from ocmconsole.models import DemoFleet
 
@@ -16,3 +17,8 @@ def beat_demo() -> None:
         from ocmconsole.demo import building  # noqa: PLC0415 - its imports cost start time, and few hubs have such a fleet
 
         building.beat()
+
+
+def note_revocations() -> None:
+    """D22: ``revocations.log`` of the home follows the audit."""
+    revocations.note()

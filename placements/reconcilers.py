@@ -166,6 +166,7 @@ def reconcile_placement(key: Key) -> timedelta | None:
     1. One that is being deleted, or that another scheduler decides, is left alone (P2).
     2. All that differs is written in one transaction: clusters come before they go (K16), the status, Events.
     3. A misconfigured one keeps its PlacementDecisions, without clusters that its namespace may no longer use (D14).
+    4. Of a restored hub that nobody has activated all are left alone (D28); the activation asks for each of them.
 
     Returns when to look again: at the end of a toleration, score or hold (P13, K18, D27), at once where expressions
     take longer than a turn.

@@ -6,6 +6,7 @@ SQLite: its online backup, a file. PostgreSQL: ``pg_dump`` and ``pg_restore`` in
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -46,6 +47,27 @@ def copy(target: Path) -> CopyFacts:
     if connection.vendor == SQLITE:
         return _copy_sqlite(target)
     return _dump_postgresql(target)
+
+
+def holds_hub() -> bool:
+    """Whether a hub has written to the database that the settings name."""
+    if "kubeapi_revision" not in connection.introspection.table_names():
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM kubeapi_revision")
+        return bool(cursor.fetchone()[0])
+
+
+def take_place(new: str, aside: str) -> None:
+    """Give a database of the PostgreSQL server the name of the hub's, which is kept as ``aside``: both or neither."""
+    name = str(connection.settings_dict["NAME"])
+    rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+    try:
+        with psycopg.connect(**_server()) as server:
+            server.execute(rename.format(sql.Identifier(name), sql.Identifier(aside)))
+            server.execute(rename.format(sql.Identifier(new), sql.Identifier(name)))
+    except psycopg.Error as error:
+        raise BackupError(f"the database {name} cannot be replaced ({error}): stop everything that uses it") from error
 
 
 def size() -> int:
@@ -136,9 +158,19 @@ def scratch(name: str) -> Iterator[str]:
             server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(found))
 
 
+def drop_left(purpose: str) -> None:
+    """Drop databases that ``scratch`` made for a process that was killed. Called by one process at a time."""
+    ours = f"^{re.escape(str(connection.settings_dict['NAME']))}_{purpose}_[0-9a-f]{{8}}$"
+    with psycopg.connect(**_server(), autocommit=True) as server:
+        for (name,) in server.execute("SELECT datname FROM pg_database WHERE datname ~ %s", [ours]).fetchall():
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
 def _server() -> dict[str, Any]:
+    """The database that every server has: those of hubs are made, renamed and dropped from there."""
     parameters: dict[str, Any] = dict(connection.get_connection_params())
-    return {name: parameters[name] for name in parameters if name not in {"cursor_factory", "context", "options"}}
+    kept = {name: value for name, value in parameters.items() if name not in {"cursor_factory", "context", "options"}}
+    return kept | {"dbname": "postgres"}
 
 
 def load_postgresql(dump: Path, database: str) -> None:

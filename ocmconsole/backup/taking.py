@@ -53,7 +53,7 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
     try:
         with _scratch(home) as folder:
             _require_room(home, target.parent)
-            copy = folder / databases.FILES[connection.vendor]
+            copy, moment = folder / databases.FILES[connection.vendor], clock.now()
             facts = databases.copy(copy)
             members = {copy.name: copy} | {name: home / name for name in HOME_FILES if (home / name).exists()}
             manifest = archive.Manifest(
@@ -62,7 +62,7 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
                 database=connection.vendor,
                 incarnation=facts.incarnation,
                 revision=facts.revision,
-                time=f"{clock.now():%Y-%m-%dT%H:%M:%SZ}",
+                time=f"{moment:%Y-%m-%dT%H:%M:%SZ}",
                 migrations=facts.migrations,
                 settings=kept_settings(os.environ),
                 members={name: archive.member_of(path) for name, path in members.items()},

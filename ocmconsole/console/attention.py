@@ -29,8 +29,9 @@ from clusters.health.status import Word, clock_time, silence_grace
 from clusters.kinds import LONGEST_LEASE_SECONDS
 from ocmconsole.access import services
 from ocmconsole.console import preferences
+from ocmconsole.environment import installation
 from ocmconsole.environment.durations import span
-from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi import clock, incarnations
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet
@@ -101,6 +102,7 @@ def look(actor: Actor, now: datetime) -> Glance:
     }
     if actor.is_master:
         asked["incidents"] = certificate_register.incidents()
+        asked["quiet"] = incarnations.quiet()
     newest = AuditEvent.objects.order_by("-pk").values("pk")[:1]
     columns: dict[str, Any] = {name: Exists(rows.order_by()) for name, rows in asked.items()}
     columns["newest"] = Subquery(newest)
@@ -122,6 +124,7 @@ def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None
     visible = clusters.clusters_for(actor)
     there = (seen or look(actor, now)).present
     found = (
+        _quiet() if "quiet" in there else None,
         _incidents() if "incidents" in there else None,
         _approvals(actor, now),
         _silent(visible, now) if "silent" in there else None,
@@ -133,6 +136,15 @@ def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None
         _wishes(actor) if "wishes" in there else None,
     )
     return [item for item in found if item]
+
+
+def _quiet() -> Item | None:
+    """D28: the hub was restored, and nobody has activated it."""
+    new = incarnations.present()
+    if new is None or new.activated_at is not None:
+        return None
+    text = f"Placements stay as they are. Look at what was decided since, then run: {installation.PROGRAM} activate"
+    return Item("quiet", 1, "Restored, not active", "octagon-pause", "warn", text, "How", "/help/#copy", new.uid)
 
 
 def _incidents() -> Item | None:

@@ -19,7 +19,12 @@ from typing import IO
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # every bit of a mode that is not the owner's
+IN_USE = ".in-use"
 PUBLIC = ".crt"  # certificates: a proxy of another user may have to read them
+
+
+class HomeError(Exception):
+    """The home cannot be used now."""
 
 
 def protect(home: Path, *elsewhere: Path) -> None:
@@ -61,6 +66,36 @@ def locked(home: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def usage_lock(home: Path) -> Iterator[int]:
+    """A file that servers and workers hold shared while they live, and a restore holds alone."""
+    handle = os.open(home / IN_USE, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def occupy(home: Path) -> None:
+    """Hold the home against a restore until this process ends. Doing it again changes nothing.
+
+    Raises HomeError while one is under way.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if _held:
+        return
+    handle = os.open(home / IN_USE, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(handle)
+        raise HomeError(f"a restore into {home} is under way: start the hub when it has ended") from error
+    _held.append(handle)
+
+
+_held: list[int] = []
 
 
 def write_file(path: Path, content: bytes, *, secret: bool) -> None:

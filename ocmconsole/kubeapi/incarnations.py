@@ -7,9 +7,20 @@ backups.
 from __future__ import annotations
 
 import uuid
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import Incarnation
+from ocmconsole.kubeapi.storage import audit_acts
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+
+SECOND = timedelta(seconds=1)  # times of certificates have no parts of it
+RESTORED = audit_acts.declare("hub:restore", "Hub restored from a backup")
+ACTIVATED = audit_acts.declare("hub:activate", "Restored hub activated")
 
 
 def present() -> Incarnation | None:
@@ -25,7 +36,17 @@ def ensure_first() -> None:
         Incarnation.objects.get_or_create(number=1, defaults=values)
 
 
+def quiet() -> QuerySet[Incarnation]:
+    """The present one where nobody has activated it (D28). None is activated twice, so that no older one is left."""
+    return Incarnation.objects.filter(activated_at=None)
+
+
 def is_quiet() -> bool:
-    """D28: whether this hub was restored and nobody has activated it. One query by primary key."""
-    found = present()
-    return found is not None and found.activated_at is None
+    """D28: whether this hub was restored and nobody has activated it."""
+    return quiet().exists()
+
+
+def is_lost(moment: datetime) -> bool:
+    """Whether what was recorded then may be missing: it lies between a backup and the restore of it (D26)."""
+    found = Incarnation.objects.filter(backup_at__lte=moment + SECOND, begun_at__gte=moment)
+    return found.exists()

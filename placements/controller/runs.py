@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from ocmconsole.core.kinds import NAMESPACE
-from ocmconsole.kubeapi import clock, many_writes
+from ocmconsole.kubeapi import clock, incarnations, many_writes
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
@@ -329,7 +329,12 @@ def _of_placements(keys: Collection[Key], column: str) -> Q:
 
 
 def rows_of(keys: Collection[Key]) -> list[Placement]:
-    """Placements that this scheduler decides: others are being deleted, gone, or left to another one (P2)."""
+    """Placements that this scheduler decides: others are being deleted, gone, or left to another one (P2).
+
+    A restored hub that nobody has activated decides none (D28).
+    """
+    if incarnations.is_quiet():
+        return []
     rows = Placement.objects.filter(_of_placements(keys, "name")).select_related("held")
     return [row for row in rows if row.deleted_at is None and not is_disabled(row.doc)]
 

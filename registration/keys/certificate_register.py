@@ -1,6 +1,7 @@
 """The register of issued certificates: which client certificates the hub honours, and what it does with unknown ones.
 
-Invariants: a certificate of the hub's own CA is honoured only if the register has it and nobody has revoked it (D26).
+Invariants: a certificate of the hub's own CA is honoured only if the register has it and nobody has revoked it (D26);
+one that was issued between a backup and its restore is recorded at its first use.
 So is one of another CA that gives rights of a cluster: it belongs to a line of keys as all others do (D19), and is
 recorded at its first use. The register is read for each request, by primary key, so a revocation counts in every
 process from the end of its transaction on.
@@ -23,7 +24,7 @@ from django.db.models import F
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.accounts import people
-from ocmconsole.kubeapi import clock, errors, verbs
+from ocmconsole.kubeapi import clock, errors, incarnations, verbs
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.storage import audit, plain_sql
@@ -31,6 +32,7 @@ from registration.keys import key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, UnknownCertificate
 from registration.pki import agent_names
+from registration.pki.ca import BACKDATED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -61,11 +63,17 @@ def require_honoured(certificate: Certificate, issuer: str, address: str) -> Non
     elif _is_altered_copy(certificate):
         log.warning("an altered copy of a certificate in the register is refused: %s", _shown(certificate))
         raise errors.Unauthorized
-    elif issuer == "hub" and settings.OCMCONSOLE_UNKNOWN_CERTIFICATES != "accept":
+    elif issuer == "hub" and not _may_be_unknown(certificate):
         _report(certificate, address)
         raise errors.Unauthorized
     elif (issuer == "hub" or agent_names.clusters_named(certificate)) and not _record(certificate):
         raise errors.Unauthorized
+
+
+def _may_be_unknown(certificate: Certificate) -> bool:
+    """D26: issued after the backup that this hub was restored from; or the setting lets every one in."""
+    issued = certificate.not_before + BACKDATED
+    return settings.OCMCONSOLE_UNKNOWN_CERTIFICATES == "accept" or incarnations.is_lost(issued)
 
 
 @authentication.lists_honoured_certificates

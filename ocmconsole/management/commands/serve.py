@@ -14,6 +14,7 @@ from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded
 from ocmconsole.core.rbac import reading_ahead
+from ocmconsole.environment import home
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.server import request_threads, serving
 from registration import hub_setup
@@ -33,9 +34,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            home.occupy(settings.OCMCONSOLE_HOME)
             hub_setup.migrate()
             self._show_once(hub_setup.ensure_hub())
-        except ca.AuthorityError as error:
+        except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
             raise CommandError(outages.operator_line(error)) from error
@@ -83,11 +85,11 @@ class Command(BaseCommand):
 
     def _announce(self) -> None:
         self._presence.start()
-        home = hub_setup.shown_home()
+        place = hub_setup.shown_home()
         self.stdout.write(f"console     {settings.OCMCONSOLE_CONSOLE_URL}/")
         self.stdout.write(f"api         {settings.OCMCONSOLE_API_URL}")
-        self.stdout.write(f"admin       admin  (password: {home}/admin-password)")
-        self.stdout.write(f"kubeconfig  {home}/admin.kubeconfig")
+        self.stdout.write(f"admin       admin  (password: {place}/admin-password)")
+        self.stdout.write(f"kubeconfig  {place}/admin.kubeconfig")
         self.stdout.flush()
 
 

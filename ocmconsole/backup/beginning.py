@@ -1,0 +1,81 @@
+"""How a restored hub begins (D22, D28): a new incarnation, revisions beyond all that the old one gave out, no old log.
+
+Runs in a process of its own on the new database, before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from ocmconsole.backup import revocations
+from ocmconsole.backup.encryption import BackupError
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import clock, incarnations, kinds
+from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.models import Change, Compaction, Incarnation, Revision
+from ocmconsole.kubeapi.storage import audit, audit_chain, reader
+from ocmconsole.models import Session
+
+A_SECOND = 100_000  # revisions that the old hub may have given out for each second since the backup: no database does
+AND_MORE = 10**9  # revisions that it may still give out before it is fenced
+CONTROLLER = Actor.controller("restore")
+
+
+def begin(backup_at: datetime) -> tuple[Incarnation, list[str]]:
+    """Returns the new incarnation and lines that a person should read."""
+    now = clock.now()
+    known = revocations.read()
+    with transaction.atomic():
+        last = Revision.take(AND_MORE + A_SECOND * max(0, int((now - backup_at).total_seconds())))[0]
+        Revision.objects.filter(pk=1).update(rights=F("rights") + 1)
+        Change.objects.all().delete()
+        Compaction.objects.all().delete()
+        Compaction.objects.bulk_create(Compaction(resource=kind.resource, revision=last) for kind in kinds.all_kinds())
+        former = incarnations.present()
+        new = Incarnation.objects.create(
+            number=former.number + 1 if former else 1,
+            uid=str(uuid.uuid4()),
+            begun_at=now,
+            backup_at=backup_at,
+            revoked_until=known.until,
+        )
+        sessions = Session.objects.all().delete()[0]
+        audit.entry_of(
+            CONTROLLER,
+            incarnations.RESTORED,
+            verb="create",
+            resource="incarnations",
+            namespace="",
+            name=new.uid,
+            reason=f"from a backup of {backup_at:%Y-%m-%d %H:%M:%S} UTC; revisions go on after {last}",
+            diff=[],
+        ).save()
+    ended = _end_tokens()
+    lines = revocations.apply(CONTROLLER, known, backup_at)
+    reach = f"{known.until:%Y-%m-%d %H:%M:%S} UTC" if known.until and known.until > backup_at else "the backup itself"
+    return new, [
+        f"what was revoked is known up to {reach}: look through what was decided after that",
+        *lines,
+        f"ended: {ended} bootstrap tokens, {sessions} sessions of people",
+    ]
+
+
+def check() -> None:
+    """Rows agree with their documents, and the audit is as it was sealed. Raises BackupError."""
+    _, wrong = reader.check_wire()
+    flaws = [flaw.text for flaw in audit_chain.verify_chain().flaws]
+    if found := [*wrong, *flaws]:
+        raise BackupError(f"what was restored is not in order ({found[0]}): use an older backup")
+
+
+def _end_tokens() -> int:
+    """Which of them were spent after the backup is not known."""
+    names = list(BootstrapToken.objects.usable(clock.now()).values_list("pk", flat=True))
+    for name in names:
+        tokens.revoke_bootstrap_token(CONTROLLER, name)
+    return len(names)

@@ -1,0 +1,121 @@
+"""``manage.py restore FILE`` (D22): the hub of a backup in the place of this one, or in an empty one.
+
+The new hub is made whole beside the old one: opened, its incarnation begun, checked. Only then the files, and on
+PostgreSQL the database, change places (``home_swap``). What the old one had is kept aside. Until the last step a kill
+or an error changes nothing; after it the restore is done, whichever process finishes moving.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, connections
+
+from ocmconsole.backup import databases, opening, revocations, taking
+from ocmconsole.backup.archive import Manifest
+from ocmconsole.backup.encryption import BackupError, BackupKey
+from ocmconsole.backup.opening import OpenedArchive
+from ocmconsole.environment import home as files
+from ocmconsole.environment import home_swap
+from ocmconsole.kubeapi import clock
+
+SQLITE_LOGS = ("hub.sqlite3-wal", "hub.sqlite3-shm", "hub.sqlite3-journal")
+
+
+@dataclass(frozen=True)
+class RestoreResult:
+    """``said`` are lines for a person, ``aside`` is where the old home went, or ""."""
+
+    manifest: Manifest
+    said: str
+    aside: str
+
+
+def restore(source: Path, key: BackupKey, *, replace: bool, logs: Sequence[Path]) -> RestoreResult:
+    """``logs`` are copies of ``revocations.log`` besides those of the backup and the home. Raises BackupError."""
+    home = Path(settings.OCMCONSOLE_HOME)
+    with _alone(home), ExitStack() as stack:
+        is_empty = not (home / "ca.key").exists() and not databases.holds_hub()
+        if not is_empty and not replace:
+            raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
+        found = stack.enter_context(opening.opened(source, key, beside=home))
+        _require_kind(found, home)
+        log = found.folder / revocations.NAME
+        _gather(log, [log, home / revocations.NAME, *logs])
+        url, name = stack.enter_context(_loaded(found))
+        said = found.run("restore", found.manifest.time, "--inside=begin", database_url=url)
+        moment = f"{clock.now():%Y%m%d-%H%M%S}"
+        aside = "" if is_empty else f"before-restore-{moment}"
+        new = tuple(sorted(path.name for path in found.folder.iterdir() if path.name in _KNOWN))
+        old = tuple(sorted(path.name for path in home.iterdir() if path.name in _KNOWN))
+        uid = said.splitlines()[0]
+        plan = home_swap.SwapPlan(found.folder.name, new, old, aside, incarnation=uid if name else "")
+        with files.locked(home):
+            connections.close_all()
+            home_swap.write(home, plan)
+            if name:
+                try:
+                    databases.take_place(name, f"{connection.settings_dict['NAME']}_before_restore_{moment}")
+                except BackupError:
+                    home_swap.discard(home, plan)
+                    raise
+            home_swap.apply(home, plan)
+    return RestoreResult(found.manifest, "\n".join(said.splitlines()[1:]), aside)
+
+
+_KNOWN = frozenset({*taking.HOME_FILES, databases.HUB_FILE, *SQLITE_LOGS})
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """No server, worker or other restore uses the home. Raises BackupError."""
+    with files.usage_lock(home) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BackupError(
+                f"a hub serves from {home} or another restore is under way there: stop it, or wait until it has ended"
+            ) from error
+        for left in home.glob(f"{opening.PREFIX}*/"):  # of one that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def _require_kind(found: OpenedArchive, home: Path) -> None:
+    kind = found.manifest.database
+    if kind != connection.vendor:
+        raise BackupError(
+            f"the backup is of a hub on {kind} and this one is set to {connection.vendor}: set OCMCONSOLE_DATABASE_URL"
+            + (" to a PostgreSQL database" if kind == databases.POSTGRESQL else " to nothing")
+        )
+    if kind == databases.SQLITE and Path(str(connection.settings_dict["NAME"])) != home / databases.HUB_FILE:
+        raise BackupError(f"a restore writes {home / databases.HUB_FILE}: unset OCMCONSOLE_DATABASE_URL")
+
+
+def _gather(target: Path, logs: Sequence[Path]) -> None:
+    """One log of all lines, each once, in the order of the logs."""
+    lines: dict[str, None] = {}
+    for log in logs:
+        if log.exists():
+            lines.update(dict.fromkeys(log.read_text(encoding="utf-8").splitlines()))
+    files.write_file(target, "".join(f"{line}\n" for line in lines if line).encode(), secret=True)
+
+
+@contextmanager
+def _loaded(found: OpenedArchive) -> Iterator[tuple[str, str]]:
+    """URL and name of a new database with the archive's rows; both empty for the SQLite file in its folder."""
+    if found.manifest.database == databases.SQLITE:
+        found.copy.rename(found.folder / databases.HUB_FILE)
+        yield "", ""
+        return
+    databases.drop_left("restore")
+    with databases.scratch(f"{connection.settings_dict['NAME']}_restore_{secrets.token_hex(4)}") as name:
+        databases.load_postgresql(found.copy, name)
+        yield databases.url_of(name), name

@@ -1,0 +1,63 @@
+"""``manage.py restore FILE``: the hub of a backup in this home and database."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error as DatabaseFailure
+
+from ocmconsole.backup import beginning, restoring
+from ocmconsole.backup.encryption import BackupError, BackupKey
+from ocmconsole.environment import installation
+from ocmconsole.kubeapi.health import outages
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Restores the hub of a backup into this home and database, which no server uses."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file")
+        parser.add_argument("--key", default="", metavar="FILE", help="of age, instead of OCMCONSOLE_BACKUP_PASSPHRASE")
+        parser.add_argument("--replace", action="store_true", help="put the hub that is here aside")
+        more = "a copy of revocations.log that is newer than that of the backup"
+        parser.add_argument("--revocations", action="append", default=[], type=Path, metavar="FILE", help=more)
+        # In the process that ``opening`` starts on the new home; FILE is the time of the backup then.
+        parser.add_argument("--inside", choices=["begin", "check"], help=argparse.SUPPRESS)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            if options["inside"]:
+                self._inside(datetime.fromisoformat(options["file"]), is_new=options["inside"] == "begin")
+                return
+            key = BackupKey.chosen(settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
+            done = restoring.restore(
+                Path(options["file"]).absolute(), key, replace=options["replace"], logs=options["revocations"]
+            )
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        except DatabaseFailure as error:
+            raise CommandError(outages.operator_line(error)) from error
+        self.stdout.write(f"restored: the hub as of {done.manifest.time}")
+        self.stdout.write(done.said)
+        if done.aside:
+            self.stdout.write(f"what was here is in {done.aside} in the home")
+        for name, value in done.manifest.settings.items():
+            self.stdout.write(f"it was set: {name}={value}")
+        self.stdout.write(f"it starts quiet: serve it, look through it, then run {installation.PROGRAM} activate")
+
+    def _inside(self, backup_at: datetime, *, is_new: bool) -> None:
+        call_command("migrate", verbosity=0)
+        if is_new:
+            new, said = beginning.begin(backup_at)
+            self.stdout.write("\n".join([new.uid, *said]))
+        beginning.check()
