@@ -12,7 +12,6 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psycopg
 from django.core.exceptions import ImproperlyConfigured
 
 from ocmconsole.environment import home as files
@@ -86,6 +85,8 @@ def discard(home: Path, plan: SwapPlan) -> None:
 
 
 def _incarnation(database_url: str) -> str:
+    import psycopg  # noqa: PLC0415 - of PostgreSQL alone
+
     try:
         with psycopg.connect(database_url) as connection:
             row = connection.execute(PRESENT).fetchone()

@@ -62,7 +62,8 @@ NOT_LISTED = {
         "guardian.userobjectpermission", "guardian.groupobjectpermission", "auth.permission",
     ),
     "the log of changes, and what the hub notes of itself": (
-        "kubeapi.revision", "kubeapi.change", "kubeapi.compaction", "clusters.serving", "clusters.fleetminute",
+        "kubeapi.revision", "kubeapi.incarnation", "kubeapi.change", "kubeapi.compaction", "clusters.serving",
+        "clusters.fleetminute",
         "ocmconsole.demofleet", "placements.decisionrun", "placements.decisionmove", "placements.evictionbrake",
     ),
     "Django's own": ("admin.logentry", "contenttypes.contenttype"),

@@ -25,7 +25,7 @@ from registration import hub_setup
 from registration.keys import client_certificates
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import certificate_pem
-from registration.models import AcceptedKey, CertificateSigningRequest
+from registration.models import AcceptedKey, CertificateSigningRequest, KeyLine
 from registration.pki import agent_names, ca
 from tests import factories as make
 from tests import requests
@@ -154,6 +154,12 @@ def test_its_own_it_does_get(first_start: None) -> None:
     assert (given_to.user, given_to.groups) == (f"{GROUP}:agent", (GROUP,))
 
 
+def _forget_keys() -> None:
+    """A line is begun with a key and kept as long: both go."""
+    AcceptedKey.objects.all().delete()
+    KeyLine.objects.all().delete()
+
+
 @pytest.mark.contract("H35", "H37", "D9", "K12")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=asked)
@@ -164,7 +170,7 @@ def test_its_own_it_does_get(first_start: None) -> None:
 def test_a_listed_user_gets_a_certificate_for_the_labelled_name_only_and_never_for_a_known_one(
     first_start: None, wanted: Asked
 ) -> None:
-    AcceptedKey.objects.all().delete()
+    _forget_keys()
     AcceptedKey.objects.create(
         cluster=OTHER, fingerprint="SHA256:other", key="x", how="accept", accepted_at="2026-01-01T00:00:00Z"
     )
@@ -182,7 +188,7 @@ def test_what_a_person_approves_is_signed_exactly_or_not_at_all(first_start: Non
     """And never for a name that is known under another key, in whatever part of the subject it hides."""
     from registration.reconcilers import add_decision
 
-    AcceptedKey.objects.all().delete()
+    _forget_keys()
     AcceptedKey.objects.create(
         cluster=OTHER, fingerprint="SHA256:other", key="x", how="accept", accepted_at="2026-01-01T00:00:00Z"
     )
