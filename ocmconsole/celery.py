@@ -8,6 +8,7 @@ from celery import Celery
 from celery.signals import import_modules, worker_init
 from kombu import Queue
 
+from ocmconsole.environment import garbage
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, WORK, queue_of
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
@@ -57,6 +58,7 @@ def make_tasks(**_: object) -> None:
 @worker_init.connect
 def stand_by(**_: object) -> None:
     """Before the worker connects to its broker, which may be away already."""
+    garbage.look_less_often()
     from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
 
     Standby().start()

@@ -6,8 +6,11 @@ import gc
 import os
 import sys
 
+from ocmconsole.environment import garbage
+
 
 def main() -> None:
+    garbage.look_less_often()
     if sys.argv[1:2] == ["serve"]:
         gc.disable()  # until it serves: imports leave little garbage, and to look for it takes a sixth of a start
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")

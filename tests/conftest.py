@@ -21,21 +21,22 @@ from typing import Any, NoReturn
 import hypothesis
 import pytest
 
+from ocmconsole.environment import garbage
 from tests import hub as hubs
 from tests import selection, servers, tools
 from tests.server import Server, elsewhere
 from tests.statements import page
 
+gc.disable()  # until tests are collected, which leaves little garbage
+garbage.look_less_often()
+
 # A deadline would fail a test for what else the machine is doing.
-hypothesis.settings.register_profile("hub", deadline=None, max_examples=200 if selection.FULL else 60)
+hypothesis.settings.register_profile("hub", deadline=None, max_examples=200 if selection.FULL else 40)
 hypothesis.settings.load_profile("hub")
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # Sixteen numbers a worker: one for the tests themselves, the others for hubs.
 FIRST_REDIS_NUMBER = 16 * int(WORKER.removeprefix("gw") or 0)
-# New objects until Python looks for garbage among them, and after how many such looks it looks among older ones. With its
-# own 700, 10, 10 it takes a twentieth of the CPU time of tests, most of it for looks at everything.
-GARBAGE = (20_000, 10, 20)
 CONTRACT_ID = re.compile(r"[WTAHGPCSKDI]\d+[a-z]?")
 # A test that asks for one of these is marked, so that `make check` can leave it out.
 MARKED_BY_FIXTURE = {
@@ -124,7 +125,7 @@ def pytest_collection_finish() -> None:
     """What is there now stays to the end, so that the collector need not look at it again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GARBAGE)
+    gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
