@@ -105,8 +105,8 @@ def _start_servers(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than cores: tests of watches, timers and restarts wait for a third of their time."""
-    return (os.cpu_count() or 1) + 2
+    """One more than cores: tests of watches, timers and restarts wait for a third of their time."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

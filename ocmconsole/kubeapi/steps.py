@@ -158,6 +158,21 @@ def stamp(kind: Kind, key: Key, old: Doc | None, new: Doc, now: Any) -> None:
         if kind.custom and _content(old) != _content(new):
             metadata["generation"] = old["metadata"].get("generation", 1) + 1
     _leave_out_empty(kind, new)
+    if old is not None:
+        _keep_times(old, new)
+
+
+def _keep_times(old: Doc, new: Doc) -> None:
+    """W141: where nothing but times of managedFields would differ, they stay, and there is no change to store."""
+    before, after = (doc["metadata"].get("managedFields") for doc in (old, new))
+    if before != after and _without_times(before) == _without_times(after):
+        metadata = {**new["metadata"], "managedFields": before}
+        if {**new, "metadata": metadata} == old:
+            new["metadata"] = metadata
+
+
+def _without_times(entries: list[Doc] | None) -> list[Doc]:
+    return [{**entry, "time": None} for entry in entries or ()]
 
 
 def _leave_out_empty(kind: Kind, new: Doc) -> None:
