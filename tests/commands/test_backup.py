@@ -7,13 +7,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyrage
 import pytest
 from django.core.management import CommandError, call_command
 
-from ocmconsole.backup import encryption
 from tests import tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
@@ -85,15 +83,3 @@ def test_a_backup_that_is_killed_leaves_the_older_one_in_its_place(saved: Hub, b
     assert backup.read_bytes() == before
     saved.manage("backup", str(backup), "--key", str(key))
     assert not (saved.home / ".backup").exists()
-
-
-def test_a_passphrase_opens_what_it_was_made_with_and_nothing_else(tmp_path: Path, settings: Any) -> None:
-    """Each try takes a second of CPU time and half a GiB, by design of age."""
-    plain, made = tmp_path / "plain", tmp_path / "made"
-    plain.write_bytes(b"no tar")
-    with made.open("wb") as file:
-        encryption.encrypt(plain, file, encryption.BackupKey(passphrase="right"))
-    for passphrase, expected in (("wrong", "is not opened by this passphrase"), ("right", "is no backup of a hub")):
-        settings.OCMCONSOLE_BACKUP_PASSPHRASE = passphrase
-        with pytest.raises(CommandError, match=expected):
-            call_command("backup", str(made), verify=True)

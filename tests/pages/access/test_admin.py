@@ -1,51 +1,30 @@
-"""Django admin: every table, in the console's look, by the person's rights, through services, fast with many rows."""
+"""Django admin: every table, in the console's look, by the person's rights, through services."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from clusters.addons.addon_kinds import MANIFEST_WORK
-from clusters.kinds import CLUSTERSET_LABEL
-from clusters.models import HeartbeatDay, ManagedCluster, Silence, Transition
+from clusters.models import ManagedCluster, Silence
 from ocmconsole.core.models import BootstrapToken
-from ocmconsole.kubeapi.models import AuditEvent, BulkJob, HeldBack, WorkItem
+from ocmconsole.kubeapi.models import AuditEvent
 from registration import hub_setup
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests.actors import ROOT, grow_old, signed_in
+from tests.pages.access.admin_site import CLUSTERS, LISTS, text
 
 pytestmark = pytest.mark.django_db
 
-CLUSTERS = "/admin/clusters/managedcluster/"
-TABLES = {
-    "auth": ("user", "group"),
-    "clusters": (
-        "managedcluster", "lease", "managedclusteraddon", "clustermanagementaddon", "manifestwork", "clusterclaim",
-        "clusterfacts", "silence", "transition", "heartbeatday",
-    ),
-    "clustersets": ("managedclusterset", "managedclustersetbinding", "clusterprofile"),
-    "corekinds": ("namespace", "event", "bootstraptoken", "bootstraptokenuse", "accessrequest", "configmap", "serviceaccount", "clusterrole"),
-    "kubeapi": ("auditevent", "auditseal", "workitem", "bulkjob", "heldback", "pulse"),
-    "ocmconsole": ("session",),
-    "placements": ("placement", "placementdecision", "addonplacementscore"),
-    "registration": (
-        "certificatesigningrequest", "issuedcertificate", "keyline", "acceptedkey", "unknowncertificate", "decline",
-        "approvalpolicy", "approvalpolicyuse", "hubaddress",
-    ),
-}  # fmt: skip
 # Models without a list of their own, by the reason.
 NOT_LISTED = {
     "secrets and keys": (
@@ -69,52 +48,6 @@ NOT_LISTED = {
     "Django's own": ("admin.logentry", "contenttypes.contenttype"),
 }  # fmt: skip
 PASSWORD = "correct horse battery"
-MOST_QUESTIONS = 16  # of a page with a list
-LISTS = [f"/admin/{app}/{model}/" for app, models in TABLES.items() for model in models]
-
-
-@pytest.fixture
-def root() -> Client:
-    return signed_in("boss", is_staff=True, is_superuser=True)
-
-
-@pytest.fixture
-def fleet() -> None:
-    make.clusterset("web")
-    for number in range(3):
-        make.cluster(f"web-{number}", accepted=True, labels={CLUSTERSET_LABEL: "web"})
-    make.cluster("asks-1")
-    make.settle()
-    make.available("web-0")
-
-
-@pytest.fixture
-def records(fleet: None) -> None:
-    now = timezone.now()
-    make.certificate("web-0", "7" * 64, begins=now, ends=now + timedelta(days=5), serial="77:77:77")
-    token(now)
-    ApprovalPolicy.objects.create(
-        name="shops", expires=now + timedelta(days=9), reason="r", created_by="boss", created=now, acts_as="boss"
-    )
-    for name in ("web-0", "asks-1"):
-        Silence.objects.create(cluster=name, at=now, renew_time=0)
-        Transition.objects.create(cluster=name, at=now, turn=Transition.Turn.SILENT)
-        HeartbeatDay.objects.create(cluster=name, day=now.date(), cells=bytes(72), skews=bytes(48))
-    HeldBack.objects.create(user="greedy", limit="requests", count=7, since=now, last=now)
-    BulkJob.objects.create(person=User.objects.create_user("batch"), act="clusters.label", created=now)
-    WorkItem.objects.create(reconciler="tried", name="web-0", due=now, attempts=2)
-
-
-def token(now: Any) -> BootstrapToken:
-    return BootstrapToken.objects.create(
-        id="abcdef", hash="c0ffee" * 10, name="north", created_by="boss", created=now, expires=now + timedelta(days=1)
-    )
-
-
-def text(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, (path, answer.status_code)
-    return str(answer.content.decode())
 
 
 def chosen(*names: str) -> list[str]:
@@ -167,20 +100,6 @@ def test_lists_say_what_the_pages_say(root: Client, records: None) -> None:
     assert "Working" in text(root, "/admin/registration/approvalpolicy/")
     assert "Valid" in text(root, "/admin/registration/issuedcertificate/")
     assert "Created" in text(root, "/admin/kubeapi/auditevent/")
-
-
-def test_lists_can_be_searched_and_followed_through_time(root: Client, records: None) -> None:
-    now, begun = timezone.now(), 0
-    for model, model_admin in admin.site._registry.items():
-        path = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
-        assert model_admin.search_fields or model._meta.model_name in {"auditseal", "pulse"}, path
-        text(root, f"{path}?q=web")
-        if date := model_admin.date_hierarchy:
-            begun += 1
-            year, month, day = f"{date}__year={now.year}", f"&{date}__month={now.month}", f"&{date}__day={now.day}"
-            for query in (year, year + month, year + month + day):
-                text(root, f"{path}?{query}")
-    assert begun > 10
 
 
 def test_a_status_narrows_the_list(root: Client, fleet: None) -> None:
@@ -421,61 +340,3 @@ def test_who_is_no_operator_sees_no_link_to_it(records: None) -> None:
     viewer = signed_in("li")
     User.objects.get(username="li").user_permissions.add(Permission.objects.get(codename="view_managedcluster"))
     assert "/admin/" not in text(viewer, "/clusters/web-0/")
-
-
-# ---------------------------------------------------------------- many rows
-
-
-def test_a_list_asks_as_much_for_one_row_as_for_many(root: Client, records: None) -> None:
-    few = {path: questions(root, path) for path in LISTS}
-    assert {path: count for path, count in few.items() if count > MOST_QUESTIONS} == {}
-    for number in range(4):
-        make.cluster(f"more-{number}")
-        make.namespace(f"space-{number}")
-        make.certificate(f"more-{number}", f"{number}" * 64, begins=timezone.now(), ends=timezone.now(), serial="1")
-        BulkJob.objects.create(person=User.objects.get(username="boss"), act="clusters.label", created=timezone.now())
-        User.objects.create_user(f"person-{number}")
-    make.settle()
-    many = {path: questions(root, path) for path in LISTS}
-    assert {path: (few[path], many[path]) for path in LISTS if many[path] > few[path]} == {}
-
-
-def questions(client: Client, path: str) -> int:
-    text(client, path)
-    with CaptureQueriesContext(connection) as asked:
-        text(client, path)
-    return len(asked)
-
-
-def test_no_list_sorts_its_table(root: Client, records: None) -> None:
-    """Ties of an index may be put in order; the table as a whole may not."""
-    for path in LISTS:
-        listing = root.get(path).context["cl"]
-        name, rows = listing.date_hierarchy, listing.root_queryset
-        ends = [rows.order_by(order).values(name)[:1] for order in (name, f"-{name}")] if name else []
-        for asked in (listing.queryset[:50], *ends):
-            plan = explained(asked)
-            assert not sorts(plan), f"{path}: {plan}"
-
-
-def explained(rows: Any) -> str:
-    if connection.vendor == "sqlite":
-        return str(rows.explain())
-    with connection.cursor() as cursor:  # a small table is read as a whole, and sorted, unless that costs too much
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("SET LOCAL enable_sort = off")
-        cursor.execute("SET LOCAL enable_bitmapscan = off")
-    return str(rows.explain())
-
-
-def sorts(plan: str) -> bool:
-    if connection.vendor == "sqlite":
-        return "TEMP B-TREE FOR ORDER BY" in plan
-    return bool(re.search(r"(?<!Incremental )Sort  \(", plan))
-
-
-def test_a_list_counts_no_further_than_it_can_be_turned(
-    root: Client, fleet: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ocmconsole.djangoadmin.lists.COUNTED", 2)
-    assert "more than 2 managed clusters" in text(root, CLUSTERS)
