@@ -79,6 +79,7 @@ class DecisionMove(models.Model):
     """
 
     MOST = 500  # names: 32 KB at most
+    is_saved_last = True
 
     run = models.ForeignKey(DecisionRun, on_delete=models.CASCADE, related_name="moves")
     is_entered = models.BooleanField()

@@ -29,12 +29,15 @@ EMPTY: dict[str, object] = {"labels": {}, "annotations": {}, "finalizers": [], "
 # ---------------------------------------------------------------- from proposal to document
 
 
-def decoded(kind: Kind, version: Version, proposed: Doc, unknown: str) -> Doc:
-    """Prune, report what was unknown, and default, all in the version that the writer chose."""
-    pruned, found = version.schema.prune(proposed)
+def decoded(kind: Kind, version: Version, proposed: Doc, unknown: str, known: Doc | None = None) -> Doc:
+    """Prune, report what was unknown, and default, all in the version that the writer chose.
+
+    ``known``: the stored document, if it is in that version, and so has been through this.
+    """
+    pruned, found = version.schema.prune(proposed, known)
     if found and unknown != "ignore":
         report_unknown(kind, version, [f'unknown field "{path}"' for path in found], unknown)
-    return version.schema.default(pruned)
+    return version.schema.default(pruned, known)
 
 
 def stored(kind: Kind, version: Version, old: Doc | None, doc: Doc) -> Doc:
@@ -192,8 +195,9 @@ def _content(doc: Doc) -> Doc:
 
 
 def validate(kind: Kind, old: Doc | None, new: Doc) -> None:
-    causes = compiled_schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check)
-    causes += kind.storage.schema.validate(new)
+    """Raises Invalid. Of an update, what is written as in the stored document has passed before."""
+    causes = compiled_schema.validate_metadata(new, namespaced=kind.namespaced, name_check=kind.name_check, known=old)
+    causes += kind.storage.schema.validate(new, old)
     if old is not None and old["metadata"].get("deletionTimestamp"):
         before = set(old["metadata"].get("finalizers") or ())
         added = [name for name in new["metadata"].get("finalizers") or [] if name not in before]

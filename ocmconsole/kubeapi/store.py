@@ -234,7 +234,8 @@ class _Act:
             if ends_rights:
                 _count_rights()
             work = controllers.wanted(self.work)
-            folded = {each for each in work if each[0] in controllers.folding()} if self.goes_on else set()
+            waiting = controllers.folding() if self.goes_on else frozenset()
+            folded = {each for each in work if each[0] in waiting}
             workqueue.put(work - folded, self.now)
             workqueue.put_folded(folded, self.now)
             _announce(_handed_over(self.writes, last, self.rights + ends_rights))

@@ -513,17 +513,19 @@ def _step(actor: Actor, verb: str, kind: Kind, key: Key, propose: Propose, decis
             raise errors.not_found(kind.group, kind.plural, key.name)
     proposed = propose(version.from_storage(values.copied_plain(old)) if old else None)
     steps.check_preconditions(kind, key, old, proposed, verb)
-    new = steps.decoded(kind, version, proposed, options.unknown)
-    new = steps.without_doubles(new, patched=verb == "patch" or options.applies)
     shown = version.from_storage(old) if old else None
+    # What is written as it is stored was pruned and defaulted then, unless it is in another version now, or mixed.
+    known = old if version is kind.storage and kind.merge is None else None
+    new = steps.decoded(kind, version, proposed, options.unknown, known)
+    new = steps.without_doubles(new, patched=verb == "patch" or options.applies)
     new = steps.permitted_part(kind, subresource, shown, new, applies=options.applies)
     new = steps.stored(kind, version, old, new)
     steps.stamp(kind, key, old, new, now)
-    new = kind.storage.schema.default(new)
+    new = kind.storage.schema.default(new, known)
     # Before the rules add to it: rights limited to some fields are about this. The hub's own are not limited.
     asked = new if actor.is_controller else values.copied(new)
     admission.run_defaulters(actor, kind, old, new, subresource)
-    new = kind.storage.schema.default(new)
+    new = kind.storage.schema.default(new, known)
     steps.validate(kind, old, new)
     try:
         _check_size(actor, kind, key, old, new)

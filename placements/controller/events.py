@@ -117,7 +117,7 @@ def score_note(result: PlacementResult, decided: Mapping[str, int]) -> str:
 
     ``decided``: in how many PlacementDecisions a cluster stands (P15), before this run's are written.
     """
-    shown = sorted(result.feasible, key=lambda each: each.name)[: MOST_NOTE // SHORTEST_SCORE]
+    shown = result.feasible[: MOST_NOTE // SHORTEST_SCORE]
     totals = dict(result.totals) if result.plan.needs_scores else {each.name: 0 for each in shown}
     if not result.plan.needs_scores:  # nobody has scored them, as all are chosen
         scoring = replace(result.scoring, fleet=replace(result.scoring.fleet, decided=decided))

@@ -89,9 +89,9 @@ class SharedLook:
         return Run(row, row.doc, plan, self, self.stored.get(row.key, {}), self.steady.get(row.pk), self.now)
 
     def fleet_of(self, row: Placement, plan: PlacementSpec) -> Fleet:
-        """As the Placement sees it: the sets of its namespace alone."""
+        """As the Placement sees it, the sets of its namespace alone; for a run that ends before the next counts."""
         members = {each.name: self.fleet.members[each.name] for each in self.bound.get(row.namespace, ())}
-        decided = dict(self.decided) if plan.needs_scores or plan.constraints else {}
+        decided = self.decided if plan.needs_scores or plan.constraints else {}
         return replace(self.fleet, members=members, decided=decided)
 
     def count(self, before: Iterable[str], after: Iterable[str]) -> None:
@@ -251,6 +251,8 @@ class Run:
     def _adopted(self, wanted: list[WantedDecision]) -> Mapping[str, PlacementDecision]:
         """Those that name the Placement, and those that only have a name which it needs."""
         missing = [each.name for each in wanted if each.name not in self.stored]
+        if not missing:
+            return self.stored
         others = PlacementDecision.objects.filter(namespace=self.row.namespace, name__in=missing)
         return {**self.stored, **{each.name: each for each in others}}
 

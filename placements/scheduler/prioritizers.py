@@ -88,16 +88,18 @@ def scores_of(prioritizer: Prioritizer, clusters: Sequence[Cluster], scoring: Sc
 
 def _balance(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
     """P15: from 100 for a cluster that no other Placement has to -100 for the busiest of the hub."""
-    counts = dict(scoring.fleet.decided)
-    for name in scoring.present:
-        if name in counts:
-            counts[name] -= 1
+    counts = scoring.fleet.decided
+    own = {name: counts[name] - 1 for name in scoring.present if name in counts}
     most = max(counts.values(), default=0)
-    if most <= 0:
-        return {cluster.name: MOST for cluster in clusters}
-    by_count = {count: 2 * int(MOST * (0.5 - count / most)) for count in {0, *counts.values()}} | {0: MOST}
+    if any(count == most - 1 for count in own.values()):
+        most = max({**counts, **own}.values())
     names = list(map(_name, clusters))
-    return dict(zip(names, map(by_count.__getitem__, map(counts.get, names, repeat(0))), strict=True))
+    if most <= 0:
+        return dict.fromkeys(names, MOST)
+    found = dict(zip(names, map(counts.get, names, repeat(0)), strict=True))
+    found.update((name, count) for name, count in own.items() if name in found)
+    by_count = {count: 2 * int(MOST * (0.5 - count / most)) for count in {*found.values()}} | {0: MOST}
+    return dict(zip(names, map(by_count.__getitem__, found.values()), strict=True))
 
 
 def _steady(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:

@@ -149,9 +149,9 @@ def names() -> list[str]:
     return list(_reconcilers)
 
 
-def folding() -> set[str]:
+def folding() -> frozenset[str]:
     """Names of those that wait for the end of an act on many objects (``Reconciler.folds``)."""
-    return {each.name for each in _reconcilers.values() if each.folds}
+    return frozenset(each.name for each in _reconcilers.values() if each.folds)
 
 
 def caused_by(writes: Iterable[Write]) -> set[tuple[str, Key]]:

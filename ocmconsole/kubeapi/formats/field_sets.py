@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from ocmconsole.kubeapi.errors import Doc
@@ -20,6 +21,7 @@ Tree = dict[str, Any]
 Path = tuple[str, ...]
 
 LEVELS = MAX_DEPTH - 8
+SHORT = 100  # characters of a key's value, as a condition's type; its element is remembered
 SELF = "."
 _FREE: Doc = {}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
@@ -57,7 +59,14 @@ def _key_element(item: Any, schema: Doc) -> str | None:
         key[name] = item.get(name, properties.get(name, _FREE).get("default"))
         if key[name] is None or isinstance(key[name], dict | list):
             return None
+    if all(type(value) is str and len(value) <= SHORT for value in key.values()):
+        return _short_key(tuple(key.items()))
     return f"k:{_encode(key)}"
+
+
+@lru_cache(maxsize=4_096)
+def _short_key(texts: tuple[tuple[str, str], ...]) -> str:
+    return f"k:{_encode(dict(texts))}"
 
 
 def joined(fields: dict[str, Any], like: Any) -> Any:

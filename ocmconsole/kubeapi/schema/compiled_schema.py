@@ -2,7 +2,9 @@
 
 A schema is compiled once, when it is used first. Pruning and defaulting never recurse deeper than the schema itself
 and return containers of their own, so a document may be as odd as it likes and callers may edit the result; but for
-the sets of fields in managedFields, which are shared.
+the sets of fields in managedFields, which are shared. All three are given the stored document that an update starts
+from, and leave alone what is written as it is there: it has been through them. No deeper part of the document may then
+be shared with the stored one.
 Called by ``verbs`` (W20: prune, default, validate), ``openapi`` (publish) and ``apply`` (list types from ``root``).
 """
 
@@ -22,19 +24,21 @@ from ocmconsole.kubeapi.schema.metadata import (
     validate_metadata,
 )
 from ocmconsole.kubeapi.schema.scalars import is_time
-from ocmconsole.kubeapi.schema.validation import compile_check
-from ocmconsole.kubeapi.schema.values import MAX_REPORTED, Causes, Check, Path, copied, flaws, path_text
+from ocmconsole.kubeapi.schema.validation import NodeCheck, compile_check
+from ocmconsole.kubeapi.schema.values import MAX_REPORTED, Causes, Path, copied, copied_plain, flaws, is_same, path_text
 
 __all__ = ["OBJECT_META", "OBJECT_META_NAME", "Schema", "finalizer_warnings", "metadata_types", "validate_metadata"]
 
-Pruner = Callable[[Any, Path, list[Path]], Any]
-Filler = Callable[[Any], Any]
+# Each of a value, and of what is known to stand there, or None.
+Pruner = Callable[[Any, Path, list[Path], Any], Any]
+Filler = Callable[[Any, Any], Any]
 
 _TYPE_META: Doc = {
     "apiVersion": {"type": "string", "description": "Group and version of this form of the object."},
     "kind": {"type": "string", "description": "What the object is."},
 }
 _METADATA_CHECK = compile_check({"type": "object", "properties": {"metadata": OBJECT_META}})
+_NOTHING: Doc = {}
 _INT_OR_STRING: Doc = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
@@ -54,33 +58,33 @@ class Schema:
         return _object_filler(self._whole())
 
     @cached_property
-    def _check(self) -> Check:
+    def _check(self) -> NodeCheck:
         return compile_check(self._whole())
 
     def _whole(self) -> Doc:
         return {**self.root, "type": "object", "properties": _with_metadata(self.root, OBJECT_META)}
 
-    def prune(self, doc: Doc) -> tuple[Doc, list[str]]:
+    def prune(self, doc: Doc, known: Doc | None = None) -> tuple[Doc, list[str]]:
         """A document of its own without unknown fields, and the paths of those in Kubernetes' order (W8)."""
         unknown: list[Path] = []
-        pruned: Doc = self._prune(doc, None, unknown)
+        pruned: Doc = self._prune(doc, None, unknown, known)
         return pruned, sorted(path_text(path) for path in unknown)
 
-    def default(self, doc: Doc) -> Doc:
+    def default(self, doc: Doc, known: Doc | None = None) -> Doc:
         """A document of its own with defaults filled in wherever their parent exists.
 
         As for custom resources, null where null is not allowed gives way to the default or goes, and null where null
         is allowed stays.
         """
-        filled: Doc = self._fill(doc)
+        filled: Doc = self._fill(doc, known)
         return filled
 
-    def validate(self, doc: Doc) -> list[Cause]:
+    def validate(self, doc: Doc, known: Doc | None = None) -> list[Cause]:
         """What the schema finds wrong, by field name (A11). What could not even be stored is reported alone."""
         if found := flaws(doc):
             return found
         causes = Causes()
-        self._check(doc, None, causes)
+        self._check(doc, None, causes, known)
         return causes.listed()
 
     def publish(self) -> Doc:
@@ -124,6 +128,16 @@ def published(node: Doc) -> Doc:
     return out
 
 
+def _stands(value: Any, known: Any) -> bool:
+    """Whether a list or an object is written as the known one, which has been pruned and defaulted."""
+    return isinstance(known, dict | list) and is_same(value, known)
+
+
+def _own(value: Any, known: Any) -> Any:
+    """Not shared with the known one: who gets it may edit it."""
+    return copied_plain(value) if value is known else value
+
+
 def _pruner(node: Doc) -> Pruner | None:
     """Removes what the node does not know; None for values that are kept as they are."""
     if node.get("x-kubernetes-int-or-string") or node.get("type") == "integer":
@@ -139,57 +153,61 @@ def _pruner(node: Doc) -> Pruner | None:
     return _kept if "type" not in node or node["type"] == "array" else None
 
 
-def _whole_number(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+def _whole_number(value: Any, _path: Path, _unknown: list[Path], _known: Any) -> Any:
     """The API server writes 60.0 as 60, and typed clients read nothing else."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _six_decimals(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+def _six_decimals(value: Any, _path: Path, _unknown: list[Path], _known: Any) -> Any:
     """W29: typed clients read a MicroTime in UTC with six decimals and in no other form."""
     return times.micro_timestamp(times.parse_time(value)) if isinstance(value, str) and is_time(value) else value
 
 
-def _one_line(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+def _one_line(value: Any, _path: Path, _unknown: list[Path], _known: Any) -> Any:
     """Base64, which may be broken into lines."""
     return value.replace("\r", "").replace("\n", "") if isinstance(value, str) else value
 
 
-def _kept(value: Any, _path: Path, _unknown: list[Path]) -> Any:
+def _kept(value: Any, _path: Path, _unknown: list[Path], _known: Any) -> Any:
     return copied(value)
 
 
 def _list_pruner(prune: Pruner | None) -> Pruner:
-    def prune_list(value: Any, path: Path, unknown: list[Path]) -> Any:
+    def prune_list(value: Any, path: Path, unknown: list[Path], _known: Any) -> Any:
         if not isinstance(value, list):
             return value
         if prune is None:
             return list(value)
-        return [prune(item, (path, index), unknown) for index, item in enumerate(value)]
+        return [prune(item, (path, index), unknown, None) for index, item in enumerate(value)]
 
     return prune_list
 
 
 def _object_pruner(node: Doc) -> Pruner:
-    known = {name: _pruner(sub) for name, sub in node.get("properties", {}).items()}
+    fields = {name: _pruner(sub) for name, sub in node.get("properties", {}).items()}
     more = node.get("additionalProperties")
     opened = bool(node.get("x-kubernetes-preserve-unknown-fields")) or more is True
     others = isinstance(more, dict)
     extra = _kept if opened else (_pruner(more) if isinstance(more, dict) else None)
 
-    def prune_object(value: Any, path: Path, unknown: list[Path]) -> Any:
+    def prune_object(value: Any, path: Path, unknown: list[Path], known: Any) -> Any:
         if not isinstance(value, dict):
             return value
+        before = known if isinstance(known, dict) else _NOTHING
         out = {}
         for key, item in value.items():
-            if key in known:
-                prune = known[key]
+            if _stands(item, before.get(key)):
+                out[key] = _own(item, before[key])
+                continue
+            if key in fields:
+                prune = fields[key]
             elif others or opened:
                 prune = extra
             else:
                 if len(unknown) < MAX_REPORTED:
                     unknown.append((path, key))
                 continue
-            out[key] = item if prune is None else prune(item, (path, key), unknown)
+            out[key] = item if prune is None else prune(item, (path, key), unknown, before.get(key))
         return out
 
     return prune_object
@@ -207,7 +225,7 @@ class _Field:
 
 
 def _maker(value: Any, fill: Filler | None) -> Callable[[], Any]:
-    whole = value if fill is None else fill(value)
+    whole = value if fill is None else fill(value, None)
     return lambda: copied(whole)
 
 
@@ -217,7 +235,11 @@ def _filler(node: Doc) -> Filler | None:
         return _list_filler(_Field(node["items"]))
     if node.get("type") == "object":
         return None if node is FIELD_SET else _object_filler(node)
-    return copied if "type" not in node or node["type"] == "array" else None
+    return _copied if "type" not in node or node["type"] == "array" else None
+
+
+def _copied(value: Any, _known: Any) -> Any:
+    return copied(value)
 
 
 def _list_filler(field: _Field) -> Filler:
@@ -226,9 +248,9 @@ def _list_filler(field: _Field) -> Filler:
     def fill_item(item: Any) -> Any:
         if item is None and not nullable and make is not None:
             return make()
-        return item if fill is None else fill(item)
+        return item if fill is None else fill(item, None)
 
-    return lambda value: [fill_item(item) for item in value] if isinstance(value, list) else value
+    return lambda value, _known: [fill_item(item) for item in value] if isinstance(value, list) else value
 
 
 def _object_filler(node: Doc) -> Filler:
@@ -237,14 +259,17 @@ def _object_filler(node: Doc) -> Filler:
     extra = _Field(more if isinstance(more, dict) else {"nullable": True})
     makers = [(name, field.make) for name, field in fields.items() if field.make is not None]
 
-    def fill_object(value: Any) -> Any:
+    def fill_object(value: Any, known: Any) -> Any:
         if not isinstance(value, dict):
             return value
+        before = known if isinstance(known, dict) else _NOTHING
         out = {}
         for key, item in value.items():
             field = fields.get(key, extra)
-            if item is not None:
-                out[key] = item if field.fill is None else field.fill(item)
+            if _stands(item, before.get(key)):
+                out[key] = _own(item, before[key])
+            elif item is not None:
+                out[key] = item if field.fill is None else field.fill(item, before.get(key))
             elif field.nullable:
                 out[key] = None
             elif field.make is not None:

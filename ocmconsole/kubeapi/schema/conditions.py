@@ -23,7 +23,10 @@ class Condition:
 
 
 def find_condition(conditions: Iterable[Doc], type: str) -> Doc | None:  # noqa: A002 - the field's name on the wire
-    return next((condition for condition in conditions if condition.get("type") == type), None)
+    for condition in conditions:
+        if condition.get("type") == type:
+            return condition
+    return None
 
 
 def status_of(conditions: Iterable[Doc], type: str) -> str:  # noqa: A002 - the field's name on the wire

@@ -7,11 +7,12 @@ here, so the rules never fail on odd input. Called by ``verbs`` through ``schema
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from ocmconsole.kubeapi.errors import Cause, Doc, forbidden_field, invalid_field, required
 from ocmconsole.kubeapi.schema.names import key_flaws, label_flaws, segment_flaws, subdomain_flaws, value_flaws
-from ocmconsole.kubeapi.schema.values import quoted
+from ocmconsole.kubeapi.schema.values import is_same, quoted
 
 # What nobody edits in place: ``formats.apply`` makes new ones.
 FIELD_SET: Doc = {
@@ -144,17 +145,27 @@ _NAME_CHECKS: dict[str, Callable[[str], Iterator[str]]] = {
 }
 
 
-def validate_metadata(doc: Doc, *, namespaced: bool, name_check: str) -> list[Cause]:
-    """What is wrong with the metadata of a document; ``name_check`` is ``Kind.name_check``."""
+def validate_metadata(doc: Doc, *, namespaced: bool, name_check: str, known: Doc | None = None) -> list[Cause]:
+    """What is wrong with the metadata of a document; ``name_check`` is ``Kind.name_check``.
+
+    ``known``: a document that has passed; what is written as there is not looked at again.
+    """
     found = doc.get("metadata")
     meta: Doc = found if isinstance(found, dict) else {}
+    before: Doc = known["metadata"] if known is not None else {}
+    rules: tuple[tuple[tuple[str, ...], Callable[[Doc], Iterator[Cause]]], ...] = (
+        (("name", "generateName"), partial(_name, _NAME_CHECKS[name_check], masks_dash=name_check != "segment")),
+        (("namespace",), partial(_namespace, namespaced=namespaced)),
+        (("labels",), _labels),
+        (("annotations",), _annotations),
+        (("ownerReferences",), _owners),
+        (("finalizers",), _finalizers),
+    )
     return [
-        *_name(meta, _NAME_CHECKS[name_check], masks_dash=name_check != "segment"),
-        *_namespace(meta, namespaced=namespaced),
-        *_labels(meta),
-        *_annotations(meta),
-        *_owners(meta),
-        *_finalizers(meta),
+        cause
+        for fields, rule in rules
+        if not (before and all(is_same(meta.get(field), before.get(field)) for field in fields))
+        for cause in rule(meta)
     ]
 
 
@@ -195,7 +206,7 @@ def merge_owners(doc: Doc, *, patched: bool) -> tuple[Doc, str]:
     return {**doc, "metadata": {**doc["metadata"], "ownerReferences": kept}}, warning
 
 
-def _name(meta: Doc, flaws: Callable[[str], Iterator[str]], *, masks_dash: bool) -> Iterator[Cause]:
+def _name(flaws: Callable[[str], Iterator[str]], meta: Doc, *, masks_dash: bool) -> Iterator[Cause]:
     name, prefix = _text(meta, "name"), _text(meta, "generateName")
     if prefix:
         # A trailing dash is fine: random characters follow it.

@@ -1,18 +1,19 @@
 """Checks of a structural schema, compiled once into closures.
 
 The texts are those of the reference API server for custom resources (A11), down to their oddities; a
-check never raises. ``structural`` lets no other keywords into a schema file. Called by ``schema`` and ``structural``.
+check never raises. What is written as in a document that the same schema has let pass is not looked at again.
+``structural`` lets no other keywords into a schema file. Called by ``schema`` and ``structural``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ocmconsole.kubeapi.errors import Cause, Doc, required, unsupported
 from ocmconsole.kubeapi.schema.scalars import body, enum_step, mixed_steps, number_steps, string_steps
-from ocmconsole.kubeapi.schema.values import Causes, Check, Path, quoted
+from ocmconsole.kubeapi.schema.values import Causes, Check, Path, is_same, quoted
 
 _EXACT: dict[str, frozenset[type]] = {
     "object": frozenset({dict}),
@@ -23,25 +24,35 @@ _EXACT: dict[str, frozenset[type]] = {
     "number": frozenset({int, float}),
     "integer,string": frozenset({int, str}),
 }
+_NOTHING: Doc = {}
 
 
-def compile_check(node: Doc) -> Check:
+class NodeCheck(Protocol):
+    """The check of one node and all below it. ``known``: what stood there in a document that has passed, if any."""
+
+    def __call__(self, value: Any, path: Path, causes: Causes, known: Any = None) -> None: ...
+
+
+def compile_check(node: Doc) -> NodeCheck:
     """The check of one node and all below it."""
     type_name = "integer,string" if node.get("x-kubernetes-int-or-string") else node.get("type", "")
     exact = _EXACT[type_name] if type_name else frozenset()
     wanted = node.get("format") or type_name
     nullable = bool(node.get("nullable")) or not type_name
     enum = node.get("enum")
-    steps = _steps(node, type_name)
+    below, steps = _below(node), _steps(node, type_name)
+    is_work = below is not None or bool(steps)
 
-    def check(value: Any, path: Path, causes: Causes) -> None:
-        if value is None and nullable:
+    def check(value: Any, path: Path, causes: Causes, known: Any = None) -> None:
+        if (value is None and nullable) or (is_work and known is not None and is_same(value, known)):
             return
         if type(value) not in exact and type_name and not _fits(value, type_name):
             causes.add(path, lambda field: _wrong_type(field, value, wanted, type_name))
             if enum:
                 causes.add(path, lambda field: unsupported(field, quoted(value), enum))
             return
+        if below is not None:
+            below(value, path, causes, known)
         for step in steps:
             step(value, path, causes)
 
@@ -59,8 +70,6 @@ def _fits(value: Any, type_name: str) -> bool:
 
 def _steps(node: Doc, type_name: str) -> tuple[Check, ...]:
     makers: dict[str, Callable[[Doc], list[Check]]] = {
-        "object": _object_steps,
-        "": _object_steps,
         "array": _array_steps,
         "string": string_steps,
         "integer": number_steps,
@@ -108,30 +117,45 @@ _GO_NAMES: tuple[tuple[type, tuple[str, str]], ...] = (
 # Objects and lists
 
 
-def _object_steps(node: Doc) -> list[Check]:
+def _below(node: Doc) -> NodeCheck | None:
+    """The check of what a value holds."""
+    if node.get("type") == "array":
+        return _items_check(compile_check(node["items"])) if isinstance(node.get("items"), dict) else None
+    return _fields_check(node) if node.get("type", "object") == "object" else None
+
+
+def _fields_check(node: Doc) -> NodeCheck | None:
     checks = {name: compile_check(sub) for name, sub in node.get("properties", {}).items()}
     more = node.get("additionalProperties")
     extra = compile_check(more) if isinstance(more, dict) else None
     needed = tuple(node.get("required", ()))
 
-    def step(value: Any, path: Path, causes: Causes) -> None:
+    def check_fields(value: Any, path: Path, causes: Causes, known: Any = None) -> None:
         if not isinstance(value, dict):  # a node without a type
             return
+        before = known if isinstance(known, dict) else _NOTHING
         for key, item in value.items():
             check = checks.get(key, extra)
             if check is not None:
-                check(item, (path, key), causes)
+                check(item, (path, key), causes, before.get(key))
         for name in needed:
             if name not in value:
                 causes.add((path, name), required)
 
-    return [step] if checks or extra or needed else []
+    return check_fields if checks or extra or needed else None
+
+
+def _items_check(check: NodeCheck) -> NodeCheck:
+    def check_items(value: Any, path: Path, causes: Causes, known: Any = None) -> None:
+        before = known if isinstance(known, list) else ()
+        for index, item in enumerate(value):
+            check(item, (path, index), causes, before[index] if index < len(before) else None)
+
+    return check_items
 
 
 def _array_steps(node: Doc) -> list[Check]:
     steps: list[Check] = []
-    if isinstance(node.get("items"), dict):
-        steps.append(_items_step(compile_check(node["items"])))
     if "minItems" in node:
         steps.append(_fewest_step(node["minItems"]))
     if "maxItems" in node:
@@ -142,14 +166,6 @@ def _array_steps(node: Doc) -> list[Check]:
     elif list_type == "map":
         steps.append(_unique_keys_step(tuple(node["x-kubernetes-list-map-keys"])))
     return steps
-
-
-def _items_step(check: Check) -> Check:
-    def step(value: Any, path: Path, causes: Causes) -> None:
-        for index, item in enumerate(value):
-            check(item, (path, index), causes)
-
-    return step
 
 
 def _fewest_step(least: int) -> Check:

@@ -103,6 +103,13 @@ def copied_plain(doc: Doc) -> Doc:
     return copy
 
 
+def is_same(value: Any, known: Any) -> bool:
+    """Whether a value is written as ``known`` is, which has no ``flaws``: 1 is not True, nor 1.0."""
+    return value is known or (
+        type(value) is type(known) and value == known and bool(orjson.dumps(value) == orjson.dumps(known))
+    )
+
+
 def flaws(doc: Doc) -> list[Cause]:
     """Why the document cannot be stored: NUL, lone surrogates, numbers beyond 64 bits, nesting beyond MAX_DEPTH."""
     return [] if _surely_plain(doc) else list(islice(_flaws(doc), MAX_REPORTED))

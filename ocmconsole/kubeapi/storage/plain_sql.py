@@ -1,17 +1,30 @@
 """SQL that is made once and run often, where the ORM takes several times as long to make it as a database to run it.
 
 Models stay the definition of the tables: names of tables and columns, and the types of what is read, come from them.
+SQLite runs a statement that was prepared once for each of many rows. On PostgreSQL, where each is a message, a plan
+and an answer, they travel as one JSON text, of which the database makes the rows.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import orjson
 from django.db import connection, transaction
-from django.db.models import AutoField, BooleanField, CharField, DateTimeField, IntegerField, TextField
+from django.db.models import (
+    AutoField,
+    BooleanField,
+    CharField,
+    DateTimeField,
+    ForeignKey,
+    IntegerField,
+    JSONField,
+    TextField,
+)
 from django.db.models.expressions import Col
 
 if TYPE_CHECKING:
@@ -20,6 +33,9 @@ if TYPE_CHECKING:
     from django.db.models import Field, Manager, Model
 
 PLAIN_TYPES: dict[Any, type] = {BooleanField: bool, CharField: str, IntegerField: int, TextField: str}
+# Of columns that JSON can carry to PostgreSQL as they are in Python.
+JSON_TYPES = (*PLAIN_TYPES, DateTimeField, JSONField, ForeignKey)
+LENGTH = re.compile(r"\(\d+\)")  # of a type: a cast to it would cut without a word
 MOST_VALUES = 1_000  # of a list in one statement
 M = TypeVar("M", bound="Model")
 Convert = Callable[[Any, Col, Any], Any]
@@ -116,8 +132,44 @@ def insert(rows: Sequence[Model]) -> None:
     """
     if not rows:
         return
-    statement, fields = _insertion(type(rows[0]))
-    run_each(statement, _values(rows, fields))
+    model = type(rows[0])
+    statement, fields = _insertion(model)
+    if _go_as_json(rows):
+        run(_insertion_of_json(model), _json(rows, fields))
+    else:
+        run_each(statement, _values(rows, fields))
+
+
+def _go_as_json(rows: Sequence[Model]) -> bool:
+    return len(rows) > 1 and connection.vendor == "postgresql" and _fits_json(type(rows[0]))
+
+
+@cache
+def _fits_json(model: type[Model]) -> bool:
+    return all(isinstance(each, JSON_TYPES) for each in _fields(model))
+
+
+def _json(rows: Sequence[Model], fields: Sequence[Field[Any, Any]], more: Sequence[dict[str, Any]] = ()) -> str:
+    """A list of objects by column, each with ``more``."""
+    names = [(str(each.column), each.attname) for each in fields]
+    found = [{column: getattr(row, name) for column, name in names} for row in rows]
+    for each, added in zip(found, more, strict=False):
+        each.update(added)
+    return orjson.dumps(found).decode()
+
+
+def _record(fields: Sequence[tuple[str, Field[Any, Any]]]) -> str:
+    """What PostgreSQL makes of the JSON: columns by name with the types of fields."""
+    types = ", ".join(f"{_quoted(name)} {LENGTH.sub('', str(each.db_type(connection)))}" for name, each in fields)
+    return f"json_to_recordset(%s::json) AS given({types})"
+
+
+@cache
+def _insertion_of_json(model: type[Model]) -> str:
+    _, fields = _insertion(model)
+    columns = ", ".join(_quoted(str(each.column)) for each in fields)
+    given = _record([(str(each.column), each) for each in fields])
+    return f"INSERT INTO {_table(model)} ({columns}) SELECT {columns} FROM {given}"  # noqa: S608 - names of Django
 
 
 def _values(rows: Sequence[Model], fields: Sequence[Field[Any, Any]]) -> list[list[Any]]:
@@ -154,15 +206,32 @@ def _insertion(model: type[Model]) -> tuple[str, list[Field[Any, Any]]]:
 
 
 def put(rows: Sequence[Model]) -> None:
-    """As ``insert``; one whose key is its own, not the database's, takes the place of a row of that key."""
+    """As ``insert``; one whose key is its own, not the database's, takes the place of a row of that key.
+
+    What they refer to has been saved.
+    """
     if not rows:
         return
+    for each in _fields(type(rows[0])):
+        if isinstance(each, ForeignKey):
+            _take_number(each, rows)
     key = type(rows[0])._meta.pk  # noqa: SLF001 - Django's documented name
     if isinstance(key, AutoField):
         insert(rows)
         return
-    statement, fields = _insertion(type(rows[0]))
-    run_each(f"{statement} {_over_same_key(type(rows[0]))}", _values(rows, fields))
+    model = type(rows[0])
+    statement, fields = _insertion(model)
+    if _go_as_json(rows) and len({row.pk for row in rows}) == len(rows):  # one statement writes no row twice
+        run(f"{_insertion_of_json(model)} {_over_same_key(model)}", _json(rows, fields))
+    else:
+        run_each(f"{statement} {_over_same_key(model)}", _values(rows, fields))
+
+
+def _take_number(reference: ForeignKey[Any, Any], rows: Sequence[Model]) -> None:
+    """Of rows that were made before what they refer to was saved."""
+    for row in rows:
+        if getattr(row, reference.attname) is None and reference.is_cached(row):
+            setattr(row, reference.attname, getattr(row, reference.name).pk)
 
 
 @cache
@@ -179,7 +248,11 @@ def replace(rows: Sequence[Model], columns: tuple[str, ...], present: Sequence[S
 
     Returns how many were there.
     """
-    statement, fields = _replacement(type(rows[0]), columns)
+    model = type(rows[0])
+    statement, fields = _replacement(model, columns)
+    if _go_as_json(rows):
+        there = [{f"present_{name}": value for name, value in zip(columns, each, strict=True)} for each in present]
+        return run(_replacement_by_json(model, columns), _json(rows, fields, there))
     return run_each(statement, [[*row, *there] for row, there in zip(_values(rows, fields), present, strict=True)])
 
 
@@ -194,6 +267,15 @@ def _replacement(model: type[Model], columns: tuple[str, ...]) -> tuple[str, lis
     fields = _fields(model)
     values = ", ".join(f"{_quoted(str(each.column))} = %s" for each in fields)
     return f"UPDATE {_table(model)} SET {values} WHERE {_equal(columns)}", fields  # noqa: S608 - names of Django and of callers
+
+
+@cache
+def _replacement_by_json(model: type[Model], columns: tuple[str, ...]) -> str:
+    table, by_column = _table(model), {str(each.column): each for each in _fields(model)}
+    sets = ", ".join(f"{_quoted(name)} = given.{_quoted(name)}" for name in by_column)
+    given = _record([*by_column.items(), *((f"present_{name}", by_column[name]) for name in columns)])
+    there = " AND ".join(f"{table}.{_quoted(name)} = given.{_quoted(f'present_{name}')}" for name in columns)
+    return f"UPDATE {table} SET {sets} FROM {given} WHERE {there}"  # noqa: S608 - names of Django and of callers
 
 
 def run(statement: str, *values: Any) -> int:

@@ -547,3 +547,69 @@ def test_the_published_form_has_type_and_metadata_and_leaves_the_root_alone() ->
 
 def test_every_metadata_field_is_described() -> None:
     assert all(node["description"] for node in compiled_schema.OBJECT_META["properties"].values())
+
+
+# ---------------------------------------------------------------- updates
+
+STORED: Doc = WIDGETS.default(
+    {
+        "apiVersion": "example.io/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w", "labels": {"a": "b"}, "ownerReferences": []},
+        "spec": {
+            "weight": 1,
+            "share": 5,
+            "quantities": {"cpu": 1},
+            "names": ["a", "b"],
+            "taints": [{"key": "a", "effect": "NoSelect"}, {"key": "b", "effect": "NoSelect"}],
+            "open": {"closed": {"a": "x"}, "more": [1, {"b": True}]},
+        },
+        "status": {"managed": [{"set": "a", "name": "b"}]},
+    }
+)
+PLACES = [
+    (),
+    ("metadata",),
+    ("metadata", "labels"),
+    ("spec",),
+    ("spec", "weight"),
+    ("spec", "quantities", "cpu"),
+    ("spec", "names", 1),
+    ("spec", "taints"),
+    ("spec", "taints", 1),
+    ("spec", "taints", 1, "key"),
+    ("spec", "open", "closed"),
+    ("spec", "open", "more", 0),
+    ("status", "managed", 0, "x"),
+    ("junk",),
+]
+
+
+def outcome(proposed: Doc, known: Doc | None) -> str:
+    pruned, unknown = WIDGETS.prune(proposed, known)
+    filled = WIDGETS.default(pruned, known)
+    return json.dumps([filled, unknown, [cause.wire() for cause in WIDGETS.validate(filled, known)]])
+
+
+@given(st.sampled_from(PLACES), JSON | st.sampled_from([True, 1, 1.0, "a", "b", {"closed": {"b": "x"}}]))
+def test_what_an_update_leaves_as_it_is_stored_needs_no_second_look(place: tuple[Any, ...], value: Any) -> None:
+    proposed: Any = [copy.deepcopy(STORED)]
+    at, last = proposed, 0
+    for step in place:
+        at, last = at[last], step
+    at[last] = value
+    if isinstance(proposed[0], dict):
+        assert outcome(proposed[0], STORED) == outcome(proposed[0], None)
+
+
+def test_an_equal_number_of_another_type_is_looked_at() -> None:
+    proposed = copy.deepcopy(STORED)
+    proposed["spec"]["quantities"]["cpu"] = True
+    assert proposed == STORED
+    assert [cause.field for cause in WIDGETS.validate(proposed, STORED)] == ["spec.quantities.cpu"]
+
+
+def test_nothing_is_shared_with_the_stored_document() -> None:
+    theirs = set(containers(STORED))
+    assert theirs.isdisjoint(containers(WIDGETS.prune(STORED, STORED)[0]))
+    assert theirs.isdisjoint(containers(WIDGETS.default(STORED, STORED)))

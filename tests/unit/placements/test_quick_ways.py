@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placements.scheduler import prioritizers
 from placements.scheduler.fleet import Cluster, Fleet
 from placements.scheduler.pipeline import schedule
 from placements.scheduler.predicates import Predicate
+from placements.scheduler.prioritizers import Prioritizer, Scoring
 from placements.scheduler.tolerations import TaintFilter, Toleration, feasible, keeps_away
 
 Doc = dict[str, Any]
@@ -116,3 +118,18 @@ def test_the_best_few_are_the_first_of_all(avoided: list[bool], number: int, pre
 
     order = sorted(fleet, key=lambda each: (bool(each.taints), -100 * weight * (each.name in here), each.name))
     assert chosen(number) == [each.name for each in order][:number]
+
+
+@pytest.mark.contract("P15")
+@given(st.dictionaries(st.integers(0, 7), st.integers(1, 4)), st.sets(st.integers(0, 7)), st.integers(0, 6))
+def test_balance_is_what_the_counts_without_the_placement_say(
+    decided: dict[int, int], present: set[int], size: int
+) -> None:
+    counts = {f"c{each}": count for each, count in decided.items()}
+    here = {f"c{each}" for each in present}
+    fleet = [cluster(f"c{each}") for each in range(size)]
+    found = prioritizers.scores_of(Prioritizer("Balance", 1), fleet, Scoring(Fleet({}, {}, counts), here, here, NOW))
+    others = {name: count - (name in here) for name, count in counts.items()}
+    most = max(others.values(), default=0) or 1
+    wanted = {each.name: 2 * int(100 * (0.5 - others.get(each.name, 0) / most)) for each in fleet}
+    assert list(found.items()) == list(wanted.items())
