@@ -52,6 +52,9 @@ SLICE = 1.0
 
 Stored = Mapping[str, PlacementDecision]
 
+MOST_NAMESPACES = 10_000  # of which this process remembers when it last began a run, some hundred bytes each
+_begun: dict[str, float] = {}  # by namespace, in seconds of ``monotonic``
+
 
 @dataclass
 class SharedLook:
@@ -344,39 +347,63 @@ def rows_of(keys: Collection[Key]) -> list[Placement]:
 def run_together(keys: Sequence[Key]) -> dict[Key, timedelta | None]:
     """Run several Placements and commit what they write in one transaction: by key, in how long to look again.
 
-    A Placement that could not be written with the others is missing: it needs a run of its own.
+    A Placement that could not be written with the others is missing: it needs a run of its own. D12: the namespace for
+    which a run was begun longest ago comes first, as after ``SLICE`` none is begun: one with costly Placements alone
+    would be before all others each time.
     """
     runs = _Together(clock.now())
+    in_turn = sorted(keys, key=lambda key: _begun.get(key.namespace, 0.0))
     with ExitStack() as stack:
         runs.binding = stack
-        left = many_writes.write_each(CONTROLLER, keys, runs.read, runs.compose)
+        left = many_writes.write_each(CONTROLLER, in_turn, runs.read, runs.compose)
     return {key: runs.end(key) for key in keys if key not in left}
+
+
+def _note_begun(namespace: str) -> None:
+    if len(_begun) >= MOST_NAMESPACES:
+        _begun.clear()
+    _begun[namespace] = time.monotonic()
 
 
 @dataclass
 class _Together:
+    """``until``: in seconds of CPU time, after which none is begun; but one always is."""
+
     now: datetime
     binding: ExitStack = field(default_factory=ExitStack)
     runs: dict[Key, Run] = field(default_factory=dict)
     results: dict[Key, PlacementResult] = field(default_factory=dict)
     unfinished: set[Key] = field(default_factory=set)
     until: float = 0.0
+    has_begun: bool = False
 
     def read(self, batch: Batch, keys: Collection[Key]) -> None:
+        """Compiling expressions takes time too: those of some Placements may be left for the next turn."""
         self.until = time.thread_time() + SLICE
-        rows = rows_of(keys)
-        plans = {row.pk: PlacementSpec.of(row.doc) for row in rows}
-        look = SharedLook.at(rows, plans.values(), self.now)
-        self.runs = {row.key: look.run(row, plans[row.pk]) for row in rows}
-        batch.read(NAMESPACE, {Key("", row.namespace) for row in rows})  # of what is created
+        rows = {row.key: row for row in rows_of(keys)}
+        plans: dict[Key, PlacementSpec] = {}
+        for key in keys:
+            if key in rows:
+                if plans and self.is_time_up():
+                    self.unfinished.add(key)
+                else:
+                    plans[key] = PlacementSpec.of(rows[key].doc)
+        look = SharedLook.at([rows[key] for key in plans], plans.values(), self.now)
+        self.runs = {key: look.run(rows[key], plan) for key, plan in plans.items()}
+        batch.read(NAMESPACE, {Key("", key.namespace) for key in plans})  # of what is created
+
+    def is_time_up(self) -> bool:
+        return time.thread_time() > self.until
 
     def compose(self, batch: Batch, key: Key) -> None:
         run = self.runs.get(key)
         if run is None:
             return
-        if self.results and time.thread_time() > self.until:
+        if self.has_begun and self.is_time_up():
             self.unfinished.add(key)
             return
+        self.has_begun = True
+        _note_begun(key.namespace)
         metrics.begin(key)
         try:
             result = run.schedule()

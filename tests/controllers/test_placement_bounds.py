@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.control import controllers
+from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
 from ocmconsole.kubeapi.store import Write
@@ -75,6 +75,54 @@ def test_expressions_take_turns_with_other_work_and_come_to_their_end(monkeypatc
     assert chosen() == []
     make.settle()
     assert chosen() == ["c0", "c2"]
+
+
+@pytest.mark.contract("D12")
+def test_a_namespace_with_much_work_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks last is next where nobody else asks for the same namespace."""
+    ran: list[Key] = []
+    monkeypatch.setitem(controllers._reconcilers, "tried", controllers.Reconciler("tried", ran.append))
+    many = [Key("many", f"n{number:03}") for number in range(3 * workqueue.AT_ONCE)]
+    asked = timezone.now() - timedelta(minutes=1)
+    workqueue.put({("tried", key) for key in many}, asked)
+    workqueue.put({("tried", Key("one", "x"))}, asked + timedelta(seconds=1))
+    workqueue.drain()
+    assert ran == [many[0], Key("one", "x"), *many[1:]]
+
+
+@pytest.mark.contract("D12")
+def test_a_reconciler_with_much_work_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Key] = []
+    for name in ("busy", "tried"):
+        monkeypatch.setitem(controllers._reconcilers, name, controllers.Reconciler(name, ran.append))
+    asked = timezone.now() - timedelta(minutes=1)
+    workqueue.put({("busy", Key("", f"n{number:03}")) for number in range(3 * workqueue.AT_ONCE)}, asked)
+    workqueue.put({("tried", Key("", "x"))}, asked + timedelta(seconds=1))
+    workqueue.drain(1)
+    assert Key("", "x") in ran
+
+
+@pytest.mark.contract("D12", "P7")
+def test_costly_placements_of_a_namespace_take_turns_with_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its time a worker begins none; the namespace for which none was begun is first the next time."""
+    monkeypatch.setattr(workqueue, "AT_ONCE", 10)
+    costly = 3 * workqueue.AT_ONCE
+    for number in range(3):
+        cluster(f"c{number}")
+    make.namespace("ads")
+    make.binding("web", namespace="ads")
+    make.settle()
+    for number in range(costly):
+        expression = {"celSelector": {"celExpressions": [f"managedCluster.metadata.name != 'x{number}'"]}}
+        spec = {"predicates": [{"requiredClusterSelector": expression}]}
+        make.create(PLACEMENT, make.document(PLACEMENT, f"p{number}", spec=spec), namespace=TEAM)
+    make.create(PLACEMENT, make.document(PLACEMENT, "cheap", spec={}), namespace="ads")
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "SLICE", 0.0)
+        for _ in range(2):
+            workqueue.drain(1)
+    assert PlacementDecision.objects.filter(namespace="ads", placement="cheap").count() == 1
+    assert WorkItem.objects.filter(reconciler="placement", namespace=TEAM).count() == costly
 
 
 @pytest.mark.contract("D12", "K18")

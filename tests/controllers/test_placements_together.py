@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from ocmconsole.core.kinds import CONFIG_MAP
 from ocmconsole.kubeapi import many_writes, verbs
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
@@ -144,3 +146,33 @@ def test_what_others_did_is_remembered_and_what_is_not_complete_is_not_claimed(
     newest = AuditEvent.objects.order_by("-revision").values_list("revision", flat=True).first() or 0
     assert names(last, newest) == ["p3"]
     assert names(0, newest) is None
+
+
+def test_what_is_remembered_is_all_that_the_audit_says_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any two revisions, whenever a process began to follow, and however little it keeps."""
+    monkeypatch.setattr("placements.controller.shared_changes.MOST_KEPT", 4)
+    start = AuditEvent.objects.order_by("-revision").values_list("revision", flat=True).first() or 0
+    heads = [start]
+    for number in range(12):
+        name = NAMES[number % 3]
+        make.edit(PLACEMENT, name, lambda doc: doc["spec"].update(numberOfClusters=number + 2), namespace=TEAM)  # noqa: B023 - called at once
+        make.create(CONFIG_MAP, make.document(CONFIG_MAP, f"m{number}"), namespace=TEAM)  # not of interest
+        heads.append(AuditEvent.objects.order_by("-revision").values_list("revision", flat=True).first() or 0)
+    of_placements = AuditEvent.objects.filter(resource=PLACEMENT.resource).order_by("revision")
+    audited = list(of_placements.values_list("revision", flat=True))
+    now, answers = timezone.now(), Counter[bool]()
+    for first in heads:
+        found = SharedChanges()
+        found.since(0, PLACEMENT, TEAM, now, first)
+        for upto in heads:
+            for since in heads:
+                known = found.since(since, PLACEMENT, TEAM, now, upto)
+                if known is not None:
+                    assert [each.revision for each in known] == [each for each in audited if since < each <= upto]
+                answers[known is None] += 1
+    assert answers[True]
+    assert answers[False]
+    cut = SharedChanges()
+    assert cut.since(start, PLACEMENT, TEAM, now, heads[-1]) is None
+    assert len(cut.since(heads[-5], PLACEMENT, TEAM, now, heads[-1]) or ()) == 4
+    assert cut.since(heads[-6], PLACEMENT, TEAM, now, heads[-1]) is None

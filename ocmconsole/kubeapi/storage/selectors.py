@@ -73,7 +73,7 @@ class Requirement:
     def _check_values(self) -> None:
         match self.operator:
             case Operator.IN | Operator.NOT_IN if not self.values:
-                _refuse("values", [], ["for 'in', 'notin' operators, values set can't be empty"])
+                _refuse("values", None, ["for 'in', 'notin' operators, values set can't be empty"])
             case Operator.EXISTS | Operator.NOT_EXISTS if self.values:
                 _refuse("values", list(self.values), ["values set must be empty for exists and does not exist"])
             case Operator.GREATER | Operator.LESS if _integer(self.values[0]) is None:

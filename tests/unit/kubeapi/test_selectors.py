@@ -176,7 +176,10 @@ def test_match_labels_and_expressions_must_all_hold() -> None:
         ({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}, '"Gt" is not a valid label selector'),
         ({"matchExpressions": [{"key": "a"}]}, '"" is not a valid label selector operator'),
         ({"matchExpressions": [{"operator": "Exists"}]}, "name part must be non-empty"),
-        ({"matchExpressions": [{"key": "a", "operator": "In"}]}, "values set can't be empty"),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "In"}]},
+            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+        ),
         ({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}, "values set must be empty"),
         ({"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]}, "1 is not a string"),
         ({"matchExpressions": ["a"]}, "every element must be an object"),
