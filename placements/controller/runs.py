@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db.models import Q
 
+from clusters.kinds import label_of
 from ocmconsole.core.kinds import NAMESPACE
 from ocmconsole.kubeapi import clock, incarnations, many_writes
 from ocmconsole.kubeapi.access.actor import Actor
@@ -28,7 +29,7 @@ from ocmconsole.kubeapi.schema.conditions import Condition
 from placements.controller import brakes, decisions, events, evidence, metrics, scheduling, snapshot, together
 from placements.controller.decisions import WantedDecision
 from placements.controller.events import DecisionChanges
-from placements.kinds import PLACEMENT, PLACEMENT_DECISION, is_disabled
+from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_disabled
 from placements.models import HeldEvictions, Placement, PlacementDecision, SteadyReference
 from placements.scheduler import brake
 from placements.scheduler.pipeline import PlacementResult, Unfinished, schedule
@@ -244,7 +245,8 @@ class Run:
             if name in contents and present[name] == contents[name] and decisions.entries_of(row.doc) != entries:
                 filled[name] = None
                 self._fill(batch, name, entries)
-        gone = [row for name, row in rows.items() if name not in contents and row.deleted_at is None]
+        left = [row for name, row in rows.items() if name not in contents and row.deleted_at is None]
+        gone = [row for row in left if self._is_ours(batch, row)]
         for row in gone:
             batch.delete(PLACEMENT_DECISION, row.key)
         created = tuple(each.name for each in missing)
@@ -258,6 +260,11 @@ class Run:
             return self.stored
         others = PlacementDecision.objects.filter(namespace=self.row.namespace, name__in=missing)
         return {**self.stored, **{each.name: each for each in others}}
+
+    def _is_ours(self, batch: Batch, row: PlacementDecision) -> bool:
+        """P26: not one that somebody gave our label and that its own Placement takes back in this transaction."""
+        doc = batch.find(PLACEMENT_DECISION, row.key)
+        return doc is not None and label_of(doc, PLACEMENT_LABEL) == self.row.name
 
     def _new(self, wanted: WantedDecision) -> Doc:
         return {

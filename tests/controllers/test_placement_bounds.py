@@ -79,7 +79,7 @@ def test_expressions_take_turns_with_other_work_and_come_to_their_end(monkeypatc
 
 @pytest.mark.contract("D12")
 def test_a_namespace_with_much_work_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks last is next where nobody else asks for the same namespace."""
+    """The item that comes last is next where no other is of its namespace."""
     ran: list[Key] = []
     monkeypatch.setitem(controllers._reconcilers, "tried", controllers.Reconciler("tried", ran.append))
     many = [Key("many", f"n{number:03}") for number in range(3 * workqueue.AT_ONCE)]

@@ -16,7 +16,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
 from placements.controller import decisions, runs
 from placements.controller.shared_changes import SharedChanges
-from placements.kinds import PLACEMENT
+from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
 from placements.models import PlacementDecision
 from placements.reconcilers import reconcile_placement
 from tests import factories as make
@@ -104,6 +104,21 @@ def test_after_its_time_none_is_begun_and_all_come_to_their_end(monkeypatch: pyt
     assert decided().keys() == {"p1"}
     make.settle()
     assert decided().keys() == set(NAMES)
+
+
+@pytest.mark.contract("P26", "P24")
+@pytest.mark.parametrize(("owner", "other"), [("p1", "p3"), ("p3", "p1")])
+def test_a_decision_that_is_given_the_label_of_another_placement_is_taken_back(owner: str, other: str) -> None:
+    """Both are woken by it, and run together: the other one removes what is not its own."""
+    make.settle()
+    before = decided()
+    labels = {PLACEMENT_LABEL: other}
+    given = lambda doc: doc["metadata"].update(labels=labels)  # noqa: E731 - one use
+    make.edit(PLACEMENT_DECISION, f"{owner}-decision-1", given, namespace=TEAM)
+    make.settle()
+    assert decided()[owner] == before[owner]
+    assert len(decided()[other]) == 1
+    assert PlacementDecision.objects.count() == len(NAMES)
 
 
 def test_a_worker_takes_no_more_than_some_together() -> None:
