@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from ocmconsole.core.kinds import CONFIG_MAP
-from ocmconsole.kubeapi import admission, errors, verbs
+from ocmconsole.kubeapi import admission, batches, errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
@@ -146,7 +146,7 @@ def test_a_write_that_names_a_version_is_refused_when_others_were_first(
 @pytest.mark.contract("D11", "W14")
 def test_a_refusal_that_was_decided_while_nobody_else_could_write_is_audited_once(root: Entry) -> None:
     def refuse(actor: Actor, *_: Doc | None) -> None:
-        if actor.user != RIVAL.user and rivals.met == verbs.OPTIMISTIC_TRIES:
+        if actor.user != RIVAL.user and rivals.met == batches.OPTIMISTIC_TRIES:
             raise errors.Forbidden("not now")
 
     rivals = Rivals()
