@@ -76,7 +76,6 @@ PLACES: dict[str, Runs] = {
     "controllers/test_silence_together.py": Runs.BOTH,
     "crash": Runs.BOTH,
     "crash/test_convergence.py": Runs.POSTGRES,
-    "crash/test_kill.py": Runs.SQLITE,
     "entry_points": Runs.SQLITE,
     "fuzz": Runs.BOTH,
     "pages": Runs.SQLITE,

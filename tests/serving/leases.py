@@ -1,11 +1,15 @@
-"""Agents that renew leases of a served hub, each by requests that are exactly as they are written here."""
+"""Agents that renew leases of a served hub, each by requests that are exactly as they are written here.
+
+Over HTTP/1.1 to a server, or over HTTP/2 to a proxy before several.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import ssl
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
@@ -40,7 +44,7 @@ def moment() -> str:
 # In JSON, with indents or not, and in YAML.
 BY_CHANCE = [
     (re.compile(rb"lp-(fast|slow)"), b"lp-it"),
-    (re.compile(rb":open-cluster-management:lp-it:\w+"), b":agent"),
+    (re.compile(rb":open-cluster-management:lp-it([-a-z]*):\w+"), rb":agent\1"),
     (re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), b"uid"),
     (re.compile(rb"""(resourceVersion"?: ?)["']\d+["']"""), rb"\1rv"),
     (re.compile(rb"""\b((?:time|creationTimestamp)"?: ?)["'][^"']+["']"""), rb"\1time"),
@@ -48,11 +52,15 @@ BY_CHANCE = [
 ]
 
 
+# Its entries are in the order of their times, in whole seconds, and of their managers' names within one.
+MANAGERS = re.compile(rb'(?<="managedFields":\[)\{.*?\}(?=\])')
+
+
 def told(content: object) -> bytes:
     shown = content if isinstance(content, bytes) else repr(content).encode()
     for pattern, instead in BY_CHANCE:
         shown = pattern.sub(instead, shown)
-    return shown
+    return MANAGERS.sub(lambda found: b",".join(sorted(re.split(rb",(?=\{)", found[0]))), shown)
 
 
 # ---------------------------------------------------------------- agents
@@ -83,7 +91,7 @@ class Agent:
     name: str
     address: str
     context: ssl.SSLContext
-    connection: HTTPSConnection = field(init=False)
+    connection: Any = field(init=False)
 
     def __post_init__(self) -> None:
         found = urlsplit(self.address)
@@ -94,13 +102,28 @@ class Agent:
     ) -> Answer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {"User-Agent": AGENT, "Accept": f"{PROTOBUF},{JSON}"} | named
-        self.connection.request(method, (path or PATH.format(self.name)) + query, body, sent)
+        return self.send(method, (path or PATH.format(self.name)) + query, body, sent)
+
+    def send(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        self.connection.request(method, target, body, headers)
         answer = self.connection.getresponse()
         content = answer.read()
         return Answer(answer.status, answer.getheaders(), content)
 
     def renew(self, lease: Doc, at: str = "", **headers: str) -> Answer:
         return self.ask("PUT", protobuf(lease | {"spec": lease["spec"] | {"renewTime": at or moment()}}), Content_Type=PROTOBUF, **headers)  # fmt: skip
+
+
+class AgentOverHttp2(Agent):
+    def __post_init__(self) -> None:
+        self.connection = httpx.Client(
+            base_url=self.address, verify=self.context, http1=False, http2=True, timeout=60, trust_env=False
+        )
+        del self.connection.headers["accept-encoding"]
+
+    def send(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        answer = self.connection.request(method, target, content=body, headers=headers)
+        return Answer(answer.status_code, answer.headers.multi_items(), answer.content)
 
 
 def protobuf(lease: Doc) -> bytes:
@@ -111,15 +134,20 @@ def compact(lease: Doc) -> bytes:
     return json.dumps(lease, separators=(",", ":")).encode()
 
 
-def batched(admin: httpx.Client) -> dict[str, float]:
-    """How many requests a server has answered by the lease path, reads and writes."""
-    return {thread: float(number) for thread, number in BATCHED.findall(admin.get("/metrics").text)}
+def batched(admin: httpx.Client) -> dict[str, int]:
+    """As ``Scene.batched``, of one server."""
+    return {thread: int(float(number)) for thread, number in BATCHED.findall(admin.get("/metrics").text)}
 
 
 @dataclass(frozen=True)
 class Scene:
+    """``beside`` are further servers of the hub. Agents call its first server, or what is at ``address``."""
+
     hub: Hub
     fleet: Fleet
+    beside: Sequence[Hub] = ()
+    address: str = ""
+    over: type[Agent] = Agent
     opened: list[Agent] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -130,17 +158,27 @@ class Scene:
             agent.connection.close()
 
     def connect(self, name: str, address: str, context: ssl.SSLContext) -> Agent:
-        self.opened.append(Agent(name, address, context))
+        self.opened.append(self.over(name, address, context))
         return self.opened[-1]
 
-    def agent(self, name: str, *, address: str = "") -> Agent:
+    def agent(self, name: str) -> Agent:
         """A cluster that joined; the hub has seen its certificate."""
         joined = self.fleet.join(name)
         context = joined.client._transport._pool._ssl_context  # type: ignore[attr-defined]
-        return self.connect(name, address or self.hub.api_url, context)
+        return self.connect(name, self.address or self.hub.api_url, context)
 
-    def batched(self) -> dict[str, float]:
-        return batched(self.fleet.admin)
+    def batched(self) -> Counter[str]:
+        """How many requests the lease path has answered, reads and writes."""
+        found = Counter(batched(self.fleet.admin))
+        for server in self.beside:
+            with server.client(pair=server.admin_pair()) as admin:
+                found.update(batched(admin))
+        return found
+
+    def lease(self, name: str) -> Doc:
+        """As it is stored."""
+        found: Doc = json.loads(self.stored(name)[0][0])
+        return found
 
     def stored(self, name: str) -> list[Any]:
         """The row of a lease, and what the log says of its newest change."""
@@ -151,3 +189,13 @@ class Scene:
                 f"JOIN kubeapi_change c ON c.revision = l.resource_version WHERE l.namespace = '{name}'"
             )
         return list(row)
+
+    def revoke(self, name: str) -> None:
+        """Every certificate of a cluster, by another process."""
+        with self.hub.reading() as ask:
+            found = ask(f"SELECT fingerprint FROM registration_issuedcertificate WHERE cluster = '{name}'")  # noqa: S608 - as above
+        for (fingerprint,) in found:
+            self.hub.manage("revoke_certificate", fingerprint, "--reason", "stolen")
+
+    def send_away(self, name: str) -> None:
+        self.fleet.patch(name, {"spec": {"hubAcceptsClient": False}})
