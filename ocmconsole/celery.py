@@ -8,7 +8,7 @@ from celery import Celery
 from celery.signals import import_modules, worker_init
 from kombu import Queue
 
-from ocmconsole.environment import garbage
+from ocmconsole.environment import garbage, thread_turns
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, WORK, queue_of
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
@@ -59,6 +59,7 @@ def make_tasks(**_: object) -> None:
 def stand_by(**_: object) -> None:
     """Before the worker connects to its broker, which may be away already."""
     garbage.look_less_often()
+    thread_turns.take_short_turns()
     from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
 
     Standby().start()

@@ -6,11 +6,12 @@ import gc
 import os
 import sys
 
-from ocmconsole.environment import garbage
+from ocmconsole.environment import garbage, thread_turns
 
 
 def main() -> None:
     garbage.look_less_often()
+    thread_turns.take_short_turns()
     if sys.argv[1:2] == ["serve"]:
         gc.disable()  # until it serves: imports leave little garbage, and to look for it takes a sixth of a start
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -80,6 +80,7 @@ class Batch:
     given: object = None
     goes_on: bool = False
     _read: dict[tuple[str, Key], Resource] = field(default_factory=dict)
+    _absent: set[tuple[str, Key]] = field(default_factory=set)
     _last: MutableMapping[tuple[str, Key], Write] = field(default_factory=dict)
 
     def needs(self, asked: authorization.Attributes, require: Callable[[Actor], object]) -> None:
@@ -162,12 +163,27 @@ class Batch:
             self.has_read(kind, row)
         return found
 
+    def look_up(self, kind: Kind, keys: Collection[Key]) -> None:
+        """As ``read``, for few of the objects in a namespace; ``find`` remembers which of them are missing."""
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        for key in keys:
+            names[key.namespace].append(key.name)
+        places = " OR ".join(f"(namespace = %s AND name IN ({plain_sql.marks(some)}))" for some in names.values())
+        wanted = [each for namespace, some in names.items() for each in (namespace, *some)]
+        found = plain_sql.rows_where(kind.model.objects, places, *wanted) if wanted else []
+        for row in found:
+            self.has_read(kind, row)
+        self._absent |= {(kind.resource, key) for key in {*keys}.difference(row.key for row in found)}
+
     def find(self, kind: Kind, key: Key) -> Doc | None:
         """One object as the writes so far leave it, without asking for a permission."""
-        after = self._last.get((kind.resource, key))
+        place = kind.resource, key
+        after = self._last.get(place)
         if after is not None:
             return values.copied_plain(after.new) if after.new is not None else None
-        known: Any = self._read.get((kind.resource, key)) or reader.read_row(kind, key)
+        if place in self._absent:
+            return None
+        known: Any = self._read.get(place) or reader.read_row(kind, key)
         doc: Doc | None = known.doc if known is not None else None
         return doc
 
@@ -175,7 +191,7 @@ class Batch:
         """A batch with a request id of its own that sees what this one has read and written so far (``take``)."""
         actor = replace(self.actor, request_id=str(uuid.uuid4()))
         seen = ChainMap({}, self._last)
-        return Batch(actor, given=self.given, _read=self._read, _last=seen)
+        return Batch(actor, given=self.given, _read=self._read, _absent=self._absent, _last=seen)
 
     def take(self, part: Batch) -> None:
         """Commit what the part holds with all else, or not at all."""

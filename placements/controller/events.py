@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ocmconsole.core.event_documents import event_document, object_reference
@@ -135,11 +136,26 @@ def score_note(result: PlacementResult, decided: Mapping[str, int]) -> str:
     return note if len(shown) == len(result.feasible) else note + MORE
 
 
+def usual(placement: Doc, stored: Iterable[str], now: datetime) -> Iterator[Key]:
+    """Those that a run often records if these PlacementDecisions are stored: ``record`` asks whether they are there."""
+    updated = list(islice(stored, MOST_DECISIONS))
+    for name in updated:
+        yield _key(placement, "DecisionUpdate", name, now)
+        yield _key(placement, "ScoreUpdate", name, now)
+    if not updated:
+        first = f"{placement['metadata']['name']}-decision-1"
+        yield from (_key(placement, reason, first, now) for reason in ("DecisionCreate", "DecisionUpdate"))
+
+
+def _key(placement: Doc, reason: str, decision: str, now: datetime) -> Key:
+    metadata, turn = placement["metadata"], int(now.timestamp() // SERIES.total_seconds())
+    digest = hashlib.sha256(f"{metadata['uid']} {reason} {decision} {turn}".encode()).hexdigest()[:16]
+    return Key(metadata["namespace"], f"{metadata['name']}.{digest}")
+
+
 def _write(batch: Batch, placement: Doc, reason: str, decision: tuple[str, str], note: str, now: datetime) -> None:
     metadata, (name, uid) = placement["metadata"], decision
-    turn = int(now.timestamp() // SERIES.total_seconds())
-    digest = hashlib.sha256(f"{metadata['uid']} {reason} {name} {turn}".encode()).hexdigest()[:16]
-    key = Key(metadata["namespace"], f"{metadata['name']}.{digest}")
+    key = _key(placement, reason, name, now)
 
     def repeat(doc: Doc) -> None:
         count = (doc.get("series") or {}).get("count", 1) + 1

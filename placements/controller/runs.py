@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from clusters.kinds import label_of
-from ocmconsole.core.kinds import NAMESPACE
+from ocmconsole.core.kinds import EVENT, NAMESPACE
 from ocmconsole.kubeapi import clock, incarnations, many_writes
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
@@ -398,6 +398,7 @@ class _Together:
         look = SharedLook.at([rows[key] for key in plans], plans.values(), self.now)
         self.runs = {key: look.run(rows[key], plan) for key, plan in plans.items()}
         batch.read(NAMESPACE, {Key("", key.namespace) for key in plans})  # of what is created
+        batch.look_up(EVENT, {key for run in self.runs.values() for key in events.usual(run.doc, run.stored, self.now)})
 
     def is_time_up(self) -> bool:
         return time.thread_time() > self.until

@@ -7,7 +7,7 @@ from dataclasses import replace
 import httpx
 
 from tests.conftest import StartHub
-from tests.hub import running
+from tests.hub import Hub, running
 
 # For the first request of a listener, for a command, or never.
 PAGES = {"ocmconsole.urls", "clusters.urls", "allauth.account.views", "fido2", "requests"}
@@ -38,3 +38,8 @@ def test_a_hub_that_starts_again_imports_only_what_it_needs_to_be_ready(start_hu
         httpx.get(f"{again.console_url}/login/", follow_redirects=True).raise_for_status()
         after = imported(again.log("server"))
         assert after >= PAGES | API
+
+
+def test_no_thread_of_a_process_runs_long_while_others_wait(hub: Hub) -> None:
+    said = hub.manage("shell", "-v", "0", "-c", "import sys; print(sys.getswitchinterval())")
+    assert said.split()[-1] == "0.001"

@@ -148,3 +148,27 @@ def test_what_is_settled_is_not_looked_at_again(*, is_settled: bool) -> None:
         if is_settled:
             batch.settled.add(("namespace", A))
     assert WorkItem.objects.filter(reconciler="namespace").exists() is not is_settled
+
+
+def test_who_is_looked_up_and_missing_is_not_asked_for_again(django_assert_num_queries: Any) -> None:
+    make.namespace("a")
+    verbs.create(ROOT, kinds.CONFIG_MAP, CONFIG, namespace="a")
+    with verbs.batch(ROOT) as batch:
+        batch.look_up(kinds.CONFIG_MAP, {B, Key("a", "missing"), Key("c", "b")})
+        with django_assert_num_queries(0):
+            assert batch.find(kinds.CONFIG_MAP, B) is not None
+            assert batch.part().find(kinds.CONFIG_MAP, Key("a", "missing")) is None
+            assert batch.find(kinds.CONFIG_MAP, Key("c", "b")) is None
+        batch.create(kinds.CONFIG_MAP, {**CONFIG, "metadata": {"name": "missing"}}, namespace="a")
+        assert batch.find(kinds.CONFIG_MAP, Key("a", "missing")) is not None
+
+
+def test_who_came_after_it_was_looked_up_is_not_made_twice() -> None:
+    make.namespace("a")
+    batch = verbs.Batch(ROOT)
+    batch.look_up(kinds.CONFIG_MAP, {B})
+    verbs.create(ROOT, kinds.CONFIG_MAP, CONFIG, namespace="a")
+    assert batch.find(kinds.CONFIG_MAP, B) is None
+    batch.create(kinds.CONFIG_MAP, CONFIG, namespace="a")
+    with pytest.raises(errors.AlreadyExists):
+        batch.commit()
