@@ -51,12 +51,14 @@ def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
 class Presence:
     """D17: a thread of each server that records that it serves; a time without the database is a gap.
 
-    It also keeps the serving certificate in this server's home in order, whose names may be changed through another.
+    It also keeps the serving certificate in this server's home in order, whose names may be changed through another,
+    and what the hub publishes of its CAs.
     """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._problem = ""  # of the certificate, as logged
+        self._published: tuple[int, int] | None = None  # which ca.crt
         self._thread = _thread("presence", self._run)
 
     def start(self) -> None:
@@ -81,11 +83,19 @@ class Presence:
         problem = ""
         try:
             hub_setup.keep_serving_certificate()
+            self._publish()
         except (ca.AuthorityError, OSError) as error:
             problem = str(error)
         if problem and problem != self._problem:
             log.warning("the serving certificate could not be kept in order: %s", problem)
         self._problem = problem
+
+    def _publish(self) -> None:
+        """At the start, and when the file was replaced: a server with another home must not publish that one's."""
+        found = (settings.OCMCONSOLE_HOME / "ca.crt").stat()
+        if (version := (found.st_ino, found.st_mtime_ns)) != self._published:
+            hub_setup.keep_published()
+            self._published = version
 
 
 class ServerBackground:

@@ -21,11 +21,14 @@ from django.core.management import call_command
 from clustersets.profiles import profile_reconcilers
 from clustersets.reconcilers import SELECTORS, reconcile_standing_set
 from ocmconsole.accounts import people, permissions
-from ocmconsole.core import defaults
+from ocmconsole.core import defaults, reconcilers
 from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, SERVICE_ACCOUNT
+from ocmconsole.core.models import Namespace
+from ocmconsole.core.tokens import tokens
 from ocmconsole.environment import home as files
 from ocmconsole.kubeapi import clock, errors, incarnations, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
+from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.storage import reader
@@ -152,6 +155,30 @@ def keep_serving_certificate() -> None:
         ca.ensure_authority(settings.OCMCONSOLE_HOME, names)
 
 
+def follow_authorities() -> None:
+    """What follows from a change of the hub's CAs: serving certificate, what is published, the admin's kubeconfig.
+
+    Doing it again changes nothing. Raises AuthorityError.
+    """
+    keep_serving_certificate()
+    keep_published()
+    _ensure_admin(settings.OCMCONSOLE_HOME)
+
+
+def keep_published() -> None:
+    """Each namespace and cluster-info say by which CAs the hub is known (W26, W27), also after these have changed.
+
+    Namespaces get theirs from their reconciler; of one that every hub has it is seen whether they need to.
+    """
+    if not (row := reader.read_row(CONFIG_MAP, Key("kube-public", reconcilers.ROOT_CA))):
+        return  # before the first start is over
+    if row.doc.get("data") != {"ca.crt": tokens.ca_certificate()}:
+        names = Namespace.objects.filter(deleted_at=None).values_list("name", flat=True)
+        workqueue.put({("namespace", Key("", name)) for name in names}, clock.now())
+        workqueue.poke()
+        _ensure_registration_objects()
+
+
 def _require_address_right(actor: Actor, done: str) -> None:
     if not actor.is_master:
         raise errors.Forbidden(f"an address of the hub is {done} by its admins")
@@ -176,7 +203,7 @@ def _check_client_cas() -> None:
     if not (path := settings.OCMCONSOLE_CLIENT_CA_FILE):
         return
     try:
-        _ = ca.Roots(hub=(settings.OCMCONSOLE_HOME / "ca.crt").read_bytes(), others=Path(path).read_bytes()).anchors
+        _ = ca.Roots(hub=ca.client_file(settings.OCMCONSOLE_HOME).read_bytes(), others=Path(path).read_bytes()).anchors
     except (OSError, ValueError) as error:
         raise ca.AuthorityError(f"OCMCONSOLE_CLIENT_CA_FILE={path}: {error}") from error
 
@@ -240,5 +267,5 @@ def _ensure_admin(home: Path) -> str:
 
 
 def _is_current(path: Path, home: Path) -> bool:
-    """A kubeconfig of this CA and address that lasts another month."""
-    return path.exists() and kubeconfigs.is_usable(path.read_text(encoding="utf-8"), (home / "ca.crt").read_bytes())
+    """A kubeconfig of these CAs and this address that lasts another month."""
+    return path.exists() and kubeconfigs.is_usable(path.read_text(encoding="utf-8"), home)

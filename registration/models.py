@@ -160,6 +160,8 @@ class IssuedCertificate(models.Model):
     common_name = models.CharField(max_length=320, db_index=True)
     cluster = NameField(max_length=63, blank=True, default="", db_index=True)
     key_fingerprint = models.CharField(max_length=71)
+    # Fingerprint of the key of the CA that signed it; "" until the certificate is seen in use, but for kubeconfigs.
+    authority = models.CharField(max_length=71, blank=True, default="")
     serial = models.CharField(max_length=40)
     not_before = models.DateTimeField()
     not_after = models.DateTimeField()
@@ -218,6 +220,7 @@ class IssuedCertificate(models.Model):
             common_name=certificate.common_name[:320],
             cluster=cluster,
             key_fingerprint=certificate.key_fingerprint,
+            authority=certificate.authority,
             serial=certificate.serial,
             not_before=certificate.not_before,
             not_after=certificate.not_after,

@@ -292,7 +292,7 @@ def _sign(doc: Doc) -> None:
     """Run while nobody else may write: a request that has its certificate, or never gets one, is not signed again."""
     if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions_of(doc)}:
         return
-    chain = ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
+    chain = ca.client_authority(settings.OCMCONSOLE_HOME).sign_client(
         request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=clock.now()
     )
     doc["status"]["certificate"] = base64.b64encode(chain).decode()

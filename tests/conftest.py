@@ -286,16 +286,11 @@ def _authority() -> None:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> None:
-    """A test that is rolled back turns the revision counter back, which the process's indexes cannot notice.
-
-    Nor can a process, which has one home, notice that a test had another: its CA would be trusted from then on.
-    """
+    """A test that is rolled back turns the revision counter back, which the process's indexes cannot notice."""
     from clusters.health import deadlines
     from ocmconsole.core.rbac import rule_index
     from placements.controller import snapshot
-    from registration.keys import client_certificates
 
     rule_index.index.forget()
     snapshot.present.forget()
     deadlines.forget()
-    client_certificates._roots.cache_clear()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 # What a home holds besides the database and what each start makes anew. Not all of it is in every home.
 HOME_FILES = (
-    "ca.crt", "ca.key", "sa.key", "serving.crt", "serving.key", "secret-key", "audit-key",
-    "admin-password", "admin.kubeconfig", "revocations.log",
+    "ca.crt", "ca.key", "client-ca.crt", "client-ca.key", "sa.key", "serving.crt", "serving.key",
+    "secret-key", "audit-key", "admin-password", "admin.kubeconfig", "revocations.log",
 )  # fmt: skip
 NEEDED = ("ca.crt", "ca.key", "audit-key")  # a home without them is no hub's
 SCRATCH = ".backup"

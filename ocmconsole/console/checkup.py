@@ -57,7 +57,7 @@ def _clock() -> Iterator[str]:
 def _certificates() -> Iterator[str]:
     home = settings.OCMCONSOLE_HOME
     try:
-        authority = ca.load_authority(home)
+        signs, serves = ca.client_authority(home).certificate, ca.serving_authority(home).certificate
         serving = ca.parse_certificate((home / "serving.crt").read_bytes())
         ssl.create_default_context().load_cert_chain(home / "serving.crt", home / "serving.key")
     except (ca.AuthorityError, OSError, ValueError) as error:
@@ -65,7 +65,9 @@ def _certificates() -> Iterator[str]:
         return
     yield from _unknown_certificates()
     now = clock.now()
-    for name, ends in (("CA", authority.certificate.not_valid_after_utc), ("serving certificate", serving.not_after)):
+    authorities = {"CA": signs} if signs == serves else {"CA of clients": signs, "CA of serving": serves}
+    last = {name: each.not_valid_after_utc for name, each in authorities.items()}
+    for name, ends in {**last, "serving certificate": serving.not_after}.items():
         if ends < now + SOON:
             yield f"the {name} ends on {ends:%Y-%m-%d}"
     try:

@@ -93,7 +93,7 @@ def _earliest(now: datetime) -> datetime:
     """As long ago as the hub's authority can sign; a new home has none yet."""
     if not (settings.OCMCONSOLE_HOME / "ca.crt").exists():
         return now - HISTORY
-    made = ca.load_authority(settings.OCMCONSOLE_HOME).certificate.not_valid_before_utc
+    made = ca.client_authority(settings.OCMCONSOLE_HOME).certificate.not_valid_before_utc
     return max(made + timedelta(minutes=1), now - HISTORY)
 
 

@@ -373,7 +373,7 @@ def _is_forged(actor: Actor, doc: Doc) -> bool:
     is_ours = doc["spec"]["signerName"] == agent_names.SIGNER
     if actor.is_controller or (is_ours and settings.OCMCONSOLE_CSR_SIGNER == "external"):
         return False
-    return ca.is_of(certificate_pem(doc), (Path(settings.OCMCONSOLE_HOME) / "ca.crt").read_bytes())
+    return ca.is_of(certificate_pem(doc), ca.client_file(Path(settings.OCMCONSOLE_HOME)).read_bytes())
 
 
 # ---------------------------------------------------------------- the right to accept includes deciding

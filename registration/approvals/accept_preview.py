@@ -90,7 +90,7 @@ def _signing(asked: Asked, others: int) -> Effect:
 def authority_ends() -> datetime | None:
     """When the hub's CA ends; None when it cannot be read."""
     try:
-        return ca.load_authority(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc
+        return ca.client_authority(settings.OCMCONSOLE_HOME).certificate.not_valid_after_utc
     except ca.AuthorityError:
         return None
 

@@ -26,7 +26,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import bulk_jobs
 from registration import hub_setup
 from registration.approvals import bulk_decisions
-from registration.certificates import issued_certificates
+from registration.certificates import ca_rotation, issued_certificates
 from registration.certificates.issued_certificates import CertificateBucket
 from registration.keys import certificate_register
 from registration.models import IssuedCertificate
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 PAGE = 50  # rows
 REVOKED_SHOWN = 50  # rows of each list beside the table
+LEFT_SHOWN = 50  # of those whom a rotation waits for
 LONGEST = 253  # characters of a search; a common name has fewer
 BUCKETS = {
     CertificateBucket.IN_USE: "In use",
@@ -182,22 +183,31 @@ def _visible(actor: Actor) -> QuerySet[Any]:
 @login_required
 @require_GET
 def authority(request: HttpRequest) -> HttpResponse:
-    """What signs, what the API shows, and what was revoked. For admins; the certificate itself is no secret."""
+    """What signs, how far a rotation is, what the API shows, and what was revoked. For admins.
+
+    The certificates themselves are no secret.
+    """
     if MASTERS not in actor_of(request).groups:
         raise PermissionDenied("The hub's authority is for its admins.")
     now, home = clock.now(), settings.OCMCONSOLE_HOME
-    chain = [
-        ca.parse_certificate((home / "ca.crt").read_bytes()),
-        ca.parse_certificate((home / "serving.crt").read_bytes()),
-    ]
+    found = [ca_rotation.progress_of(role) for role in ca.AuthorityRole]
+    serving = ca.parse_certificate((home / "serving.crt").read_bytes())
     revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False).order_by("-revoked_at")
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now)
     counts = issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now)
     context = {
-        "authority": {"certificate": chain[0], "days": (chain[0].not_after - now).days},
+        "authorities": [
+            {"certificate": each.signs, "days": (each.signs.not_after - now).days, "role": each.role}
+            for each in (found if found[0].signs != found[1].signs else found[:1])
+        ],
+        "rotations": [
+            {"progress": each, "shown": each.left[:LEFT_SHOWN], "more": len(each.left) - LEFT_SHOWN}
+            for each in found
+            if each.other
+        ],
         "serving": {
-            "certificate": chain[1],
-            "days": (chain[1].not_after - now).days,
+            "certificate": serving,
+            "days": (serving.not_after - now).days,
             "names": sorted(hub_setup.serving_names()),
         },
         "lifetime": in_words(settings.OCMCONSOLE_CERT_LIFETIME),

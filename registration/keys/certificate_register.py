@@ -24,9 +24,10 @@ from django.db.models import F
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.accounts import people
-from ocmconsole.kubeapi import clock, errors, incarnations, verbs
+from ocmconsole.kubeapi import clock, errors, incarnations, verbs, write_queue
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.storage import audit, plain_sql
 from registration.keys import key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
@@ -60,6 +61,8 @@ def require_honoured(certificate: Certificate, issuer: str, address: str) -> Non
     if found is not None:
         if found.revoked_at is not None:
             raise errors.Unauthorized
+        if found.authority != certificate.authority:
+            _note_in_use(certificate)
     elif _is_altered_copy(certificate):
         log.warning("an altered copy of a certificate in the register is refused: %s", _shown(certificate))
         raise errors.Unauthorized
@@ -70,6 +73,17 @@ def require_honoured(certificate: Certificate, issuer: str, address: str) -> Non
         raise errors.Unauthorized
 
 
+def _note_in_use(certificate: Certificate) -> None:
+    """Under which CA it is in use: once for each certificate. What is lost or cannot be written is noted next time."""
+    if outages.state.locked:
+        return
+    try:
+        with write_queue.forgettable():
+            IssuedCertificate.objects.filter(pk=certificate.fingerprint).update(authority=certificate.authority)
+    except (DatabaseError, errors.ApiError) as error:
+        log.info("that a certificate is in use could not be noted: %s", error)
+
+
 def _may_be_unknown(certificate: Certificate) -> bool:
     """D26: issued after the backup that this hub was restored from; or the setting lets every one in."""
     issued = certificate.not_before + BACKDATED
@@ -78,8 +92,11 @@ def _may_be_unknown(certificate: Certificate) -> bool:
 
 @authentication.lists_honoured_certificates
 def honoured(fingerprints: Collection[str]) -> dict[str, datetime]:
-    """Those of the register that nobody has revoked, and when each expires. One query."""
-    rows = IssuedCertificate.objects.filter(pk__in=list(fingerprints), revoked_at=None)
+    """Those of the register that nobody has revoked, and when each expires. One query.
+
+    Only such as are known to be in use under a CA: a CA that is retired takes those with it (``ca_rotation``).
+    """
+    rows = IssuedCertificate.objects.filter(pk__in=list(fingerprints), revoked_at=None).exclude(authority="")
     return dict(rows.values_list("pk", "not_after"))
 
 

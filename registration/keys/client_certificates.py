@@ -83,8 +83,39 @@ def _verified(der: bytes, roots: ca.Roots) -> tuple[ca.Certificate, str]:
     return ca.trusted_client(der, roots)
 
 
-@lru_cache(maxsize=1)
+# What was read last, and which versions of which files that was: see ``_roots``.
+_read: list[tuple[tuple[object, ...], ca.Roots]] = []
+
+
 def _roots() -> ca.Roots:
-    hub = (Path(settings.OCMCONSOLE_HOME) / "ca.crt").read_bytes()
-    others = Path(settings.OCMCONSOLE_CLIENT_CA_FILE).read_bytes() if settings.OCMCONSOLE_CLIENT_CA_FILE else b""
-    return ca.Roots(hub=hub, others=others)
+    """Whom the hub trusts now: the files are looked at for each request, and read when one was replaced.
+
+    One that cannot be used leaves the former in its place. Raises OSError, ValueError where there was none.
+    """
+    hub, others = ca.client_file(Path(settings.OCMCONSOLE_HOME)), settings.OCMCONSOLE_CLIENT_CA_FILE
+    versions = (hub, _version(hub), others, _version(Path(others)) if others else ())
+    before, former = _read[0] if _read else ((), None)
+    if former is not None and before == versions:
+        return former
+    is_same_place = before and (before[0], before[2]) == (versions[0], versions[2])
+    roots = ca.Roots(hub.read_bytes(), Path(others).read_bytes() if others else b"")
+    found = _usable(roots, former if is_same_place else None)
+    _read[:] = [(versions, found)]
+    return found
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Differs when the file was replaced or written."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def _usable(roots: ca.Roots, former: ca.Roots | None) -> ca.Roots:
+    try:
+        _ = roots.anchors
+    except ValueError as error:
+        if former is None:
+            raise
+        logger.warning("the CAs of clients cannot be used, the former are trusted: %s", error)
+        return former
+    return roots

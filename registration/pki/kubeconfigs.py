@@ -20,6 +20,8 @@ from registration.models import IssuedCertificate
 from registration.pki import ca
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ocmconsole.kubeapi.access.actor import Actor
 
 
@@ -51,8 +53,10 @@ def kubeconfig(
 
 def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
     """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
-    certificate, key = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, clock.now())
+    authority = ca.client_authority(settings.OCMCONSOLE_HOME)
+    certificate, key = authority.issue_client(user, groups, lifetime, clock.now())
     issued = IssuedCertificate.of(ca.parse_certificate(certificate))
+    issued.authority = authority.key_fingerprint
     recorded = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
     diff = [{"path": path, "new": value} for path, value in recorded.items()]
     with transaction.atomic():
@@ -78,21 +82,24 @@ def of_agent(token: str, server: str = "", *, authority: bytes = b"", proxy: str
     )
 
 
-def is_usable(text: str, authority: bytes) -> bool:
-    """Whether a kubeconfig names this hub and CA, and its certificate is honoured now and for another month.
+def is_usable(text: str, home: Path) -> bool:
+    """Whether a kubeconfig names this hub and its CA, and its certificate is honoured now and for another month.
 
-    One that begins in the future was made while the clock was ahead.
+    One that begins in the future was made while the clock was ahead; one of a CA that does not sign any more ends with
+    its rotation.
     """
     try:
         doc = yaml.safe_load(text)
         cluster = doc["clusters"][0]["cluster"]
-        certificate = ca.parse_certificate(base64.b64decode(doc["users"][0]["user"]["client-certificate-data"]))
+        pem = base64.b64decode(doc["users"][0]["user"]["client-certificate-data"])
+        certificate, is_present = ca.parse_certificate(pem), ca.client_authority(home).has_signed(pem)
     except (yaml.YAMLError, LookupError, TypeError, ValueError):
         return False
     now = clock.now()
     return (
-        cluster["server"] == settings.OCMCONSOLE_API_URL
-        and base64.b64decode(cluster["certificate-authority-data"]) == authority
+        is_present
+        and cluster["server"] == settings.OCMCONSOLE_API_URL
+        and base64.b64decode(cluster["certificate-authority-data"]) == (home / "ca.crt").read_bytes()
         and certificate.not_before <= now
         and certificate.not_after > now + timedelta(days=30)
         and IssuedCertificate.objects.filter(pk=certificate.fingerprint, revoked_at=None).exists()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -89,7 +89,7 @@ def parse_request(pem: bytes) -> Request:
             uris=tuple(name.value for name in names if isinstance(name, x509.UniformResourceIdentifier)),
             other_names=tuple(_shown(name) for name in names if not isinstance(name, _PLAIN_NAMES)),
             key_text=key_text(key),
-            key_fingerprint=_key_fingerprint(key),
+            key_fingerprint=fingerprint_of(key),
             key_is_strong=is_strong(key),
             signature_valid=not size_flaw(key) and csr.is_signature_valid,
             size_flaw=size_flaw(key),
@@ -141,21 +141,24 @@ class Certificate:
     not_after: datetime
     key_fingerprint: str
     client_auth: bool
+    # Fingerprint of the key of the CA that ``trusted_client`` found to have signed it, or "".
+    authority: str = ""
 
 
 def parse_certificate(pem_or_der: bytes) -> Certificate:
     """The first certificate of a PEM text, or a DER one. Raises ValueError and never anything else."""
-    return _described(_load_certificate(pem_or_der))
+    return described(load_certificate(pem_or_der))
 
 
-def _load_certificate(pem_or_der: bytes) -> x509.Certificate:
+def load_certificate(pem_or_der: bytes) -> x509.Certificate:
     with value_errors_only("certificate"):
         if PEM_START.search(pem_or_der):
             return x509.load_pem_x509_certificate(pem_or_der)
         return x509.load_der_x509_certificate(pem_or_der)
 
 
-def _described(certificate: x509.Certificate) -> Certificate:
+def described(certificate: x509.Certificate) -> Certificate:
+    """Raises ValueError."""
     with value_errors_only("certificate"):
         subject = _Subject.of(certificate.subject)
         return Certificate(
@@ -165,7 +168,7 @@ def _described(certificate: x509.Certificate) -> Certificate:
             fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
             not_before=certificate.not_valid_before_utc,
             not_after=certificate.not_valid_after_utc,
-            key_fingerprint=_key_fingerprint(certificate.public_key()),
+            key_fingerprint=fingerprint_of(certificate.public_key()),
             client_auth=_is_for(certificate, ExtendedKeyUsageOID.CLIENT_AUTH),
         )
 
@@ -182,8 +185,9 @@ def _is_for(certificate: x509.Certificate, purpose: x509.ObjectIdentifier) -> bo
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Who may vouch for clients, as PEM: the hub's ``ca.crt`` and the content of OCMCONSOLE_CLIENT_CA_FILE.
+    """Who may vouch for clients, as PEM: the hub's file of client CAs and the content of OCMCONSOLE_CLIENT_CA_FILE.
 
+    Of the hub's own, the first certificate of each chain may; there are two chains while the CA is rotated.
     A client's intermediate is not seen here, so a further CA's issuing certificates belong into its file.
     """
 
@@ -199,7 +203,7 @@ class Roots:
 @lru_cache(maxsize=8)
 def _anchors(roots: Roots) -> tuple[tuple[Literal["hub", "other"], x509.Certificate], ...]:
     with value_errors_only("client CA file"):
-        hub = x509.load_pem_x509_certificates(roots.hub)[:1]
+        hub = [chain[0] for chain in split_chains(x509.load_pem_x509_certificates(roots.hub))]
         others = x509.load_pem_x509_certificates(roots.others) if roots.others.strip() else []
         for anchor in (*hub, *others):
             if not may_issue(anchor):
@@ -222,8 +226,8 @@ def trusted_client(
     and knows critical extensions. Without intermediates a path is one signature.
     """
     now = now or clock.now()
-    leaf = _load_certificate(der)
-    certificate = _described(leaf)
+    leaf = load_certificate(der)
+    certificate = described(leaf)
     if not certificate.not_before <= now <= certificate.not_after:
         raise ValueError("the certificate is not valid at this time")
     if not certificate.client_auth:
@@ -237,16 +241,17 @@ def trusted_client(
             _check_path(leaf, anchor, now)
             begin = max(certificate.not_before, anchor.not_valid_before_utc)
             end = min(certificate.not_after, anchor.not_valid_after_utc)
-            return replace(certificate, not_before=begin, not_after=end), issuer
+            signer = fingerprint_of(anchor.public_key())
+            return replace(certificate, not_before=begin, not_after=end, authority=signer), issuer
     raise ValueError("the certificate is not signed by a CA that the hub trusts")
 
 
 def is_of(pem: bytes, authority: bytes) -> bool:
-    """Whether the CA, which is the first certificate of a PEM text, has signed the first certificate of another.
-
-    Raises ValueError.
-    """
-    return is_issued_by(_load_certificate(pem), _load_certificate(authority))
+    """Whether one of the CAs of a file has signed the first certificate of another text. Raises ValueError."""
+    leaf = load_certificate(pem)
+    with value_errors_only("authority"):
+        chains = split_chains(x509.load_pem_x509_certificates(authority))
+    return any(is_issued_by(leaf, chain[0]) for chain in chains)
 
 
 def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime) -> None:
@@ -259,6 +264,33 @@ def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime)
         crypto.X509StoreContext(store, crypto.X509.from_cryptography(leaf)).verify_certificate()
     except crypto.X509StoreContextError as error:
         raise ValueError(f"the certificate is not acceptable: {error}") from error
+
+
+def check_served(
+    leaf: x509.Certificate, above: Iterable[x509.Certificate], trusted: Iterable[x509.Certificate], now: datetime
+) -> None:
+    """A chain as a server shows it, by OpenSSL, for a client that trusts these. Raises ValueError."""
+    store = crypto.X509Store()
+    for each in trusted:
+        store.add_cert(crypto.X509.from_cryptography(each))
+    store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
+    store.set_time(now)
+    chain = [crypto.X509.from_cryptography(each) for each in above]
+    try:
+        crypto.X509StoreContext(store, crypto.X509.from_cryptography(leaf), chain).verify_certificate()
+    except crypto.X509StoreContextError as error:
+        raise ValueError(str(error)) from error
+
+
+def split_chains(certificates: Sequence[x509.Certificate]) -> list[tuple[x509.Certificate, ...]]:
+    """Certificates of a file as chains: each of a chain is signed by the one after it."""
+    chains: list[tuple[x509.Certificate, ...]] = []
+    for each in certificates:
+        if chains and chains[-1][-1] != each and is_issued_by(chains[-1][-1], each):
+            chains[-1] = (*chains[-1], each)
+        else:
+            chains.append((each,))
+    return chains
 
 
 def is_issued_by(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:
@@ -335,7 +367,7 @@ def as_pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _key_fingerprint(key: CertificatePublicKeyTypes) -> str:
+def fingerprint_of(key: CertificatePublicKeyTypes) -> str:
     spki = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return f"SHA256:{hashlib.sha256(spki).hexdigest()}"
 

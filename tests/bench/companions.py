@@ -126,7 +126,7 @@ class Issuer:
     """Issues agents' certificates; the file ``listed`` gets a line of JSON for each: name, certificate and key."""
 
     def __init__(self, listed: Path) -> None:
-        self._authority = ca.load_authority(Path(settings.OCMCONSOLE_HOME))
+        self._authority = ca.client_authority(Path(settings.OCMCONSOLE_HOME))
         self._listed = listed
         self._lines = count(1 + (KeyLine.objects.order_by("-pk").values_list("pk", flat=True).first() or 0))
         listed.touch(mode=0o600)
@@ -155,6 +155,7 @@ class Issuer:
             IssuedCertificate(
                 fingerprint=each.fingerprint, common_name=each.common_name, cluster=name, serial=each.serial,
                 key_fingerprint=each.key_fingerprint, not_before=each.not_before, not_after=each.not_after,
+                authority=self._authority.key_fingerprint,
             )
             for name, each in found.items()
         )  # fmt: skip

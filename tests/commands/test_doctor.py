@@ -108,4 +108,4 @@ def test_a_kubeconfig_of_another_time_is_made_anew_at_the_start(home: Path, days
     before = path.read_text()
     hub_setup._ensure_admin(home)
     assert (path.read_text() == before) == kept
-    assert kubeconfigs.is_usable(path.read_text(), (home / "ca.crt").read_bytes())
+    assert kubeconfigs.is_usable(path.read_text(), home)

@@ -288,7 +288,7 @@ def _ask(name: str, secret: int) -> None:
 
 
 def _certificate(user: str, *groups: str) -> bytes:
-    authority = ca.load_authority(settings.OCMCONSOLE_HOME)
+    authority = ca.client_authority(settings.OCMCONSOLE_HOME)
     pem, _ = authority.issue_client(user, groups, timedelta(hours=1), datetime.now(UTC))
     return known(x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER))
 

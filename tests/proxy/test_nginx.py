@@ -28,7 +28,7 @@ PATIENCE = 120  # of a machine with other work too; an open watch is asked for i
 
 def pair_of(path: Path, home: Path, user: str, *, ago: timedelta = timedelta(0)) -> Path:
     """A file with a client certificate of the CA in ``home``, issued some time ago for an hour."""
-    certificate, key = ca.load_authority(home).issue_client(user, (), timedelta(hours=1), datetime.now(UTC) - ago)
+    certificate, key = ca.client_authority(home).issue_client(user, (), timedelta(hours=1), datetime.now(UTC) - ago)
     path.write_bytes(certificate + key)
     return path
 

@@ -74,7 +74,7 @@ def holder(user: str, *groups: str) -> Caller:
 def forged(user: str, *groups: str, around: timedelta = timedelta()) -> bytes:
     """DER, signed with the hub's CA by somebody who has its key: valid for a day, and for ``around`` before and after."""
     begin, lifetime = datetime.now(UTC) - around, timedelta(days=1) + 2 * around
-    pem, _ = ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, begin)
+    pem, _ = ca.client_authority(settings.OCMCONSOLE_HOME).issue_client(user, groups, lifetime, begin)
     return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
 
 

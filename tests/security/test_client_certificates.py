@@ -25,7 +25,6 @@ from django.db import connections
 
 from ocmconsole.server import serving
 from registration import hub_setup
-from registration.keys import client_certificates
 from tests.serving.listening import Site, listening
 
 pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.django_db(transaction=True)]
@@ -163,7 +162,6 @@ def test_what_a_ca_forbids_itself_is_kept(site: Site, tmp_path: Path, settings: 
 def trust(house: House, directory: Path, settings: Any) -> None:
     settings.OCMCONSOLE_CLIENT_CA_FILE = str(directory / "house.crt")
     (directory / "house.crt").write_bytes(house.pem)
-    client_certificates._roots.cache_clear()
 
 
 def unauthorized(answer: httpx.Response) -> None:

@@ -201,7 +201,7 @@ def _sign(name: str) -> None:
     from registration.kinds import request_pem
 
     doc = requests.row(name).doc
-    chain = ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
+    chain = ca.client_authority(settings.OCMCONSOLE_HOME).sign_client(
         request_pem(doc), usages=requests.USAGES, lifetime=timedelta(hours=1), now=datetime.now(UTC)
     )
     encoded = base64.b64encode(chain).decode()

@@ -89,7 +89,7 @@ def test_a_ca_that_is_brought_along_with_such_a_key_is_refused(tmp_path: Path) -
         SMALL.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     with pytest.raises(ca.AuthorityError, match=r"a key in ca\.crt, of CN=brought, is refused: a key of type RSA 1024"):
-        ca.load_authority(tmp_path)
+        ca.client_authority(tmp_path)
 
 
 def test_a_bundle_of_client_cas_with_such_a_key_is_refused() -> None:
@@ -121,8 +121,8 @@ def test_nothing_is_signed_for_a_name_of_the_hub(name: str, groups: list[str]) -
     assert answer.code == 403
     assert "with system:ocmconsole:registration, a name of the hub itself, is not allowed" in answer.message
     with pytest.raises(ValueError, match="is a name of the hub itself"):
-        ca.load_authority(settings.OCMCONSOLE_HOME).issue_client(name, groups, timedelta(hours=1), datetime.now(UTC))
+        ca.client_authority(settings.OCMCONSOLE_HOME).issue_client(name, groups, timedelta(hours=1), datetime.now(UTC))
     with pytest.raises(ValueError, match="is a name of the hub itself"):
-        ca.load_authority(settings.OCMCONSOLE_HOME).sign_client(
+        ca.client_authority(settings.OCMCONSOLE_HOME).sign_client(
             requests.pem(name, groups), usages=requests.USAGES, lifetime=timedelta(hours=1), now=datetime.now(UTC)
         )

@@ -136,7 +136,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def agent(home: Path) -> Pair:
-    return Pair(*ca.load_authority(home).issue_client("ana", ["devs"], DAY, datetime.now(UTC)))
+    return Pair(*ca.client_authority(home).issue_client("ana", ["devs"], DAY, datetime.now(UTC)))
 
 
 @pytest.fixture(scope="module")

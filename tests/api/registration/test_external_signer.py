@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -68,16 +68,14 @@ class Signer:
 
 
 @pytest.fixture
-def signer(tmp_path: Path, settings: Any) -> Iterator[Signer]:
+def signer(tmp_path: Path, settings: Any) -> Signer:
     make.hub(tmp_path, settings)
     made = Signer()
     path = tmp_path / "others.pem"
     path.write_bytes(made.certificate.public_bytes(Encoding.PEM))
     settings.OCMCONSOLE_CLIENT_CA_FILE = str(path)
     settings.OCMCONSOLE_CSR_SIGNER = "external"
-    client_certificates._roots.cache_clear()
-    yield made
-    client_certificates._roots.cache_clear()
+    return made
 
 
 def showing(certificate: x509.Certificate) -> Client:
@@ -174,7 +172,6 @@ def test_a_client_of_another_ca_has_its_name_and_groups_and_never_the_masters(si
 def test_a_ca_that_is_not_named_vouches_for_nobody(signer: Signer, settings: Any) -> None:
     der = signer.person("ana", []).public_bytes(Encoding.DER)
     settings.OCMCONSOLE_CLIENT_CA_FILE = ""
-    client_certificates._roots.cache_clear()
     with pytest.raises(errors.Unauthorized):
         client_certificates.actor_of_certificate(der)
 

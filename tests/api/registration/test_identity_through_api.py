@@ -41,7 +41,6 @@ def agent(tmp_path: Path, settings: Any) -> Client:
     """Of an accepted cluster, with the certificate that its first request was given."""
     settings.OCMCONSOLE_HOME = tmp_path
     ca.ensure_authority(tmp_path, ["localhost"])
-    client_certificates._roots.cache_clear()
     defaults.ensure_defaults(Actor.controller("test"))
     hub_setup._ensure_registration_objects()
     for name in (MINE, OTHER):

@@ -29,7 +29,6 @@ from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.models import AuditEvent, BulkJob
-from registration.keys import client_certificates
 from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
 from tests.pages.truth.dom import Node, parsed
@@ -108,7 +107,6 @@ class Site:
 def standing(home: Path) -> Iterator[Site]:
     """Filled; the database of the test takes it away again."""
     with override_settings(OCMCONSOLE_HOME=home):
-        client_certificates._roots.cache_clear()
         rule_index.index.forget()
         building.build(CLUSTERS, seed=1, password="shown-to-everybody")
         with time_machine.travel(timezone.now(), tick=False):

@@ -69,6 +69,7 @@ def certificate(
     is_ca: bool = False,
     purposes: tuple[x509.ObjectIdentifier, ...] = (),
     until: datetime = NOW + YEAR,
+    path_length: int | None = None,
 ) -> x509.Certificate:
     builder = (
         x509.CertificateBuilder()
@@ -78,7 +79,7 @@ def certificate(
         .serial_number(x509.random_serial_number())
         .not_valid_before(NOW - DAY)
         .not_valid_after(until)
-        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=path_length), critical=True)
     )
     if purposes:
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)

@@ -82,7 +82,6 @@ def first_start(db: None, tmp_path: Path, settings: Any) -> None:
     settings.OCMCONSOLE_AUTO_APPROVED_USERS = [requests.BOOTSTRAP.user]
     settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "ManagedClusterAutoApproval": True}
     ca.ensure_authority(tmp_path, ["localhost"])
-    client_certificates._roots.cache_clear()
     defaults.ensure_defaults(Actor.controller("test"))
     hub_setup._ensure_registration_objects()
     for name in (MINE, OTHER):

@@ -1,0 +1,91 @@
+"""``manage.py ca status|rotate|retire``: the hub's CAs and their rotation, as the named person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from ocmconsole.accounts.acting_command import ActingCommand
+from ocmconsole.environment import installation
+from registration.certificates import ca_rotation
+from registration.certificates.ca_rotation import Progress
+from registration.pki import ca
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from ocmconsole.kubeapi.access.actor import Actor
+
+BACKUP = "Make a backup now: one from before does not have the new CA, and a hub restored from it would not know it."
+RELOAD = "Where a proxy shows the hub's serving.crt, load it again there."
+
+
+class Command(ActingCommand):
+    help = "Shows the CAs of the hub, lets new ones take their place, and retires the old ones."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        acts = parser.add_subparsers(dest="step", required=True)
+        roles = [role.value for role in ca.AuthorityRole]
+        super().add_arguments(acts.add_parser("status", help="how far a rotation has come, and who is left"))
+        rotate = acts.add_parser("rotate", help="let a new CA sign; the present one is trusted beside it")
+        rotate.add_argument("role", choices=roles)
+        rotate.add_argument("--back", action="store_true", help="let the old CA sign again")
+        super().add_arguments(rotate)
+        retire = acts.add_parser("retire", help="trust only the CA that signs")
+        retire.add_argument("role", choices=roles)
+        retire.add_argument("--force", action="store_true", help="also where somebody is left, who loses the hub")
+        super().add_arguments(retire)
+
+    def act(self, actor: Actor, *args: Any, step: str, role: str = "", **options: Any) -> None:
+        try:
+            if step == "status":
+                ca_rotation.require_admin(actor)
+                self._show(*ca.AuthorityRole)
+                return
+            chosen = ca.AuthorityRole(role)
+            if step == "retire":
+                ca_rotation.retire(actor, chosen, force=options["force"])
+            elif options["back"]:
+                ca_rotation.turn_back(actor, chosen)
+            else:
+                ca_rotation.rotate(actor, chosen)
+                self.stdout.write(BACKUP)
+            if chosen is ca.AuthorityRole.SERVING:
+                self.stdout.write(RELOAD)
+            self._show(chosen)
+        except (ca.AuthorityError, OSError) as error:
+            raise CommandError(str(error)) from error
+
+    def _show(self, *roles: ca.AuthorityRole) -> None:
+        for role in roles:
+            self.stdout.write("\n".join(_lines(ca_rotation.progress_of(role))))
+
+
+def _lines(found: Progress) -> list[str]:
+    name, signs = f"CA of {'clients' if found.role is ca.AuthorityRole.CLIENT else 'serving'}", found.signs
+    lines = [f"{name}: {found.phase}", f"  signs    {_shown(signs)}"]
+    if found.other is None:
+        return lines
+    program = f"{installation.PROGRAM} ca"
+    lines.append(f"  trusted  {_shown(found.other)}")
+    if found.role is ca.AuthorityRole.CLIENT:
+        lines.append(f"  seen with a certificate of the CA that signs: {found.done}; left: {len(found.left)}")
+    else:
+        lines.append(f"  given the CA that signs: {found.done}; not given: {len(found.left)}")
+    for each in found.left:
+        new = ", has a new one that was not seen yet" if each.has_new else ""
+        what = "cluster" if each.is_cluster else "certificate of"
+        ends = f", certificate ends {each.ends:%Y-%m-%d}" if found.role is ca.AuthorityRole.CLIENT else ""
+        lines.append(f"    {what} {each.name}{ends}{new}")
+    if found.removed:
+        lines.append(f"  of removed clusters, which could not come back with their certificates: {found.removed}")
+    back = f"; {program} rotate {found.role} --back rolls back" if found.phase is ca.Phase.ROTATING else ""
+    on = f"; {program} rotate {found.role} goes on" if found.phase is ca.Phase.TURNED_BACK else ""
+    lines.append(f"  {program} retire {found.role} ends it when nobody is left{back}{on}")
+    return lines
+
+
+def _shown(certificate: ca.Certificate) -> str:
+    dates = f"{certificate.not_before:%Y-%m-%d} to {certificate.not_after:%Y-%m-%d}"
+    return f"{certificate.common_name}, {dates}, key {certificate.key_fingerprint}"

@@ -1,0 +1,96 @@
+"""Both CAs of a served hub are rotated; agents that run, that were away and that are new need nobody's hands."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import condition, eventually
+from tests.agent.test_troubles import ROTATED, SKIP_CLOCK, Story
+from tests.conftest import StartHub
+from tests.hub import Hub
+
+
+class Rotated(Story):
+    """One of several agents in this process; its kept files are looked at between its runs."""
+
+    async def said(self, words: str) -> None:
+        for _ in range(600):
+            if any(words in line.getMessage() for line in self._caplog.records if line.name.endswith(f".{self.name}")):
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"{self.name} did not say {words!r}:\n{self._caplog.text}")
+
+    async def renews(self) -> None:
+        """It is started when its certificate is about to end, by its clock."""
+        await self.change({"metadata": {"annotations": {SKIP_CLOCK: "true"}}})
+        self.clock.ahead = await self.left() - timedelta(minutes=10)
+        async with self.running():
+            await self.said("client certificate rotated starting from")
+            await asyncio.to_thread(
+                eventually, self.hub, self.name, lambda doc: condition(doc, ROTATED).get("status") == "True"
+            )
+
+    async def pair(self, folder: Path) -> Path:
+        """Certificate and key, as they are kept now."""
+        files = await self.files.load()
+        path = folder / f"{self.name}.pem"
+        path.write_text(files["tls.crt"] + files["tls.key"])
+        return path
+
+
+def code(hub: Hub, name: str, pair: Path) -> int:
+    with hub.client(pair=pair) as client:
+        return client.get(f"/apis/cluster.open-cluster-management.io/v1/managedclusters/{name}").status_code
+
+
+def lease_code(hub: Hub, name: str, pair: Path) -> int:
+    """By the lease path, which remembers who was let in."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases/managed-cluster-lease"
+    with hub.client(pair=pair) as client:
+        return client.get(path).status_code
+
+
+@pytest.mark.contract("D26", "G25")
+def test_agents_renew_through_the_rotation_of_both_cas_untouched(
+    start_hub: StartHub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with start_hub() as hub:
+        steady, away = (Rotated(hub, name, tmp_path / name, caplog) for name in ("steady", "away"))
+
+        async def tell() -> None:
+            for story in (steady, away):
+                async with story.running():
+                    await story.joins()
+            old = await steady.pair(tmp_path)
+
+            async def manage(*step: str) -> str:
+                return await asyncio.to_thread(hub.manage, "ca", *step)
+
+            await manage("rotate", "client")
+            await manage("rotate", "serving")
+            assert (code(hub, "steady", old), lease_code(hub, "steady", old)) == (200, 200)
+            kept = old.read_bytes()
+            await steady.renews()  # its kubeconfig trusts the old CA alone
+            text = await manage("status")
+            assert "seen with a certificate of the CA that signs: 1; left: 1\n    cluster away, " in text
+            assert "given the CA that signs: 0; not given: 2\n" in text
+            await away.renews()  # it was away while both were rotated
+            (hub.home / "bootstrap.kubeconfig").unlink()
+            late = Rotated(hub, "late", tmp_path / "late", caplog)
+            async with late.running():
+                await late.joins()
+            await manage("retire", "client")
+            old.write_bytes(kept)
+            assert (code(hub, "steady", old), lease_code(hub, "steady", old)) == (401, 401)
+            for story in (steady, away, late):
+                pair = await story.pair(tmp_path)
+                assert (code(hub, story.name, pair), lease_code(hub, story.name, pair)) == (200, 200)
+            text = await manage("status")
+            assert "CA of clients: steady\n" in text
+            assert "given the CA that signs: 1; not given: 2\n" in text
+
+        asyncio.run(tell())
