@@ -19,6 +19,9 @@ HEADER = b"age-encryption.org/v1\n"
 PASSPHRASE_STANZA = b"-> scrypt "
 REFUSED = "Decryption failed"  # what the library says; all else means that the file is damaged
 TOO_MUCH_WORK = "work"  # of "Excessive work parameter for passphrase"
+# The library measures for some milliseconds, by the clock, how much work this machine does in time: a busy one looks
+# slow to a part of these measurements only.
+MEASUREMENTS = 20
 
 
 class BackupError(Exception):
@@ -88,7 +91,7 @@ def decrypt(source: Path, target: Path, key: BackupKey) -> None:
         raise BackupError(f"{source} is opened by a secret key: name the file with AGE-SECRET-KEY-1… with --key FILE")
     try:
         if needs_passphrase:
-            target.write_bytes(passphrase.decrypt(source.read_bytes(), key.passphrase))
+            target.write_bytes(_opened(source.read_bytes(), key.passphrase))
         else:
             with source.open("rb") as encrypted, target.open("wb") as plain:
                 pyrage.decrypt_io(encrypted, plain, list(key.identities))
@@ -98,6 +101,17 @@ def decrypt(source: Path, target: Path, key: BackupKey) -> None:
                 f"{target.parent} cannot be written ({error.strerror}): make room and try again"
             ) from error
         raise BackupError(f"{source} {_problem(str(error), key)}") from error
+
+
+def _opened(encrypted: bytes, word: str) -> bytes:
+    """What a passphrase opens. Raises pyrage.DecryptError."""
+    for _ in range(MEASUREMENTS - 1):
+        try:
+            return bytes(passphrase.decrypt(encrypted, word))
+        except pyrage.DecryptError as error:
+            if TOO_MUCH_WORK not in str(error):
+                raise
+    return bytes(passphrase.decrypt(encrypted, word))
 
 
 def _head(source: Path) -> bytes:
