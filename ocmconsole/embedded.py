@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
+from pathlib import Path
 from time import monotonic
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connections
 from django.db import Error as DatabaseFailure
-from django.utils.module_loading import import_string
 
 from clusters.health import uptime
+from ocmconsole import schedule
+from ocmconsole.backup import revocation_log, succession
 from ocmconsole.environment import home
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
-from ocmconsole.kubeapi.health import probes
+from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.watch import redis_client
-from ocmconsole.schedule import BEAT, CLOCK, WORK, queue_of
+from ocmconsole.schedule import BEAT, SLOW, TIMELY
 from registration import hub_setup
 from registration.pki import ca
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # between two looks at Redis
+SUCCESSION_SECONDS = 2.0  # between two looks at whether a newer incarnation of the hub has begun
+FIRST_LOOK_SECONDS = 5.0  # that a start waits for the first of them: a backup place that hangs holds up no hub
 STOP_SECONDS = 0.4  # for a reconciler in its transaction, after the signal
 MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
 # Celery's worker and beat try again at most this many seconds apart, so for so long Redis may be back and they are not.
@@ -46,6 +50,59 @@ def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
             connections.close_all()
 
     return threading.Thread(target=run_and_close, name=name, daemon=True)
+
+
+class SuccessionWatch:
+    """D28: a thread of each server and worker that sees whether a newer incarnation of the hub has begun.
+
+    It alone touches the backup place, which may hang.
+    """
+
+    def __init__(self) -> None:
+        self._looked, self._stopping = threading.Event(), threading.Event()
+        self._thread = _thread("succession", self._run)
+        self._was = self._problem = ""  # as logged
+
+    def start(self) -> None:
+        """Hold the home, and return after the first look. Raises HomeError while a restore is under way."""
+        home.occupy(settings.OCMCONSOLE_HOME)
+        self._thread.start()
+        self._looked.wait(FIRST_LOOK_SECONDS)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            close_old_connections()
+            self._look()
+            self._looked.set()
+            self._stopping.wait(SUCCESSION_SECONDS)
+
+    def _look(self) -> None:
+        try:
+            succession.look()
+            if settings.OCMCONSOLE_BACKUP_PLACE and not outages.state.superseded:
+                self._copy_log(settings.OCMCONSOLE_BACKUP_PLACE)
+        except DatabaseFailure:  # the probes say so; before the first migration there is no such table
+            return
+        except Exception:  # the next look may do better
+            log.exception("whether a newer incarnation of this hub has begun is not known")
+        if outages.state.superseded != self._was:
+            self._was = outages.state.superseded
+            log.error("%s", self._was or "no newer incarnation of this hub is there any more: it writes again")
+
+    def _copy_log(self, place: Path) -> None:
+        """D22: what is taken away is known outside of the home too."""
+        problem = ""
+        try:
+            revocation_log.copy_to(place)
+        except OSError as error:
+            problem = f"revocations.log is not copied to the backup place: {error}"
+        if problem and problem != self._problem:
+            log.error(problem)
+        self._problem = problem
 
 
 class Presence:
@@ -72,8 +129,9 @@ class Presence:
         while not self._stopping.is_set():
             close_old_connections()
             try:
-                uptime.note_serving(clock.now())
-                self.keep_certificate()
+                if not outages.state.superseded:
+                    uptime.note_serving(clock.now())
+                    self.keep_certificate()
             except DatabaseFailure as error:
                 log.warning("the note that this server serves could not be stored: %s", error)
             self._stopping.wait(uptime.NOTE_SECONDS)
@@ -106,13 +164,15 @@ class ServerBackground:
 
     def __init__(self) -> None:
         self._presence: Presence | None = None
+        self._succession: SuccessionWatch | None = None
         self._starting = threading.Lock()
 
     def start(self) -> None:
         """Returns after the first look; doing it again changes nothing."""
         with self._starting:
             if not probes.monitor.is_running:
-                home.occupy(settings.OCMCONSOLE_HOME)
+                self._succession = SuccessionWatch()
+                self._succession.start()
                 probes.monitor.start()
                 self._presence = Presence()
                 self._presence.start()
@@ -122,6 +182,15 @@ class ServerBackground:
             self._presence.stop()
             self._presence = None
             probes.monitor.stop()
+        if self._succession is not None:
+            self._succession.stop()
+            self._succession = None
+
+
+def _turns() -> list[set[str]]:
+    """Names of the clock's tasks, by the thread that runs them; ``reconcilers`` drains without the clock."""
+    every = BEAT.keys() - {"drain"}
+    return [every & TIMELY, every - TIMELY - SLOW, every & SLOW]
 
 
 class Workers:
@@ -131,12 +200,12 @@ class Workers:
         self._stopping = threading.Event()
         self._threads = [
             _thread("reconcilers", lambda: workqueue.follow(self._stopping)),
-            *(_thread(f"beat-{queue}", partial(self._beat, queue)) for queue in (CLOCK, WORK)),
+            *(_thread(f"beat-{number}", partial(self._beat, names)) for number, names in enumerate(_turns())),
         ]
 
     def start(self, *, alone: bool = True) -> None:
         """``alone``: not inside a Celery worker. Then what a killed one had claimed is due."""
-        if alone:
+        if alone and not outages.state.superseded:
             workqueue.release()
         for thread in self._threads:
             thread.start()
@@ -153,12 +222,12 @@ class Workers:
         for thread in self._threads:
             thread.join(timeout=max(0.0, deadline - monotonic()))
 
-    def _beat(self, queue: str) -> None:
-        """Run the part of Celery beat's schedule that goes to a queue, task by task, in this thread.
+    def _beat(self, names: Collection[str]) -> None:
+        """Run a part of Celery beat's schedule, task by task, in this thread.
 
         A tick that comes while a task runs is dropped.
         """
-        due = {name: monotonic() for name in BEAT if queue_of(name) == queue and name != "drain"}
+        due = {name: monotonic() for name in names}
         while not self._stopping.wait(0.5):
             for name, moment in tuple(due.items()):
                 if monotonic() >= moment:
@@ -169,7 +238,7 @@ class Workers:
     def _run(task: str) -> None:
         close_old_connections()
         try:
-            import_string(task)()
+            schedule.run(task)
         except Exception:  # the clock goes on; the next tick tries again
             log.exception("%s failed", task)
 
@@ -187,7 +256,7 @@ class Standby:
 
     def start(self) -> None:
         """Raises HomeError while a restore is under way."""
-        home.occupy(settings.OCMCONSOLE_HOME)
+        SuccessionWatch().start()
         threading.Thread(target=self._run, name="standby", daemon=True).start()
 
     def _run(self) -> None:
@@ -213,6 +282,7 @@ class Standby:
             self._workers = None
         close_old_connections()
         try:
-            workqueue.say_alive()
+            if not outages.state.superseded:
+                workqueue.say_alive()
         except DatabaseError as error:
             log.warning("the worker cannot say that it is alive: %s", error)

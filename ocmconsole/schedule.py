@@ -7,6 +7,10 @@ Invariant: no Celery is imported here, nor by a function of the schedule. A serv
 
 from __future__ import annotations
 
+from django.utils.module_loading import import_string
+
+from ocmconsole.kubeapi.health import outages
+
 BEAT: dict[str, dict[str, object]] = {
     "drain": {"task": "ocmconsole.kubeapi.tasks.drain", "schedule": 1.0},
     "expire-events": {"task": "ocmconsole.core.tasks.expire_events", "schedule": 60.0},
@@ -21,15 +25,24 @@ BEAT: dict[str, dict[str, object]] = {
     "seal": {"task": "ocmconsole.kubeapi.tasks.seal", "schedule": 60.0},
     "bound-log": {"task": "ocmconsole.kubeapi.tasks.bound_log", "schedule": 10.0},
     "note-revocations": {"task": "ocmconsole.tasks.note_revocations", "schedule": 2.0},
+    "back-up": {"task": "ocmconsole.tasks.back_up", "schedule": 60.0},
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 
 # What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns.
 TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets"})
+# What may take minutes has a thread of its own in the one-process hub.
+SLOW = frozenset({"back-up"})
 CLOCK = "clock"
 WORK = "celery"  # Celery's own default
 # Seconds after which a poke or a tick is dropped, as there are newer ones. So far may the hosts' clocks be apart.
 EXPIRES = 15.0
+
+
+def run(task: str) -> None:
+    """Call the function of that dotted name; nothing in a hub of which a newer incarnation has begun (D28)."""
+    if not outages.state.superseded:
+        import_string(task)()
 
 
 def queue_of(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusters.health import uptime
-from ocmconsole.backup import revocations
+from ocmconsole.backup import revocations, scheduled
 from ocmconsole.kubeapi import clock
 from ocmconsole.models import DemoFleet
 
@@ -22,3 +22,8 @@ def beat_demo() -> None:
 def note_revocations() -> None:
     """D22: ``revocations.log`` of the home follows the audit."""
     revocations.note()
+
+
+def back_up() -> None:
+    """D22: a backup at the backup place, when it is time for one."""
+    scheduled.take_if_due()

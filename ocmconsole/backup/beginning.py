@@ -8,10 +8,11 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from ocmconsole.backup import revocations
+from ocmconsole.backup import revocation_log, revocations, succession
 from ocmconsole.backup.encryption import BackupError
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
@@ -26,10 +27,10 @@ AND_MORE = 10**9  # revisions that it may still give out before it is fenced
 CONTROLLER = Actor.controller("restore")
 
 
-def begin(backup_at: datetime) -> tuple[Incarnation, list[str]]:
-    """Returns the new incarnation and lines that a person should read."""
+def begin(backup_at: datetime, after: int) -> tuple[Incarnation, list[str]]:
+    """Returns the new incarnation, whose number is beyond ``after``, and lines that a person should read."""
     now = clock.now()
-    known = revocations.read()
+    known = revocation_log.read()
     with transaction.atomic():
         last = Revision.take(AND_MORE + A_SECOND * max(0, int((now - backup_at).total_seconds())))[0]
         Revision.objects.filter(pk=1).update(rights=F("rights") + 1)
@@ -38,7 +39,7 @@ def begin(backup_at: datetime) -> tuple[Incarnation, list[str]]:
         Compaction.objects.bulk_create(Compaction(resource=kind.resource, revision=last) for kind in kinds.all_kinds())
         former = incarnations.present()
         new = Incarnation.objects.create(
-            number=former.number + 1 if former else 1,
+            number=max(former.number if former else 0, after) + 1,
             uid=str(uuid.uuid4()),
             begun_at=now,
             backup_at=backup_at,
@@ -55,6 +56,8 @@ def begin(backup_at: datetime) -> tuple[Incarnation, list[str]]:
             reason=f"from a backup of {backup_at:%Y-%m-%d %H:%M:%S} UTC; revisions go on after {last}",
             diff=[],
         ).save()
+    if mark := succession.present():
+        succession.write(settings.OCMCONSOLE_HOME, mark)
     ended = _end_tokens()
     lines = revocations.apply(CONTROLLER, known, backup_at)
     reach = f"{known.until:%Y-%m-%d %H:%M:%S} UTC" if known.until and known.until > backup_at else "the backup itself"

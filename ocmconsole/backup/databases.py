@@ -50,7 +50,9 @@ def copy(target: Path) -> CopyFacts:
 
 
 def holds_hub() -> bool:
-    """Whether a hub has written to the database that the settings name."""
+    """Whether a hub has written to the database that the settings name. To ask makes no file of SQLite."""
+    if connection.vendor == SQLITE and not Path(str(connection.settings_dict["NAME"])).exists():
+        return False
     if "kubeapi_revision" not in connection.introspection.table_names():
         return False
     with connection.cursor() as cursor:

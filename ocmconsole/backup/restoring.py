@@ -18,7 +18,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection, connections
 
-from ocmconsole.backup import databases, opening, revocations, taking
+from ocmconsole.backup import databases, opening, revocation_log, succession, taking
 from ocmconsole.backup.archive import Manifest
 from ocmconsole.backup.encryption import BackupError, BackupKey
 from ocmconsole.backup.opening import OpenedArchive
@@ -31,11 +31,15 @@ SQLITE_LOGS = ("hub.sqlite3-wal", "hub.sqlite3-shm", "hub.sqlite3-journal")
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """``said`` are lines for a person, ``aside`` is where the old home went, or ""."""
+    """``said`` are lines for a person, ``aside`` is where the old home went, or "".
+
+    ``unmarked`` are places where an older hub may look and meets no mark of the new incarnation.
+    """
 
     manifest: Manifest
     said: str
     aside: str
+    unmarked: tuple[Path, ...]
 
 
 def restore(source: Path, key: BackupKey, *, replace: bool, logs: Sequence[Path]) -> RestoreResult:
@@ -47,10 +51,11 @@ def restore(source: Path, key: BackupKey, *, replace: bool, logs: Sequence[Path]
             raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
         found = stack.enter_context(opening.opened(source, key, beside=home))
         _require_kind(found, home)
-        log = found.folder / revocations.NAME
-        _gather(log, [log, home / revocations.NAME, *logs])
+        log, places = found.folder / revocation_log.NAME, _places(source)
+        revocation_log.gather(log, [log, *(each / log.name for each in (home, *places)), *logs])
         url, name = stack.enter_context(_loaded(found))
-        said = found.run("restore", found.manifest.time, "--inside=begin", database_url=url)
+        after = max((mark.number for each in places if (mark := succession.read(each))), default=0)
+        said = found.run("restore", found.manifest.time, "--inside=begin", f"--after={after}", database_url=url)
         moment = f"{clock.now():%Y%m%d-%H%M%S}"
         aside = "" if is_empty else f"before-restore-{moment}"
         new = tuple(sorted(path.name for path in found.folder.iterdir() if path.name in _KNOWN))
@@ -67,10 +72,28 @@ def restore(source: Path, key: BackupKey, *, replace: bool, logs: Sequence[Path]
                     home_swap.discard(home, plan)
                     raise
             home_swap.apply(home, plan)
-    return RestoreResult(found.manifest, "\n".join(said.splitlines()[1:]), aside)
+    unmarked = _leave_marks(home, places)
+    return RestoreResult(found.manifest, "\n".join(said.splitlines()[1:]), aside, unmarked)
 
 
-_KNOWN = frozenset({*taking.HOME_FILES, databases.HUB_FILE, *SQLITE_LOGS})
+_KNOWN = frozenset({*taking.HOME_FILES, databases.HUB_FILE, *SQLITE_LOGS, succession.NAME})
+
+
+def _places(source: Path) -> tuple[Path, ...]:
+    """Where an older hub looks for a newer one: the folder of the backup, and the one that the settings name."""
+    return tuple(dict.fromkeys(filter(None, (source.parent, settings.OCMCONSOLE_BACKUP_PLACE))))
+
+
+def _leave_marks(home: Path, places: Sequence[Path]) -> tuple[Path, ...]:
+    """The places that took none. A served hub leaves its mark in that of the settings again."""
+    mark, unmarked = succession.read(home), []
+    for place in places:
+        try:
+            if mark is not None:
+                succession.write(place, mark)
+        except OSError:
+            unmarked.append(place)
+    return tuple(unmarked)
 
 
 @contextmanager
@@ -97,15 +120,6 @@ def _require_kind(found: OpenedArchive, home: Path) -> None:
         )
     if kind == databases.SQLITE and Path(str(connection.settings_dict["NAME"])) != home / databases.HUB_FILE:
         raise BackupError(f"a restore writes {home / databases.HUB_FILE}: unset OCMCONSOLE_DATABASE_URL")
-
-
-def _gather(target: Path, logs: Sequence[Path]) -> None:
-    """One log of all lines, each once, in the order of the logs."""
-    lines: dict[str, None] = {}
-    for log in logs:
-        if log.exists():
-            lines.update(dict.fromkeys(log.read_text(encoding="utf-8").splitlines()))
-    files.write_file(target, "".join(f"{line}\n" for line in lines if line).encode(), secret=True)
 
 
 @contextmanager

@@ -8,21 +8,19 @@ by taking away only, so that applying one twice, or one that is out of date, giv
 from __future__ import annotations
 
 import json
-import logging
-import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core import serializers
 
 from clusters.kinds import MANAGED_CLUSTER, is_accepted
-from ocmconsole.accounts import people
+from ocmconsole.accounts import people, permissions
+from ocmconsole.backup import revocation_log
+from ocmconsole.backup.revocation_log import KnownRevocations, Line
 from ocmconsole.core.kinds import SECRET, SERVICE_ACCOUNT
+from ocmconsole.core.tokens import bootstrap_terms
 from ocmconsole.kubeapi import clock, errors, incarnations, kinds, verbs
 from ocmconsole.kubeapi.access.actor import OWN_PREFIX
 from ocmconsole.kubeapi.kinds import Key
@@ -38,20 +36,16 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
 
-log = logging.getLogger(__name__)
-
-NAME = "revocations.log"
 AT_ONCE = 1_000  # audit entries of one look
 SEEN = timedelta(minutes=1)  # between two lines that only say up to when the log is complete
-TAIL = 2**16  # bytes at the end of the log in which its last line is
 AROUND = timedelta(seconds=1)  # rows of a decision and its audit entry have times of one transaction
 REASON = "Revoked after the backup that the hub was restored from."
+# What gives somebody something after a backup is lost with a restore of it; a person decides again.
+DECISIONS = (
+    "managedcluster:accept", "permission:grant", "accessrequest:grant", "bootstraptoken:create",
+)  # fmt: skip
+SECRET_CHANGED = "user:password"  # noqa: S105 - the name of an act
 DENIALS = ("managedcluster:decline", "certificatesigningrequest:deny")
-Line = dict[str, Any]
-
-
-def path() -> Path:
-    return Path(settings.OCMCONSOLE_HOME) / NAME
 
 
 # ---------------------------------------------------------------- writing
@@ -62,11 +56,11 @@ def note() -> None:
     present, now = incarnations.present(), clock.now()
     if present is None:
         return
-    last = _last_line()
+    last = revocation_log.last_line()
     if last is None or last["incarnation"] != present.uid:
         earlier = AuditEvent.objects.filter(time__lt=present.begun_at).order_by("-pk")
         newest = earlier.values_list("pk", flat=True).first() or 0
-        _append([{"what": "begun", "audit": newest}], present.uid, present.begun_at)
+        revocation_log.append([{"what": revocation_log.BEGUN, "audit": newest}], present.uid, present.begun_at)
         return
     found = AuditEvent.objects.filter(pk__gt=last["audit"]).order_by("pk")
     entries = list(found[:AT_ONCE])
@@ -74,47 +68,10 @@ def note() -> None:
     if lines or (entries and len(entries) == AT_ONCE) or now - datetime.fromisoformat(last["at"]) >= SEEN:
         upto = entries[-1].pk if entries else last["audit"]
         at = now if len(entries) < AT_ONCE else entries[-1].time
-        _append([*lines, {"what": "seen", "audit": upto}], present.uid, at)
+        revocation_log.append([*lines, {"what": revocation_log.SEEN, "audit": upto}], present.uid, at)
 
 
-def _append(lines: Iterable[Line], incarnation: str, at: datetime) -> None:
-    stamp = {"at": at.isoformat(timespec="seconds"), "incarnation": incarnation}
-    text = "".join(f"{json.dumps({**stamp, **line}, sort_keys=True)}\n" for line in lines)
-    handle = os.open(path(), os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
-    try:
-        os.write(handle, text.encode())
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _last_line() -> Line | None:
-    """A line that was cut off by a crash is ended first, and read by nobody."""
-    if not path().exists():
-        return None
-    with path().open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - TAIL))
-        text = file.read()
-        if text and not text.endswith(b"\n"):
-            file.write(b"\n")
-    lines = _parsed(text.decode(errors="replace").splitlines())
-    return lines[-1] if lines else None
-
-
-def _parsed(lines: Iterable[str]) -> list[Line]:
-    found = []
-    for text in lines:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and {"at", "what", "audit", "incarnation"} <= line.keys():
-            found.append(line)
-    return found
-
-
-def _lines_of(entry: AuditEvent) -> Iterator[Line]:  # noqa: C901 - one branch for each thing that can be taken away
+def _lines_of(entry: AuditEvent) -> Iterator[Line]:
     """What one audit entry took away; usually nothing."""
     if entry.outcome != AuditEvent.Outcome.ALLOWED:
         return
@@ -140,7 +97,27 @@ def _lines_of(entry: AuditEvent) -> Iterator[Line]:  # noqa: C901 - one branch f
     elif entry.act in DENIALS:
         for decline in Decline.objects.filter(declined_at__range=around, lifted_at=None):
             yield {"what": "declined", "row": serializers.serialize("json", [decline])}
+    else:
+        yield from _lines_of_people(entry, place)
+
+
+def _lines_of_people(entry: AuditEvent, place: Line) -> Iterator[Line]:
+    """What it took away from people and holders of tokens, and what a person decides again after a restore."""
+    decision: Line = {"what": "decided", "act": entry.act, "name": entry.name, "by": entry.user}
+    when = {"when": entry.time.isoformat()}
+    if entry.act == "permission:revoke":
+        for each in entry.diff:
+            yield {"what": "permission", **place, "permission": each["path"], "holder": each["old"]}
+    elif entry.act == "group:delete":
+        yield {"what": "group", "name": entry.name}
+    elif entry.act in DECISIONS:
+        yield {**decision, **when}
+    elif entry.verb == "create" and entry.credential.startswith(bootstrap_terms.PREFIX):
+        token = entry.credential.removeprefix(bootstrap_terms.PREFIX)
+        yield {"what": "token-spent", "token": token, "name": entry.name, **when}
     elif entry.act.startswith("user:"):
+        if any(each["path"] == "password" for each in entry.diff) and entry.verb != "create":
+            yield {**decision, **when, "act": SECRET_CHANGED}
         user = User.objects.filter(username=entry.name).first()
         flags = {name: bool(user and getattr(user, name)) for name in FLAGS}
         groups = sorted(user.groups.values_list("name", flat=True)) if user else []
@@ -156,21 +133,7 @@ def _kinds() -> dict[str, kinds.Kind]:
     return {kind.resource: kind for kind in kinds.all_kinds() if kind.is_right or kind in chosen}
 
 
-# ---------------------------------------------------------------- reading and applying
-
-
-@dataclass(frozen=True)
-class KnownRevocations:
-    """``until`` is the second up to which the log is complete; None of an empty one."""
-
-    lines: tuple[Line, ...]
-    until: datetime | None
-
-
-def read() -> KnownRevocations:
-    lines = _parsed(path().read_text(encoding="utf-8").splitlines()) if path().exists() else []
-    times = [datetime.fromisoformat(line["at"]) for line in lines]
-    return KnownRevocations(tuple(lines), max(times, default=None))
+# ---------------------------------------------------------------- applying
 
 
 def apply(actor: Actor, known: KnownRevocations, backup_at: datetime) -> list[str]:
@@ -178,7 +141,10 @@ def apply(actor: Actor, known: KnownRevocations, backup_at: datetime) -> list[st
     said = []
     for line in known.lines:
         act = ACTS.get(line["what"])
-        if act is None or datetime.fromisoformat(line["at"]) < backup_at - AROUND:
+        is_after = datetime.fromisoformat(line["at"]) >= backup_at - AROUND
+        if "when" in line:  # what is only listed; ``at`` is when it was seen
+            is_after = datetime.fromisoformat(line["when"]) > backup_at
+        if act is None or not is_after:
             continue
         try:
             text = act(actor, line)
@@ -281,7 +247,45 @@ def _person(actor: Actor, line: Line) -> str:
     return f"rights of a person withdrawn again: {user.username}"
 
 
+def _permission(actor: Actor, line: Line) -> str:
+    role, _, quoted = line["holder"].partition(" ")
+    name = json.loads(quoted)
+    users, groups = User.objects.filter(username=name), Group.objects.filter(name=name)
+    holder: User | Group | None = users.first() if role == "user" else groups.first()
+    obj = None
+    if (kind := next((each for each in kinds.all_kinds() if each.resource == line["resource"]), None)) is not None:
+        row = reader.read_row(kind, Key(line["namespace"], line["name"]))
+        obj = row if row is not None and row.uid == line["uid"] else None
+        if obj is None:
+            return ""
+    if holder is None or not permissions.revoke_permission(actor, line["permission"], to=holder, obj=obj):
+        return ""
+    return f"permission taken back again: {line['permission']} of {line['holder']}"
+
+
+def _group(actor: Actor, line: Line) -> str:
+    group = Group.objects.filter(name=line["name"]).first()
+    if group is None:
+        return ""
+    people.delete_account(actor, group)
+    return f"group deleted again: {line['name']}"
+
+
+def _decided(actor: Actor, line: Line) -> str:  # noqa: ARG001 - an act's signature
+    if line["act"] == SECRET_CHANGED:
+        return f"the password of {line['name']} is the one from before {line['when']}: set it again"
+    return f"decided after the backup, so decide again: {line['act']} {line['name']}, by {line['by']} at {line['when']}"
+
+
+def _token_spent(actor: Actor, line: Line) -> str:  # noqa: ARG001 - as above
+    return f"came after the backup, with bootstrap token {line['token']}: {line['name']} at {line['when']}"
+
+
 ACTS = {
+    "permission": _permission,
+    "group": _group,
+    "decided": _decided,
+    "token-spent": _token_spent,
     "deleted": _deleted,
     "rights": _rights,
     "disconnected": _disconnected,

@@ -65,9 +65,10 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """503 or 507 with the cause: what is below the hub is away, locked or full."""
+    """503 or 507 with the cause: what is below the hub is away, locked or full, or the hub goes on elsewhere."""
     cause = error.message.rpartition("request: ")[2]
-    response = _bare(request, "503.html", error.code, cause=cause, wait=SOON)
+    superseded = bool(cause) and cause == outages.state.superseded
+    response = _bare(request, "503.html", error.code, cause=cause, wait=SOON, superseded=superseded)
     response.headers["Retry-After"] = str(SOON)
     return response
 

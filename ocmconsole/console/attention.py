@@ -33,6 +33,7 @@ from ocmconsole.environment import installation
 from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi import clock, incarnations
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet
 from placements import queries as placements
@@ -124,6 +125,7 @@ def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None
     visible = clusters.clusters_for(actor)
     there = (seen or look(actor, now)).present
     found = (
+        _superseded(),
         _quiet() if "quiet" in there else None,
         _incidents() if "incidents" in there else None,
         _approvals(actor, now),
@@ -136,6 +138,15 @@ def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None
         _wishes(actor) if "wishes" in there else None,
     )
     return [item for item in found if item]
+
+
+def _superseded() -> Item | None:
+    """D28: a newer incarnation of this hub has begun, so that this one only reads."""
+    if not (text := outages.state.superseded):
+        return None
+    return Item(
+        "superseded", 1, "Only reads", "octagon-pause", "danger", f"{text.capitalize()}.", "How", "/help/#copy", text
+    )
 
 
 def _quiet() -> Item | None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from ocmconsole.backup import scheduled
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import disk_space, outages, probes
 from ocmconsole.kubeapi.watch import change_log, redis_client
@@ -104,7 +105,7 @@ def unused_checks() -> set[str]:
 
 def hub_warnings() -> dict[str, str]:
     """What will be wrong if nobody does something, by the name of the check."""
-    found = {"disk": disk_space.warning()}
+    found = {"disk": disk_space.warning(), "backup": scheduled.warning()}
     return {name: text for name, text in found.items() if text}
 
 

@@ -28,6 +28,11 @@ def present() -> Incarnation | None:
     return Incarnation.objects.order_by("-number").first()
 
 
+def all_of_them() -> list[Incarnation]:
+    """The first one, whose uid is the hub's, comes first."""
+    return list(Incarnation.objects.order_by("number"))
+
+
 def ensure_first() -> None:
     """The first one is active from its beginning. A second call changes nothing."""
     now = clock.now()

@@ -29,8 +29,10 @@ def turn() -> AbstractContextManager[None]:
     """Enter before a transaction that writes.
 
     Inside of one it is too late to queue: who holds the file must not wait for who waits for the file. Raises
-    ServiceUnavailable when another program keeps the file locked, which ``probes`` find out meanwhile.
+    ServiceUnavailable when another program keeps the file locked, which ``probes`` find out meanwhile, and in a hub of
+    which a newer incarnation has begun.
     """
+    outages.require_present_hub()
     return _queued() if connection.vendor == "sqlite" and not connection.in_atomic_block else nullcontext()
 
 

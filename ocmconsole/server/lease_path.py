@@ -245,7 +245,11 @@ class LeasePath:
         """Whether a recognised request of this credential can go this way now."""
         if digest is None or self.leases.find(digest) is None or outages.state.away:
             return False
-        return not (self._writes.is_full() or outages.state.locked) if is_write else not self._reads.is_full()
+        return (
+            not (self._writes.is_full() or outages.state.locked or outages.state.superseded)
+            if is_write
+            else not self._reads.is_full()
+        )
 
     async def answer(self, digest: bytes, asked: AgentRequest, body: bytes) -> bytes | None:
         """The object, or None where the ordinary path must answer."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
 
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 NOWHERE = ("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer", "microphone")
 NOWHERE_EITHER = ("midi", "payment", "usb", "serial", "browsing-topics")
 HERE = ("clipboard-write", "fullscreen", "publickey-credentials-create", "publickey-credentials-get")
@@ -36,10 +37,13 @@ HEADERS = {
 
 
 def while_away(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Before the session is read: while the database is known to be away, every page says so at once."""
+    """Before the session is read: while the database is known to be away, every page says so at once.
+
+    So does every act in a hub of which a newer incarnation has begun (D28); its pages are still read.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        away = outages.state.away
+        away = outages.state.away or ("" if request.method in SAFE else outages.state.superseded)
         return error_pages.unavailable(request, outages.outage_error(away)) if away else get_response(request)
 
     return middleware

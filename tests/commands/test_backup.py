@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyrage
 import pytest
 from django.core.management import CommandError, call_command
 
+from ocmconsole.backup import archive, databases, encryption
+from ocmconsole.environment import home as files
 from tests import tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
@@ -53,7 +59,11 @@ def test_a_backup_of_a_serving_hub_passes_every_check_and_shows_no_secret(saved:
     assert not (saved.home / ".backup").exists()
 
 
-def test_archives_and_keys_that_are_no_good_are_refused_in_a_sentence(backup: Path, key: Path, tmp_path: Path) -> None:
+@pytest.mark.django_db
+def test_archives_and_keys_that_are_no_good_are_refused_in_a_sentence(
+    backup: Path, key: Path, tmp_path: Path, settings: Any
+) -> None:
+    """By a restore as by ``--verify``, and then nothing has changed."""
     content = backup.read_bytes()
     other = tmp_path / "other.txt"
     other.write_text(f"{pyrage.x25519.Identity.generate()}\n")
@@ -62,15 +72,78 @@ def test_archives_and_keys_that_are_no_good_are_refused_in_a_sentence(backup: Pa
         "cut": (content[: len(content) // 2], key, "is damaged or was cut off"),
         "foreign": (b"PK\x03\x04 something else", key, "is no backup of a hub"),
         "of-another": (content, other, "is not opened by the key"),
+        "newer": (made_by_a_newer_version(tmp_path, key, format=2), key, "which is newer .*: install that version"),
+        "ahead": (
+            made_by_a_newer_version(tmp_path, key, migrations=("clusters.9999_later",)),
+            key,
+            "knows clusters.9999_later and is newer .*: install that version",
+        ),
     }
+    settings.OCMCONSOLE_HOME = tmp_path / "home"
+    settings.OCMCONSOLE_HOME.mkdir()
+    (settings.OCMCONSOLE_HOME / "ca.key").write_text("of the hub that is here")
     for name, (bad, with_key, expected) in cases.items():
         path = tmp_path / name
         path.write_bytes(bad)
         with pytest.raises(CommandError, match=expected):
             call_command("backup", str(path), verify=True, key=str(with_key))
+        with pytest.raises(CommandError, match=expected):
+            call_command("restore", str(path), replace=True, key=str(with_key))
+        assert {each.name for each in settings.OCMCONSOLE_HOME.iterdir()} == {"ca.key", ".in-use"}
+    with files.usage_lock(settings.OCMCONSOLE_HOME) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with pytest.raises(CommandError, match="another restore is under way there: stop it, or wait"):
+            call_command("restore", str(backup), replace=True, key=str(key))
     with pytest.raises(CommandError, match="no key: set OCMCONSOLE_BACKUP_PASSPHRASE"):
         call_command("backup", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
+
+
+def made_by_a_newer_version(folder: Path, key: Path, **values: Any) -> bytes:
+    database = databases.FILES[databases.SQLITE]
+    (folder / database).touch()
+    members = {database: archive.member_of(folder / database)}
+    base = archive.Manifest(1, "99.0", databases.SQLITE, "", 1, "2026-11-24T12:00:00Z", (), {}, members)
+    archive.pack(folder / "plain", replace(base, **values), {database: folder / database})
+    with (folder / "packed").open("wb") as file:
+        encryption.encrypt(folder / "plain", file, encryption.BackupKey.chosen("", str(key)))
+    return (folder / "packed").read_bytes()
+
+
+def test_a_restore_that_runs_out_of_space_says_so_and_changes_nothing(
+    saved: Hub, backup: Path, key: Path, tmp_path: Path
+) -> None:
+    """While it opens the archive, and while it unpacks the database, which is larger."""
+    home = tmp_path / "home"
+    home.mkdir()
+    command = [sys.executable, "manage.py", "restore", str(backup), "--key", str(key), "--replace"]
+    for most in (2**16, backup.stat().st_size + 2**12):
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**saved.environment, "OCMCONSOLE_HOME": str(home)},
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "cannot be written (File too large): make room and try again" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not [*home.glob(".restore*"), *home.glob("hub*"), *home.glob("ca.*")]
+
+
+def test_the_clock_writes_a_backup_when_it_is_time_and_keeps_the_newest(saved: Hub, key: Path, tmp_path: Path) -> None:
+    for name in ("hub-20200101T000000Z.backup", "hub-20200102T000000Z.backup", "mine.backup"):
+        (tmp_path / name).touch()
+    chosen = {"PLACE": str(tmp_path), "EVERY": "24h", "KEEP": "2", "KEY": str(key)}
+    environment = {**saved.environment, **{f"OCMCONSOLE_BACKUP_{name}": value for name, value in chosen.items()}}
+    twice = "from ocmconsole import tasks; tasks.back_up(); tasks.back_up()"
+    replace(saved, environment=environment).manage("shell", "-c", twice)
+    made = sorted(path.name for path in tmp_path.iterdir() if path.name != "incarnation.json")
+    assert made[0] == "hub-20200102T000000Z.backup"
+    assert made[2:] == ["mine.backup"]
+    assert (tmp_path / made[1]).read_bytes().startswith(b"age-encryption.org/v1\n")
 
 
 def test_a_backup_that_is_killed_leaves_the_older_one_in_its_place(saved: Hub, backup: Path, key: Path) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.backup import revocations
+from ocmconsole import tasks
+from ocmconsole.accounts import people, permissions
+from ocmconsole.backup import revocation_log, revocations, scheduled
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import incarnations, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Incarnation
@@ -23,6 +26,7 @@ from tests import factories as make
 from tests.controllers.placement_scene import TEAM, bound_set, members, place
 
 pytestmark = pytest.mark.django_db
+ACCEPT = "clusters.accept_managedcluster"
 
 
 def chosen() -> list[str]:
@@ -66,18 +70,25 @@ def test_the_log_of_revocations_has_what_was_taken_away_and_is_applied_once(tmp_
     make.cluster("c1", spec={"hubAcceptsClient": True})
     make.settle()
     revocations.note()
+    revocations.note()
     backup_at = timezone.now()
     services.disconnect_cluster(make.ADMIN, "c1")
     revocations.note()
-    log = tmp_path / revocations.NAME
-    assert [json.loads(line)["what"] for line in log.read_text().splitlines()] == ["begun", "disconnected", "seen"]
+    log = tmp_path / revocation_log.NAME
+    assert [json.loads(line)["what"] for line in log.read_text().splitlines()] == [
+        "begun",
+        "decided",
+        "seen",
+        "disconnected",
+        "seen",
+    ]
     with log.open("a") as file:
         file.write('{"cut off by a cra')
     accepts(True)  # as the backup has it
-    assert revocations.apply(make.ADMIN, revocations.read(), backup_at) == ["disconnected again: c1"]
-    assert revocations.apply(make.ADMIN, revocations.read(), backup_at) == []
+    assert revocations.apply(make.ADMIN, revocation_log.read(), backup_at) == ["disconnected again: c1"]
+    assert revocations.apply(make.ADMIN, revocation_log.read(), backup_at) == []
     accepts(True)
-    assert revocations.apply(make.ADMIN, revocations.read(), timezone.now() + timedelta(minutes=1)) == []
+    assert revocations.apply(make.ADMIN, revocation_log.read(), timezone.now() + timedelta(minutes=1)) == []
     revocations.note()  # a line that was cut off is nobody's, and the next one is whole
     assert json.loads(log.read_text().splitlines()[-1])["what"] == "seen"
 
@@ -87,3 +98,73 @@ def accepts(is_accepted: bool) -> None:
         doc["spec"]["hubAcceptsClient"] = is_accepted
 
     verbs.edit(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"), edit)
+
+
+@pytest.mark.contract("D22")
+def test_the_log_carries_permissions_and_lists_what_a_person_decides_again(tmp_path: Path, settings: Any) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path
+    incarnations.ensure_first()
+    ana, group = User.objects.create_user("ana"), Group.objects.create(name="team")
+    permissions.grant_permission(make.ADMIN, ACCEPT, to=ana)
+    revocations.note()
+    backup_at = timezone.now()
+    permissions.revoke_permission(make.ADMIN, ACCEPT, to=ana)
+    people.delete_account(make.ADMIN, group)
+    token = tokens.issue_bootstrap_token(make.ADMIN, ttl=timedelta(hours=1))
+    bearer = tokens.bootstrap_actor(token)
+    assert bearer is not None
+    make.hub(tmp_path, settings)
+    make.cluster("c1", by=bearer)
+    services.accept_cluster(make.ADMIN, "c1")
+    revocations.note()
+    permissions.grant_permission(make.ADMIN, ACCEPT, to=ana)  # as the backup has it
+    Group.objects.create(name="team")
+    said = revocations.apply(make.ADMIN, revocation_log.read(), backup_at)
+    number = token.partition(".")[0]
+    for expected in (
+        f'permission taken back again: {ACCEPT} of user "ana"',
+        "group deleted again: team",
+        f"decided after the backup, so decide again: bootstraptoken:create {number}, by root",
+        f"came after the backup, with bootstrap token {number}: c1",
+        "decided after the backup, so decide again: managedcluster:accept c1, by root",
+    ):
+        assert any(line.startswith(expected) for line in said), (expected, said)
+    assert not User.objects.get(username="ana").user_permissions.exists()
+    assert not Group.objects.exists()
+
+
+@pytest.mark.contract("D22")
+def test_the_log_is_copied_as_it_grows_and_loses_what_no_backup_needs(tmp_path: Path, settings: Any) -> None:
+    settings.OCMCONSOLE_HOME, place = tmp_path / "home", tmp_path / "place"
+    settings.OCMCONSOLE_HOME.mkdir()
+    place.mkdir()
+    now = timezone.now()
+    lines = [{"what": "deleted", "audit": 1, "name": "old"}, {"what": "seen", "audit": 2}]
+    revocation_log.append(lines, "one", now - timedelta(days=500))
+    revocation_log.append([{"what": "deleted", "audit": 3, "name": "new"}], "one", now - timedelta(days=1))
+    revocation_log.copy_to(place)
+    log, copy = tmp_path / "home" / revocation_log.NAME, place / revocation_log.NAME
+    assert copy.read_bytes() == log.read_bytes()
+    copy.write_text(
+        copy.read_text() + json.dumps({"what": "declined", "audit": 4, "at": now.isoformat(), "incarnation": "one"})
+    )
+    revocation_log.append([{"what": "seen", "audit": 5}], "one", now)
+    assert names(log) == ["deleted 3", "seen 5"]
+    revocation_log.copy_to(place)
+    assert names(copy) == ["deleted 3", "declined 4", "seen 5"], "what only the copy has stays"
+
+
+@pytest.mark.contract("D22")
+def test_a_backup_that_is_due_and_cannot_be_made_is_said(
+    tmp_path: Path, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.OCMCONSOLE_BACKUP_PLACE, settings.OCMCONSOLE_BACKUP_EVERY = tmp_path, timedelta(days=1)
+    tasks.back_up()
+    assert "no backup was made: no key: set OCMCONSOLE_BACKUP_PASSPHRASE" in caplog.text
+    assert scheduled.warning() == f"there is no backup in {tmp_path} yet"
+    (tmp_path / "hub-20200101T000000Z.backup").touch()
+    assert "the log says why" in scheduled.warning()
+
+
+def names(log: Path) -> list[str]:
+    return [f"{line['what']} {line['audit']}" for line in map(json.loads, log.read_text().splitlines())]

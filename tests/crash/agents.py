@@ -151,6 +151,10 @@ class Agent:
             CLUSTERS,
             {"apiVersion": group, "kind": "ManagedCluster", "metadata": {"name": self.name}, "spec": self.spec},
         )
+        self.ask()
+
+    def ask(self) -> None:
+        """For a certificate: the first one, or with the certificate of the key before a further one."""
         labels = {"open-cluster-management.io/cluster-name": self.name}
         spec = {
             "signerName": "kubernetes.io/kube-apiserver-client",

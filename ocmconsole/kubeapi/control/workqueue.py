@@ -23,7 +23,7 @@ from django.db import DatabaseError, close_old_connections, connection
 
 from ocmconsole.kubeapi import clock, errors, write_queue
 from ocmconsole.kubeapi.control import controllers
-from ocmconsole.kubeapi.health import probes
+from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Pulse, WorkItem
 from ocmconsole.kubeapi.storage import plain_sql
@@ -341,8 +341,9 @@ def follow(stopping: threading.Event | None = None) -> None:
         woken.clear()
         close_old_connections()
         try:
-            drain()
-            due = next_due()
+            if not outages.state.superseded:
+                drain()
+            due = next_due() if not outages.state.superseded else None
         except (DatabaseError, errors.ServiceUnavailable):
             log.exception("the work queue could not be read; trying again")
             due = None

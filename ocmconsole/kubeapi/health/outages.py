@@ -57,9 +57,13 @@ PRIMARY = 0xFF  # the lowest byte of SQLite's extended codes
 
 @dataclass
 class OutageState:
-    """Causes in words, or empty. ``away``: neither reads nor writes. ``locked``: no writes. ``full``: no growth."""
+    """Causes in words, or empty. ``away``: neither reads nor writes. ``locked``: no writes. ``full``: no growth.
+
+    ``superseded``: no writes, because the hub goes on elsewhere (D28); set by ``backup.succession``.
+    """
 
     away: str = ""
+    superseded: str = ""
     locked: str = ""
     full: str = ""
     full_seen: float | None = None  # when the database last said that its disk is full, in seconds of ``monotonic``
@@ -110,6 +114,12 @@ def require_space() -> None:
     """Raises InsufficientStorage while there is only the reserve left."""
     if state.full:
         raise outage_error(state.full)
+
+
+def require_present_hub() -> None:
+    """D28: raises ServiceUnavailable in a hub of which a newer incarnation has begun."""
+    if state.superseded:
+        raise outage_error(state.superseded)
 
 
 def require_database() -> None:

@@ -27,7 +27,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         act = opening.verify if options["verify"] else taking.take_backup
         try:
-            key = BackupKey.chosen(settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
+            key = BackupKey.chosen(
+                settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"] or settings.OCMCONSOLE_BACKUP_KEY
+            )
             manifest = act(options["file"].absolute(), key)
         except BackupError as error:
             raise CommandError(str(error)) from error

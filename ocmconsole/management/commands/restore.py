@@ -33,13 +33,17 @@ class Command(BaseCommand):
         parser.add_argument("--revocations", action="append", default=[], type=Path, metavar="FILE", help=more)
         # In the process that ``opening`` starts on the new home; FILE is the time of the backup then.
         parser.add_argument("--inside", choices=["begin", "check"], help=argparse.SUPPRESS)
+        parser.add_argument("--after", type=int, default=0, help=argparse.SUPPRESS)  # a number of an incarnation
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["inside"]:
-                self._inside(datetime.fromisoformat(options["file"]), is_new=options["inside"] == "begin")
+                backup_at, after = datetime.fromisoformat(options["file"]), options["after"]
+                self._inside(backup_at, after, is_new=options["inside"] == "begin")
                 return
-            key = BackupKey.chosen(settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
+            key = BackupKey.chosen(
+                settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"] or settings.OCMCONSOLE_BACKUP_KEY
+            )
             done = restoring.restore(
                 Path(options["file"]).absolute(), key, replace=options["replace"], logs=options["revocations"]
             )
@@ -51,13 +55,17 @@ class Command(BaseCommand):
         self.stdout.write(done.said)
         if done.aside:
             self.stdout.write(f"what was here is in {done.aside} in the home")
+        for place in done.unmarked:
+            self.stdout.write(
+                f"no mark could be left in {place}: an older hub that looks there does not stop by itself"
+            )
         for name, value in done.manifest.settings.items():
             self.stdout.write(f"it was set: {name}={value}")
         self.stdout.write(f"it starts quiet: serve it, look through it, then run {installation.PROGRAM} activate")
 
-    def _inside(self, backup_at: datetime, *, is_new: bool) -> None:
+    def _inside(self, backup_at: datetime, after: int, *, is_new: bool) -> None:
         call_command("migrate", verbosity=0)
         if is_new:
-            new, said = beginning.begin(backup_at)
+            new, said = beginning.begin(backup_at, after)
             self.stdout.write("\n".join([new.uid, *said]))
         beginning.check()

@@ -34,9 +34,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            home.occupy(settings.OCMCONSOLE_HOME)
-            hub_setup.migrate()
-            self._show_once(hub_setup.ensure_hub())
+            succession = embedded.SuccessionWatch()
+            succession.start()
+            if outages.state.superseded:
+                self.stderr.write(outages.state.superseded)
+            else:
+                hub_setup.migrate()
+                self._show_once(hub_setup.ensure_hub())
         except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
@@ -56,6 +60,7 @@ class Command(BaseCommand):
             raise CommandError(error.strerror) from error
         finally:
             self._presence.stop()
+            succession.stop()
             probes.monitor.stop()
             if workers:
                 workers.stop()
