@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +12,8 @@ import pytest
 from django.utils import timezone
 
 from ocmconsole.core.kinds import CONFIG_MAP
-from ocmconsole.kubeapi import many_writes, verbs
-from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi import clock, many_writes, verbs
+from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
 from placements.controller import decisions, runs
@@ -135,6 +137,34 @@ def test_they_are_left_to_runs_of_their_own_where_they_cannot_be_written_togethe
     monkeypatch.setattr(many_writes, "write_each", fails)
     workqueue.drain()
     assert decided().keys() == set(NAMES)
+
+
+def test_who_is_asked_for_again_meanwhile_stays_due_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    make.settle()
+
+    def asks_again(keys: Sequence[Key]) -> dict[Key, None]:
+        workqueue.put([("placement", KEYS[1])], clock.now())
+        return dict.fromkeys(keys)
+
+    placement = controllers.find_reconciler("placement")
+    assert placement is not None
+    monkeypatch.setitem(controllers._reconcilers, "placement", replace(placement, together=asks_again))
+    workqueue.put([("placement", key) for key in KEYS], clock.now())
+    assert workqueue.drain(limit=1) == len(KEYS)
+    [left] = WorkItem.objects.all()
+    assert (left.key, left.busy_until) == (KEYS[1], None)
+    assert left.due <= clock.now()
+
+
+def test_none_is_claimed_that_was_asked_for_again_or_is_with_another_worker() -> None:
+    make.settle()
+    now = clock.now()
+    workqueue.put([("placement", key) for key in KEYS], now)
+    items = workqueue._due(())
+    WorkItem.objects.filter(name="p1").update(due=now - timedelta(seconds=1))
+    WorkItem.objects.filter(name="p3").update(busy_until=now + timedelta(seconds=30))
+    assert [item.key for item in workqueue._take_all(items)] == [KEYS[1]]
+    assert list(WorkItem.objects.order_by("name").values_list("attempts", flat=True)) == [0, 1, 0]
 
 
 # ---------------------------------------------------------------- what the audit says of late

@@ -65,6 +65,12 @@ ASK_LATER = """INSERT INTO kubeapi_workitem (reconciler, namespace, name, due, a
 CLAIM = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = %s WHERE id =
            (SELECT id FROM kubeapi_workitem
             WHERE id = %s AND due = %s AND (busy_until IS NULL OR busy_until <= %s) {unless_locked})"""
+# Several of one reconciler, whose rows are locked in the order in which ``put`` asks.
+CLAIM_ALL = """UPDATE kubeapi_workitem SET due = %s, busy_until = %s, attempts = attempts + 1 WHERE id IN
+               (SELECT id FROM kubeapi_workitem
+                WHERE ({each}) AND (busy_until IS NULL OR busy_until <= %s) {unless_locked}) RETURNING id"""
+CLAIMED = """id IN (SELECT id FROM kubeapi_workitem WHERE id IN ({marks}) AND busy_until = %s
+             ORDER BY namespace, name {locked})"""
 END = "DELETE FROM kubeapi_workitem WHERE id = %s AND busy_until = %s AND due = %s"
 DEFER = """UPDATE kubeapi_workitem SET due = %s, attempts = %s, busy_until = NULL
            WHERE id = %s AND busy_until = %s AND due = %s"""
@@ -163,7 +169,7 @@ def _work_off(items: Iterable[WorkItem], until: float) -> int:
             break
         with write_queue.forgettable():
             _end_all(done)
-            mine = [item for item in some if _take(item)]
+            mine = _take_all(some)
         done = _run_all(mine)
         count += len(mine)
     if done:
@@ -185,6 +191,24 @@ def _groups(items: Iterable[WorkItem]) -> Iterator[list[WorkItem]]:
             group = []
     if group:
         yield group
+
+
+def _take_all(items: Sequence[WorkItem]) -> list[WorkItem]:
+    """Claim them; returns those that could be."""
+    if len(items) == 1 or controllers.pause_of(items[0].reconciler):
+        return [item for item in items if _take(item)]
+    now, dues = clock.now(), [moment(item.due) for item in items]
+    statement = CLAIM_ALL.format(
+        each=" OR ".join(["(id = %s AND due = %s)"] * len(items)),
+        unless_locked="FOR UPDATE SKIP LOCKED" if connection.features.has_select_for_update_skip_locked else "",
+    )
+    until, pairs = now + VISIBILITY, (value for item, due in zip(items, dues, strict=True) for value in (item.pk, due))
+    taken = {pk for (pk,) in plain_sql.rows(statement, moment(until), moment(until), *pairs, moment(now))}
+    mine = [item for item in items if item.pk in taken]
+    for item in mine:
+        item.due = item.busy_until = until
+        item.attempts += 1
+    return mine
 
 
 def _take(item: WorkItem) -> bool:
@@ -310,10 +334,30 @@ def _run(item: WorkItem) -> _Done:
     return _Done(item, _delay(item.attempts), item.attempts)
 
 
-def _end_all(done: Iterable[_Done]) -> None:
+def _end_all(done: Sequence[_Done]) -> None:
     """In the order in which ``put`` asks: who holds one row waits for none that another holds who waits for it."""
+    claims = {(each.item.busy_until, each.item.due, each.again) for each in done}
+    if len(done) > 1 and len(claims) == 1 and done[0].again is None:
+        _end_claim([each.item for each in done])
+        return
     for each in sorted(done, key=lambda each: (each.item.reconciler, each.item.key)):
         _end(each)
+
+
+def _end_claim(items: Sequence[WorkItem]) -> None:
+    """As ``_end`` for several that were claimed together, are of one reconciler, and are never looked at again."""
+    until = items[0].busy_until
+    assert until is not None
+    locked = "FOR UPDATE" if connection.features.has_select_for_update else ""
+    claimed = CLAIMED.format(marks=plain_sql.marks(items), locked=locked)
+    mine = (*(item.pk for item in items), moment(until))
+    ended = plain_sql.run(
+        f"DELETE FROM kubeapi_workitem WHERE {claimed} AND due = %s",  # noqa: S608 - ours
+        *mine,
+        moment(items[0].due),
+    )
+    if ended < len(items):
+        plain_sql.run(f"UPDATE kubeapi_workitem SET busy_until = NULL WHERE {claimed}", *mine)  # noqa: S608 - ours
 
 
 def _end(done: _Done) -> None:
