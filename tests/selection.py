@@ -43,6 +43,7 @@ PLACES: dict[str, Runs] = {
     "browser": Runs.SQLITE,
     "commands": Runs.BOTH,
     "commands/test_backup_passphrase.py": Runs.SQLITE,
+    "commands/test_restore_crossing.py": Runs.POSTGRES,
     "commands/test_demo.py": Runs.SQLITE,
     "commands/test_wheel.py": Runs.SQLITE,
     "conformance": Runs.BOTH,

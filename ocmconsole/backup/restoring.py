@@ -89,7 +89,10 @@ def _leave_marks(home: Path, places: Sequence[Path]) -> tuple[Path, ...]:
     mark, unmarked = succession.read(home), []
     for place in places:
         try:
-            if mark is not None:
+            left = succession.read(place)
+            if mark is not None and left is not None and left.hub != mark.hub:
+                unmarked.append(place)
+            elif mark is not None:
                 succession.write(place, mark)
         except OSError:
             unmarked.append(place)
@@ -112,13 +115,15 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _require_kind(found: OpenedArchive, home: Path) -> None:
-    kind = found.manifest.database
-    if kind != connection.vendor:
+    """What is on SQLite may go on on PostgreSQL, but not the other way."""
+    if connection.vendor == databases.POSTGRESQL:
+        return
+    if found.manifest.database == databases.POSTGRESQL:
         raise BackupError(
-            f"the backup is of a hub on {kind} and this one is set to {connection.vendor}: set OCMCONSOLE_DATABASE_URL"
-            + (" to a PostgreSQL database" if kind == databases.POSTGRESQL else " to nothing")
+            "the backup is of a hub on PostgreSQL, which goes on on PostgreSQL alone: "
+            "set OCMCONSOLE_DATABASE_URL to a database there"
         )
-    if kind == databases.SQLITE and Path(str(connection.settings_dict["NAME"])) != home / databases.HUB_FILE:
+    if Path(str(connection.settings_dict["NAME"])) != home / databases.HUB_FILE:
         raise BackupError(f"a restore writes {home / databases.HUB_FILE}: unset OCMCONSOLE_DATABASE_URL")
 
 
@@ -127,9 +132,17 @@ def _loaded(found: OpenedArchive) -> Iterator[tuple[str, str]]:
     """URL and name of a new database with the archive's rows; both empty for the SQLite file in its folder."""
     if found.manifest.database == databases.SQLITE:
         found.copy.rename(found.folder / databases.HUB_FILE)
+    if connection.vendor == databases.SQLITE:
         yield "", ""
         return
     databases.drop_left("restore")
     with databases.scratch(f"{connection.settings_dict['NAME']}_restore_{secrets.token_hex(4)}") as name:
-        databases.load_postgresql(found.copy, name)
-        yield databases.url_of(name), name
+        url = databases.url_of(name)
+        if found.manifest.database == databases.POSTGRESQL:
+            databases.load_postgresql(found.copy, name)
+        else:
+            found.run("migrate", "--verbosity=0")  # the file: rows travel between tables of one version
+            found.run("restore", found.manifest.time, "--inside=carry", database_url=url)
+            for left in (databases.HUB_FILE, *SQLITE_LOGS):
+                (found.folder / left).unlink(missing_ok=True)
+        yield url, name

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
-from ocmconsole.backup import beginning, restoring
+from ocmconsole.backup import beginning, crossing, databases, restoring
 from ocmconsole.backup.encryption import BackupError, BackupKey
 from ocmconsole.environment import installation
 from ocmconsole.kubeapi.health import outages
@@ -32,14 +32,14 @@ class Command(BaseCommand):
         more = "a copy of revocations.log that is newer than that of the backup"
         parser.add_argument("--revocations", action="append", default=[], type=Path, metavar="FILE", help=more)
         # In the process that ``opening`` starts on the new home; FILE is the time of the backup then.
-        parser.add_argument("--inside", choices=["begin", "check"], help=argparse.SUPPRESS)
+        parser.add_argument("--inside", choices=["carry", "begin", "check"], help=argparse.SUPPRESS)
         parser.add_argument("--after", type=int, default=0, help=argparse.SUPPRESS)  # a number of an incarnation
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["inside"]:
                 backup_at, after = datetime.fromisoformat(options["file"]), options["after"]
-                self._inside(backup_at, after, is_new=options["inside"] == "begin")
+                self._inside(options["inside"], backup_at, after)
                 return
             key = BackupKey.chosen(
                 settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"] or settings.OCMCONSOLE_BACKUP_KEY
@@ -63,9 +63,12 @@ class Command(BaseCommand):
             self.stdout.write(f"it was set: {name}={value}")
         self.stdout.write(f"it starts quiet: serve it, look through it, then run {installation.PROGRAM} activate")
 
-    def _inside(self, backup_at: datetime, after: int, *, is_new: bool) -> None:
+    def _inside(self, step: str, backup_at: datetime, after: int) -> None:
         call_command("migrate", verbosity=0)
-        if is_new:
+        if step == "carry":
+            crossing.carry(settings.OCMCONSOLE_HOME / databases.HUB_FILE)
+            return
+        if step == "begin":
             new, said = beginning.begin(backup_at, after)
             self.stdout.write("\n".join([new.uid, *said]))
         beginning.check()
