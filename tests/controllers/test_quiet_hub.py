@@ -73,7 +73,7 @@ def test_the_log_of_revocations_has_what_was_taken_away_and_is_applied_once(tmp_
     revocations.note()
     backup_at = timezone.now()
     services.disconnect_cluster(make.ADMIN, "c1")
-    revocations.note()
+    tasks.note_revocations()
     log = tmp_path / revocation_log.NAME
     assert [json.loads(line)["what"] for line in log.read_text().splitlines()] == [
         "begun",
