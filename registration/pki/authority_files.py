@@ -30,6 +30,7 @@ from registration.pki.issuing import BACKDATED, Authority, key_pem, new_root
 
 PRIVATE_KEY = re.compile(rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END \1-----", re.DOTALL)
 SECOND = timedelta(seconds=1)  # times of certificates have no parts of it
+MOST = 2  # CAs of one authority: the one that signs, and the one that is to go or was to come
 
 Note = Callable[[Authority], None]
 
@@ -133,6 +134,8 @@ def _check(
         raise AuthorityError(f"the first certificate in {stem}.crt is valid until {issuing.not_valid_after_utc} only")
     if None in keys:  # of a rotation, the hub has the keys of all
         raise AuthorityError(f"{stem}.crt is not a chain: each certificate must be signed by the one after it")
+    if len(chains) > MOST:
+        raise AuthorityError(f"{stem}.crt holds {len(chains)} CAs: a rotation has {MOST}")
 
 
 def _load_keys(path: Path) -> list[CertificateIssuerPrivateKeyTypes]:

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+import pyrage
 import pytest
 
 from tests.agent.conftest import condition, eventually
@@ -54,8 +55,8 @@ def lease_code(hub: Hub, name: str, pair: Path) -> int:
         return client.get(path).status_code
 
 
-@pytest.mark.contract("D26", "G25")
-def test_agents_renew_through_the_rotation_of_both_cas_untouched(
+@pytest.mark.contract("D22", "D26", "G25")
+def test_agents_renew_through_the_rotation_of_both_cas_and_a_restore_in_its_midst_untouched(
     start_hub: StartHub, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with start_hub() as hub:
@@ -74,7 +75,14 @@ def test_agents_renew_through_the_rotation_of_both_cas_untouched(
             await manage("rotate", "serving")
             assert (code(hub, "steady", old), lease_code(hub, "steady", old)) == (200, 200)
             kept = old.read_bytes()
+            key, backup = tmp_path / "key.txt", tmp_path / "hub.backup"
+            key.write_text(f"{pyrage.x25519.Identity.generate()}\n")
+            hub.manage("backup", str(backup), "--key", str(key))
             await steady.renews()  # its kubeconfig trusts the old CA alone
+            hub.stop("server")
+            hub.manage("restore", str(backup), "--key", str(key), "--replace")
+            hub.start("server")
+            assert code(hub, "steady", await steady.pair(tmp_path)) == 200  # issued after the backup
             text = await manage("status")
             assert "seen with a certificate of the CA that signs: 1; left: 1\n    cluster away, " in text
             assert "given the CA that signs: 0; not given: 2\n" in text

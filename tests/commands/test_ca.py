@@ -315,6 +315,16 @@ def test_a_second_rotation_is_one_sentence_and_changes_nothing(role: ca.Authorit
     assert AuditEvent.objects.count() == entries
 
 
+def test_a_home_that_cannot_be_written_is_one_sentence_and_nothing_is_changed() -> None:
+    hub_setup.ensure_hub()
+    before = ca.phase_of(ca.client_authority(settings.OCMCONSOLE_HOME))
+    (settings.OCMCONSOLE_HOME / "client-ca.key").mkdir()  # the tests run as root, whom no mode keeps out
+    with pytest.raises(CommandError, match=r"^the home cannot be written \(.*\): make room"):
+        call_command("ca", "rotate", "client", stdout=StringIO())
+    assert ca.phase_of(ca.client_authority(settings.OCMCONSOLE_HOME)) == before
+    assert not AuditEvent.objects.filter(act="ca:rotate").exists()
+
+
 @pytest.mark.contract("D11")
 def test_each_step_is_in_the_audit_with_the_keys_that_sign_and_are_trusted() -> None:
     take("rotate", "back", "rotate", "retire")

@@ -54,8 +54,13 @@ class Command(ActingCommand):
             if chosen is ca.AuthorityRole.SERVING:
                 self.stdout.write(RELOAD)
             self._show(chosen)
-        except (ca.AuthorityError, OSError) as error:
+        except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(
+                f"the home cannot be written ({error.strerror or error}): make room or see to its modes, then look at "
+                f"{installation.PROGRAM} ca status and take the step again if it was not done"
+            ) from error
 
     def _show(self, *roles: ca.AuthorityRole) -> None:
         for role in roles:

@@ -262,6 +262,15 @@ def test_a_chain_of_strangers_is_no_rotation(home: Path) -> None:
         ca.client_authority(home, now=NOW)
 
 
+def test_a_file_of_three_cas_is_refused(home: Path) -> None:
+    take(home, "rotate", CLIENT)
+    third = Organisation()
+    for file, more in (("client-ca.crt", pem(third.root)), ("client-ca.key", key_pem(third.root_key))):
+        (home / file).write_bytes((home / file).read_bytes() + more)
+    with pytest.raises(ca.AuthorityError, match=r"client-ca\.crt holds 3 CAs"):
+        ca.client_authority(home, now=NOW)
+
+
 def test_clients_are_not_signed_by_the_serving_ca_because_a_file_is_missing(home: Path) -> None:
     take(home, "rotate", SERVING)
     (home / "client-ca.crt").unlink()
