@@ -31,10 +31,11 @@ from django.template import engines
 from django.urls import get_resolver, set_script_prefix
 from isal import isal_zlib
 
-from ocmconsole.kubeapi import abandoned_requests, errors
+from ocmconsole.kubeapi import abandoned_requests, clock, errors
 from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, outages, probes
 from ocmconsole.kubeapi.watch import follower, streams
+from ocmconsole.kubeapi.watch.open_watches import Watcher
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 from ocmconsole.server import intake, lease_path, watch_path
 from ocmconsole.server.listeners import API, API_URLCONF
@@ -309,7 +310,8 @@ class _Exchange:
             return await follower.in_thread(authentication.may_still, environ, asked.asked, deleting=False)
 
         account.spend(watch_path.CPU_SECONDS)
-        stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing)
+        watcher = Watcher(account.name, asked.program, clock.now())
+        stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing, watcher=watcher)
         visit.leave()
         with visit.watching():
             metrics.count_request(API, "GET", HTTPStatus.OK, monotonic() - began)

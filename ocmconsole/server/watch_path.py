@@ -34,16 +34,21 @@ PATH = re.compile(
     rb"(?:namespaces/(?P<namespace>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/)?(?P<resource>[a-z]+)"
 )
 CPU_SECONDS = 0.0004  # that a request of this path is charged for, about (D23)
+LONGEST_PROGRAM = 256  # characters of a user agent, as the audit keeps
 HEADERS = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]  # as of any watch
 
 
 class AgentWatch(NamedTuple):
-    """A request that is exactly such a watch. ``certificate`` is DER, proven by TLS or passed on by a trusted proxy."""
+    """A request that is exactly such a watch. ``certificate`` is DER, proven by TLS or passed on by a trusted proxy.
+
+    ``program``: what the client says of itself.
+    """
 
     certificate: bytes
     address: str
     scope: WatchScope
     asked: Attributes
+    program: str
 
 
 def recognise(scope: HTTPScope) -> AgentWatch | None:
@@ -63,7 +68,10 @@ def recognise(scope: HTTPScope) -> AgentWatch | None:
         seen = _seen(info, query) if info.verb == "watch" else None
     except (errors.ApiError, SuspiciousOperation):
         return None
-    return AgentWatch(client.certificate, client.address, seen, info.attributes()) if seen is not None else None
+    if seen is None:
+        return None
+    program = headers.get(b"user-agent", b"").decode("latin-1")[:LONGEST_PROGRAM]
+    return AgentWatch(client.certificate, client.address, seen, info.attributes(), program)
 
 
 def _seen(info: request_info.RequestInfo, query: QueryDict) -> WatchScope | None:

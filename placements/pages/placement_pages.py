@@ -34,7 +34,7 @@ from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL, is_
 from placements.pages import brake_pages
 from placements.pages.breakdown import Breakdown, BreakdownQuery
 from placements.pages.broken_change import shown_change
-from placements.pages.consumers import add_ons_of
+from placements.pages.consumers import add_ons_of, watchers_of
 from placements.pages.happened import happened
 from placements.playground.drafts import Draft
 from placements.scheduler.brake import WAIT
@@ -73,6 +73,7 @@ def placement_page(request: HttpRequest, namespace: str, name: str) -> HttpRespo
         "groups": groups,
         "happened": happened(actor, row)[0] if groups["may_read"] else [],
         "add_ons": add_ons_of(actor, row),
+        "watchers": watchers_of(actor, stored),
         "add_ons_explain_url": explain_url("list", CLUSTER_MANAGEMENT_ADDON.resource),
         "conditions": sorted(map(_condition, conditions_of(row.doc)), key=lambda each: each["tone"] == "ok"),
         "yaml": as_yaml(row.doc),

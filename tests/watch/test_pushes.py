@@ -7,15 +7,19 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.http.request_info import ListOptions
 from ocmconsole.kubeapi.storage.selectors import FieldSelector, LabelSelector
-from ocmconsole.kubeapi.watch import change_log, follower, streams
+from ocmconsole.kubeapi.watch import change_log, follower, open_watches, streams
+from ocmconsole.kubeapi.watch.open_watches import Watcher
+from placements.kinds import PLACEMENT_DECISION
 from tests import factories as make
 from tests.watch.inside import LONGEST, apart, when
 
@@ -64,9 +68,11 @@ async def allowed() -> bool:
 
 
 @asynccontextmanager
-async def connected(seen: streams.WatchScope, judged: int = 2**40) -> AsyncIterator[Client]:
+async def connected(
+    seen: streams.WatchScope, judged: int = 2**40, watcher: Watcher | None = None
+) -> AsyncIterator[Client]:
     """A stream that waits for what comes."""
-    stream = streams.Stream(seen, allowed, judged=judged)
+    stream = streams.Stream(seen, allowed, judged=judged, watcher=watcher)
     client = Client(stream)
     stream.attach(client.sink)
     task = asyncio.create_task(client.drain())
@@ -108,6 +114,29 @@ def test_a_stream_that_waits_is_written_to_and_one_that_does_not_read_gets_the_r
             assert await client.until(4) == ["web-2", "web-3", "web-4", "web-5"]
             assert len(client.pushed) == 1
             assert first[0].startswith(b'{"type":"ADDED","object":{')
+
+    asyncio.run(follow())
+
+
+def test_who_watches_is_known_as_long_as_the_stream_runs() -> None:
+    now = clock.now()
+
+    async def follow() -> None:
+        docs: list[dict[str, Any]] = []
+        await apart(partial(make.cluster, "web-1"))
+        await apart(lambda: docs.append(make.stored("web-1").doc))
+        seen = await here()
+
+        def watched() -> list[Watcher]:
+            return open_watches.watchers_of(MANAGED_CLUSTER, docs)
+
+        first, again = (Watcher("argo", "argocd/v3", now + timedelta(seconds=number)) for number in (0, 1))
+        async with connected(seen, watcher=again), connected(await here(fields="metadata.name=web-2"), watcher=first):
+            assert watched() == [again]  # the other one sees another cluster
+            async with connected(seen, watcher=first), connected(seen):
+                assert watched() == [first]
+                assert open_watches.watchers_of(PLACEMENT_DECISION, docs) == []
+        await when(lambda: not watched())
 
     asyncio.run(follow())
 

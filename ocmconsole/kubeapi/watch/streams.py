@@ -23,12 +23,13 @@ from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, Served
 from ocmconsole.kubeapi.storage import reader
-from ocmconsole.kubeapi.watch import change_log, follower
+from ocmconsole.kubeapi.watch import change_log, follower, open_watches
 from ocmconsole.kubeapi.watch.change_log import ChangeEntry, Standing
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.http.request_info import ListOptions
+    from ocmconsole.kubeapi.watch.open_watches import Watcher
     from ocmconsole.kubeapi.watch.stream_response import Sink
 
 BOOKMARK_SECONDS = 60.0  # between two bookmarks
@@ -129,8 +130,8 @@ class Stream:
     """One watch. ``may_go_on`` is asked now and then, and before an event that follows a change of rights.
 
     A no ends the stream. ``judged`` is how often rights had changed when it was last allowed, -1 if that is not known;
-    ``standing`` where the log stood at that moment, if that was read. ``sink`` is there while something takes events at
-    once.
+    ``standing`` where the log stood at that moment, if that was read. ``watcher``: who it is, for ``open_watches``.
+    ``sink`` is there while something takes events at once.
     """
 
     scope: WatchScope
@@ -138,6 +139,7 @@ class Stream:
     state: State = stored
     judged: int = -1
     standing: Standing | None = None
+    watcher: Watcher | None = None
     sink: Sink | None = None
     position: int = 0
     has_columns: bool = False
@@ -159,12 +161,13 @@ class Stream:
         """Lines of the watch, but for those that go into the sink: these come after all that were asked for before."""
         lasting = self.scope.options.timeout or random.uniform(*LONGEST_SECONDS)  # noqa: S311 - spreads reconnects
         ends = monotonic() + lasting
-        async with follower.follower().subscribe(self.topic) as listener:
-            async for line in _catch_up(self):
-                yield line
-            if not self.is_over:
-                async for line in _follow(self, listener, ends):
+        with open_watches.noted(self.scope, self.watcher):
+            async with follower.follower().subscribe(self.topic) as listener:
+                async for line in _catch_up(self):
                     yield line
+                if not self.is_over:
+                    async for line in _follow(self, listener, ends):
+                        yield line
 
     def push(self, batch: Sequence[ChangeEntry], rights: int) -> int:
         """Write changes to a client that has everything before them; returns how many need nothing more.
