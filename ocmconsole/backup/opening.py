@@ -101,6 +101,17 @@ def _require_known(found: OpenedArchive, source: Path) -> None:
         )
 
 
+def require_present_tables(found: OpenedArchive) -> None:
+    """The rows of a dump fit into the tables of this version. Raises BackupError."""
+    loader = MigrationLoader(None)
+    missing = [".".join(each) for each in loader.disk_migrations if ".".join(each) not in found.manifest.migrations]
+    if older := [name for name in missing if _is_ours(name)]:
+        raise BackupError(
+            f"the backup was made by ocmconsole {found.manifest.version}, which is older and lacks {older[0]}: "
+            "restore it onto PostgreSQL with this version, and take another backup there"
+        )
+
+
 def _is_ours(migration: str) -> bool:
     """Other apps, such as a provider's, may be installed or not."""
     label = migration.partition(".")[0]

@@ -50,7 +50,7 @@ def restore(source: Path, key: BackupKey, *, replace: bool, logs: Sequence[Path]
         if not is_empty and not replace:
             raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
         found = stack.enter_context(opening.opened(source, key, beside=home))
-        _require_kind(found, home)
+        _require_own_file(home)
         log, places = found.folder / revocation_log.NAME, _places(source)
         revocation_log.gather(log, [log, *(each / log.name for each in (home, *places)), *logs])
         url, name = stack.enter_context(_loaded(found))
@@ -114,15 +114,9 @@ def _alone(home: Path) -> Iterator[None]:
         yield
 
 
-def _require_kind(found: OpenedArchive, home: Path) -> None:
-    """What is on SQLite may go on on PostgreSQL, but not the other way."""
+def _require_own_file(home: Path) -> None:
     if connection.vendor == databases.POSTGRESQL:
         return
-    if found.manifest.database == databases.POSTGRESQL:
-        raise BackupError(
-            "the backup is of a hub on PostgreSQL, which goes on on PostgreSQL alone: "
-            "set OCMCONSOLE_DATABASE_URL to a database there"
-        )
     if Path(str(connection.settings_dict["NAME"])) != home / databases.HUB_FILE:
         raise BackupError(f"a restore writes {home / databases.HUB_FILE}: unset OCMCONSOLE_DATABASE_URL")
 
@@ -130,19 +124,29 @@ def _require_kind(found: OpenedArchive, home: Path) -> None:
 @contextmanager
 def _loaded(found: OpenedArchive) -> Iterator[tuple[str, str]]:
     """URL and name of a new database with the archive's rows; both empty for the SQLite file in its folder."""
-    if found.manifest.database == databases.SQLITE:
+    is_sqlite = found.manifest.database == databases.SQLITE
+    if is_sqlite:
         found.copy.rename(found.folder / databases.HUB_FILE)
     if connection.vendor == databases.SQLITE:
+        if not is_sqlite:
+            opening.require_present_tables(found)
+            _carry(found)
+            found.copy.unlink()
         yield "", ""
         return
     databases.drop_left("restore")
     with databases.scratch(f"{connection.settings_dict['NAME']}_restore_{secrets.token_hex(4)}") as name:
         url = databases.url_of(name)
-        if found.manifest.database == databases.POSTGRESQL:
-            databases.load_postgresql(found.copy, name)
-        else:
-            found.run("migrate", "--verbosity=0")  # the file: rows travel between tables of one version
-            found.run("restore", found.manifest.time, "--inside=carry", database_url=url)
+        if is_sqlite:
+            _carry(found, database_url=url)
             for left in (databases.HUB_FILE, *SQLITE_LOGS):
                 (found.folder / left).unlink(missing_ok=True)
+        else:
+            databases.load_postgresql(found.copy, name)
         yield url, name
+
+
+def _carry(found: OpenedArchive, database_url: str = "") -> None:
+    """From one kind of database to the other, between tables of one version."""
+    found.run("migrate", "--verbosity=0")
+    found.run("restore", found.manifest.time, "--inside=carry", database_url=database_url)

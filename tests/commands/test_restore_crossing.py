@@ -42,7 +42,9 @@ TABLES = (
 )
 
 
-def test_a_hub_on_sqlite_is_restored_onto_postgresql_with_every_row(start_hub: StartHub, tmp_path: Path) -> None:
+def test_a_hub_is_restored_from_sqlite_onto_postgresql_and_back_with_every_row(
+    start_hub: StartHub, tmp_path: Path
+) -> None:
     if "TEST_DATABASE_URL" not in os.environ:
         pytest.skip("PostgreSQL is where it goes")
     key, backup = tmp_path / "key.txt", tmp_path / "hub.backup"
@@ -64,6 +66,13 @@ def test_a_hub_on_sqlite_is_restored_onto_postgresql_with_every_row(start_hub: S
         assert after.pop("kubeapi_auditevent") > before.pop("kubeapi_auditevent"), "the restore and ended tokens"
         assert after == before
         assert not (hub.home / "hub.sqlite3").exists()
+        hub.manage("backup", str(tmp_path / "back.backup"), "--key", str(key))
+        again = hubs.prepare(tmp_path / "again")
+        again = replace(again, environment={**again.environment, "PATH": hub.environment["PATH"]})
+        again.manage("restore", str(tmp_path / "back.backup"), "--key", str(key))
+        with again.reading() as ask:
+            assert {table: ask(f"SELECT count(*) FROM {table}")[0][0] for table in after} == after  # noqa: S608 - as above
+            assert "häßlich 'quoted' 🚢" in ask("SELECT wire FROM clusters_managedcluster")[0][0]
         for name in hub.commands:
             hub.start(name)
         with hub.admin() as client:

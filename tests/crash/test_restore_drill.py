@@ -30,7 +30,7 @@ from tests.crash.agents import CLUSTERS, MERGE, Agent, Caller, Ledger
 from tests.hub import ROOT, Hub, numbers
 from tests.selection import FULL
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.contract("D21", "D22", "D26", "D28")]
+pytestmark = [pytest.mark.timeout(900 if FULL else 400), pytest.mark.contract("D21", "D22", "D26", "D28")]
 
 AGENTS = 200 if FULL else 40
 BEAT_SECONDS = 5  # of each agent, so that one that came back is heard soon

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
+from django.db import connection
 
 from ocmconsole.backup import beginning, crossing, databases, restoring
 from ocmconsole.backup.encryption import BackupError, BackupKey
@@ -66,7 +67,9 @@ class Command(BaseCommand):
     def _inside(self, step: str, backup_at: datetime, after: int) -> None:
         call_command("migrate", verbosity=0)
         if step == "carry":
-            crossing.carry(settings.OCMCONSOLE_HOME / databases.HUB_FILE)
+            is_sqlite = connection.vendor == databases.SQLITE
+            name = databases.FILES[databases.POSTGRESQL] if is_sqlite else databases.HUB_FILE
+            crossing.carry(settings.OCMCONSOLE_HOME / name)
             return
         if step == "begin":
             new, said = beginning.begin(backup_at, after)
