@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 from ocmconsole.kubeapi.errors import Cause, Doc
@@ -173,12 +174,16 @@ def _kept(value: Any, _path: Path, _unknown: list[Path], _known: Any) -> Any:
 
 
 def _list_pruner(prune: Pruner | None) -> Pruner:
-    def prune_list(value: Any, path: Path, unknown: list[Path], _known: Any) -> Any:
+    def prune_list(value: Any, path: Path, unknown: list[Path], known: Any) -> Any:
         if not isinstance(value, list):
             return value
         if prune is None:
             return list(value)
-        return [prune(item, (path, index), unknown, None) for index, item in enumerate(value)]
+        before = known if isinstance(known, list) else ()
+        return [
+            _own(item, other) if _stands(item, other) else prune(item, (path, index), unknown, other)
+            for index, (item, other) in enumerate(zip_longest(value, before[: len(value)]))
+        ]
 
     return prune_list
 
@@ -245,12 +250,20 @@ def _copied(value: Any, _known: Any) -> Any:
 def _list_filler(field: _Field) -> Filler:
     fill, make, nullable = field.fill, field.make, field.nullable
 
-    def fill_item(item: Any) -> Any:
+    def fill_item(item: Any, known: Any) -> Any:
         if item is None and not nullable and make is not None:
             return make()
-        return item if fill is None else fill(item, None)
+        if _stands(item, known):
+            return _own(item, known)
+        return item if fill is None else fill(item, known)
 
-    return lambda value, _known: [fill_item(item) for item in value] if isinstance(value, list) else value
+    def fill_list(value: Any, known: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        before = known if isinstance(known, list) else ()
+        return [fill_item(item, other) for item, other in zip_longest(value, before[: len(value)])]
+
+    return fill_list
 
 
 def _object_filler(node: Doc) -> Filler:
