@@ -102,6 +102,7 @@ PLACES: dict[str, Runs] = {
     "serving/test_asgi.py": Runs.BOTH,
     "serving/test_database.py": Runs.BOTH,
     "serving/test_given_up.py": Runs.BOTH,
+    "serving/test_lease_newcomers.py": Runs.BOTH,
     "serving/test_lease_path.py": Runs.BOTH,
     "serving/test_lease_rights.py": Runs.BOTH,
     "serving/test_long_lists.py": Runs.BOTH,

@@ -1,4 +1,4 @@
-"""Agents whose requests the ordinary path has let in: who they are, and what they may, as this process remembers it.
+"""Agents that show a certificate: who they are, and what they may, as this process remembers it.
 
 Invariant: memory never decides alone. Each batch reads in the database how often rights or credentials have changed
 (``Revision.rights``): a batch of writes under the counter's lock, in the transaction that it is written by, a batch of
@@ -9,8 +9,10 @@ began is in force for it, in every process and without a message that could be l
 waits for the counter, and so came after the batch.
 
 An identity is its whole certificate: the key is the digest of all its bytes, which the TLS of this connection has
-proven or a trusted proxy passes on. Names outside of ``system:`` are people's, whose accounts may be deactivated, and
-are never remembered; nor are members of ``system:masters``, nor certificates that are not in the register.
+proven or a trusted proxy passes on. A certificate that the process has not seen before is read with all others of its
+batch (``meet``): one query for the register, then the chain of those that are in it. Names outside of ``system:`` are
+people's, whose accounts may be deactivated, and are never met; nor are members of ``system:masters``, nor certificates
+that are not in the register: the ordinary path knows what to record of them.
 """
 
 from __future__ import annotations
@@ -32,15 +34,18 @@ from ocmconsole.kubeapi.kinds import Key
 # known to the limits takes the ordinary path, so more would be of no use.
 MOST_AGENTS = request_limits.MOST_CREDENTIALS
 MOST_QUESTIONS = 12  # that are remembered of one agent; it needs two for its lease and one for each of its watches
-CERTIFICATE = "cert:"  # how ``Actor.credential`` begins for a certificate
 
 
 @dataclass(slots=True, eq=False)
 class KnownAgent:
-    """``permitted``: what was asked, and as of how many changes of rights. ``until``: seconds since the epoch."""
+    """``permitted``: what was asked, and as of how many changes of rights. ``until``: seconds since the epoch.
 
-    actor: Actor
+    One that was not met yet has no ``actor``, and its ``certificate``.
+    """
+
     fingerprint: str
+    certificate: bytes = b""
+    actor: Actor | None = None
     until: float = 0.0
     permitted: dict[Hashable, int] = field(default_factory=dict)
 
@@ -51,14 +56,20 @@ class KnownAgents:
     def __init__(self) -> None:
         self._agents: OrderedDict[bytes, KnownAgent] = OrderedDict()
 
-    def learn(self, digest: bytes, actor: Actor) -> None:
-        """After a request that the ordinary path has answered. Nothing is permitted by that."""
-        is_agents = actor.user.startswith("system:") and actor.credential.startswith(CERTIFICATE)
-        if not is_agents or actor.is_master or actor.impersonator or digest in self._agents:
+    def find(self, digest: bytes, certificate: bytes) -> KnownAgent:
+        """Who shows this certificate, or a new one to be met, of whom nothing is kept."""
+        agent = self._agents.get(digest)
+        if agent is None:
+            return KnownAgent(digest.hex(), certificate)
+        self._agents.move_to_end(digest)
+        return agent
+
+    def keep(self, digest: bytes, agent: KnownAgent) -> None:
+        """One that was met."""
+        if digest in self._agents:
             return
-        # Of the actor only this: it also holds the request from which it came.
-        who = Actor(user=actor.user, groups=actor.groups, credential=actor.credential)
-        self._agents[digest] = KnownAgent(who, actor.credential.removeprefix(CERTIFICATE))
+        agent.certificate = b""
+        self._agents[digest] = agent
         if len(self._agents) > MOST_AGENTS:
             self._agents.popitem(last=False)
 
@@ -66,11 +77,22 @@ class KnownAgents:
         """After a refusal of the credential."""
         self._agents.pop(digest, None)
 
-    def find(self, digest: bytes) -> KnownAgent | None:
-        agent = self._agents.get(digest)
-        if agent is not None:
-            self._agents.move_to_end(digest)
-        return agent
+
+def meet(agents: Iterable[KnownAgent]) -> None:
+    """Find out who the new ones are. Nothing is permitted by that; who is no agent in the register stays unknown.
+
+    Not under the counter's lock: a chain takes 0.3 ms, and a process that has no RBAC index yet reads it here.
+    """
+    new = [agent for agent in agents if agent.actor is None]
+    if not new:
+        return
+    found = authentication.actors_of_registered_certificates({agent.fingerprint: agent.certificate for agent in new})
+    if found:
+        rule_index.index.catch_up()  # which takes long the first time
+    for agent in new:
+        actor = found.get(agent.fingerprint)
+        if actor is not None and not actor.is_master:
+            agent.actor = actor
 
 
 def may(asked: Iterable[tuple[KnownAgent, str]], verb: str, rights: int) -> list[bool]:
@@ -91,7 +113,7 @@ def may_watch(asked: Iterable[tuple[KnownAgent, Attributes]], rights: int) -> li
 def _permitted(asked: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[Any], Attributes]) -> list[bool]:
     """``spelled`` makes the question of what is remembered for it."""
     now = clock.now().timestamp()
-    due = [each for each in asked if not _is_examined(*each, rights)]
+    due = [each for each in asked if each[0].actor is not None and not _is_examined(*each, rights)]
     if due:
         _examine(due, rights, spelled)
     return [_is_examined(agent, question, rights) and now <= agent.until for agent, question in asked]
@@ -106,7 +128,8 @@ def _examine(due: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[
     tables = rule_index.index.catch_up()
     for agent, question in due:
         expires = honoured.get(agent.fingerprint)
-        decision = tables.decide(agent.actor, spelled(question)) if expires is not None else None
+        actor = agent.actor
+        decision = tables.decide(actor, spelled(question)) if expires is not None and actor is not None else None
         if expires is None or decision is None or not decision.allowed or decision.is_limited:
             agent.permitted.pop(question, None)
             continue

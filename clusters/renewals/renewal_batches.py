@@ -22,7 +22,6 @@ from ocmconsole.kubeapi.watch import change_log
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.access.authorization import Attributes
     from ocmconsole.kubeapi.renewals import Renewal
     from ocmconsole.kubeapi.watch.change_log import Standing
@@ -39,18 +38,19 @@ class LeaseBatches:
         self._texts: OrderedDict[str, str] = OrderedDict()  # by namespace
         self._lock = threading.Lock()  # of the texts, which both threads use
 
-    def learn(self, digest: bytes, actor: Actor) -> None:
-        self._agents.learn(digest, actor)
+    def find(self, digest: bytes, certificate: bytes) -> KnownAgent:
+        return self._agents.find(digest, certificate)
+
+    def keep(self, digest: bytes, agent: KnownAgent) -> None:
+        self._agents.keep(digest, agent)
 
     def forget(self, digest: bytes) -> None:
         self._agents.forget(digest)
 
-    def find(self, digest: bytes) -> KnownAgent | None:
-        return self._agents.find(digest)
-
     def read(self, asked: Sequence[tuple[KnownAgent, str]]) -> list[bytes | None]:
         """The texts of leases, None where the ordinary path must answer."""
         close_old_connections()
+        known_agents.meet(agent for agent, _ in asked)
         permitted = known_agents.may(asked, "get", change_log.rights())
         texts = _stored(
             {namespace for (_, namespace), is_permitted in zip(asked, permitted, strict=True) if is_permitted}
@@ -64,6 +64,7 @@ class LeaseBatches:
     def watch(self, asked: Sequence[tuple[KnownAgent, Attributes]]) -> list[Standing | None]:
         """Where the log stands, for those who may; None where the ordinary path must answer."""
         close_old_connections()
+        known_agents.meet(agent for agent, _ in asked)
         standing = change_log.standing()
         permitted = known_agents.may_watch(asked, standing.rights)
         return [standing if is_permitted else None for is_permitted in permitted]
@@ -71,6 +72,7 @@ class LeaseBatches:
     def renew(self, asked: Sequence[Renewing]) -> list[bytes | None]:
         """The texts of leases as they are stored now, None where nothing was written for that request."""
         close_old_connections()
+        known_agents.meet(each.agent for each in asked)
         mine = self._proposed(asked)
         begun = {
             renewal.key.namespace: (renewal, each.agent) for renewal, each in zip(mine, asked, strict=True) if renewal

@@ -279,7 +279,7 @@ class _Exchange:
     async def _answer_agent(
         self, asked: lease_path.AgentRequest, leases: LeasePath, visit: request_limits.Visit
     ) -> None:
-        """By the lease path, or else as any other; then it learns who this was."""
+        """By the lease path, or else as any other."""
         began = monotonic()
         answer = await self._agents_answer(asked, leases, visit)
         if answer is not None:
@@ -289,28 +289,30 @@ class _Exchange:
                 await self._send(answer, more=False)
             metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
             return
-        environ = environ_of(self.scope, self.application.listener)
-        status = await self._answer(environ, visit)
-        leases.learn(visit.digest, environ.get(request_limits.AUTHENTICATED_AS), status)
+        status = await self._answer(environ_of(self.scope, self.application.listener), visit)
+        if visit.digest is not None and status == HTTPStatus.UNAUTHORIZED:
+            leases.leases.forget(visit.digest)
 
     async def _answer_watch(self, asked: watch_path.AgentWatch, leases: LeasePath, visit: request_limits.Visit) -> None:
         """By the watch path, or else as any other."""
-        began, account, digest = monotonic(), visit.account, visit.digest
+        began, digest = monotonic(), visit.digest
         standing = None
-        if account.name and not account.delay(began):  # else it waits its turn with the others
-            standing = await leases.standing(digest, asked.asked)
-        if standing is None:
+        if digest is not None and not visit.account.delay(began):  # else it waits its turn with the others
+            agent = leases.leases.find(digest, asked.certificate)
+            standing = await leases.standing(agent, asked.asked)
+        if digest is None or standing is None:
             await self._answer(environ_of(self.scope, self.application.listener), visit)
             return
+        self._settle(visit, digest, agent, leases)
 
         async def may_go_on() -> bool:
-            if await leases.standing(digest, asked.asked) is not None:
+            agent = leases.leases.find(digest, asked.certificate)
+            if await leases.standing(agent, asked.asked) is not None:
                 return True
             environ = environ_of(self.scope, self.application.listener)
             return await follower.in_thread(authentication.may_still, environ, asked.asked, deleting=False)
 
-        account.spend(watch_path.CPU_SECONDS)
-        watcher = Watcher(account.name, asked.program, clock.now())
+        watcher = Watcher(visit.payer.name, asked.program, clock.now())
         stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing, watcher=watcher)
         visit.leave()
         with visit.watching():
@@ -321,16 +323,27 @@ class _Exchange:
         self, asked: lease_path.AgentRequest, leases: LeasePath, visit: request_limits.Visit
     ) -> bytes | None:
         """None where the ordinary path must answer, which then finds the request as it came."""
-        digest, account = visit.digest, visit.account
-        if digest is None or not account.name or account.delay(monotonic()):  # it waits its turn with the others
+        digest = visit.digest
+        if digest is None or visit.account.delay(monotonic()):  # it waits its turn with the others
             return None
-        if not leases.is_open(digest, is_write=asked.is_write):
+        if not leases.is_open(is_write=asked.is_write):
             return None
+        agent = leases.leases.find(digest, asked.certificate)
+        if asked.is_write and agent.actor is None and not intake.has_whole_body(self.scope):
+            return None  # whose body may be waited for is judged by its head (D23)
         body = await self._small_body() if asked.is_write else b""
-        answer = await leases.answer(digest, asked, body)
+        answer = await leases.answer(agent, asked, body)
         if answer is not None:
-            account.spend(lease_path.CPU_SECONDS)
+            self._settle(visit, digest, agent, leases)
         return answer
+
+    def _settle(self, visit: request_limits.Visit, digest: bytes, agent: Any, leases: LeasePath) -> None:
+        """Charge who was answered without Django; who is new is known from now on."""
+        if visit.account.name:
+            visit.account.spend(lease_path.CPU_SECONDS)
+        else:
+            visit.settle(agent.actor, lease_path.NEW_CPU_SECONDS, is_refused=False)
+        leases.leases.keep(digest, agent)
 
     async def _small_body(self) -> bytes:
         """Of ``lease_path.LARGEST_BODY`` at most, as the head declares; the ordinary path receives it once more.

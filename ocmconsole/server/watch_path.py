@@ -33,7 +33,6 @@ PATH = re.compile(
     rb"/(?:api|apis/(?P<group>[a-z0-9][-a-z0-9.]*))/(?P<version>v[a-z0-9]+)/"
     rb"(?:namespaces/(?P<namespace>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/)?(?P<resource>[a-z]+)"
 )
-CPU_SECONDS = 0.0004  # that a request of this path is charged for, about (D23)
 LONGEST_PROGRAM = 256  # characters of a user agent, as the audit keeps
 HEADERS = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]  # as of any watch
 

@@ -5,6 +5,7 @@ Over HTTP/1.1 to a server, or over HTTP/2 to a proxy before several.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import ssl
@@ -14,13 +15,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
 from itertools import count
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
+import yaml
 
 from ocmconsole.core.protobuf_fields import LEASE
-from tests.fleet import Fleet
+from tests.fleet import RBAC, Fleet
 from tests.hub import Hub
 from tests.unit.kubeapi.protobuf_encoder import encode
 
@@ -196,6 +199,25 @@ class Scene:
             found = ask(f"SELECT fingerprint FROM registration_issuedcertificate WHERE cluster = '{name}'")  # noqa: S608 - as above
         for (fingerprint,) in found:
             self.hub.manage("revoke_certificate", fingerprint, "--reason", "stolen")
+
+    def person(self, name: str, folder: Path) -> ssl.SSLContext:
+        """The certificate of a new account that may read and renew every lease."""
+        self.hub.manage(
+            "shell", "-c", f"from django.contrib.auth.models import User; User.objects.create(username='{name}')"
+        )
+        kubeconfig = self.hub.manage("user_kubeconfig", name)
+        named = {"metadata": {"name": name}}
+        rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}]
+        bound = named | {
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": name}],
+        }
+        for plural, doc in (("clusterroles", named | {"rules": rules}), ("clusterrolebindings", bound)):
+            self.fleet.admin.post(f"/apis/{RBAC}/v1/{plural}", json=doc).raise_for_status()
+        user = yaml.safe_load(kubeconfig)["users"][0]["user"]
+        pair = folder / f"{name}.pem"
+        pair.write_bytes(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
+        return self.hub.tls(pair)
 
     def send_away(self, name: str) -> None:
         self.fleet.patch(name, {"spec": {"hubAcceptsClient": False}})

@@ -5,7 +5,6 @@ Two servers on one home and database; on PostgreSQL the Redis between them is go
 
 from __future__ import annotations
 
-import base64
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +17,10 @@ from threading import Event
 from typing import Any
 
 import pytest
-import yaml
 
 from tests import servers
 from tests.conftest import StartHub
-from tests.fleet import RBAC, Fleet
+from tests.fleet import Fleet
 from tests.serving.leases import AGENTS, ORDINARY, Agent, Scene
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -180,21 +178,7 @@ def test_who_is_let_in_again_goes_on_with_the_same_certificate(scene: Scene) -> 
 def test_nothing_that_a_deactivated_person_sends_renews_a_lease_at_either_server(scene: Scene, tmp_path: Path) -> None:
     """A person is never remembered by the lease path, whatever the certificate's requests look like."""
     scene.agent("le-person")
-    scene.hub.manage("shell", "-c", "from django.contrib.auth.models import User; User.objects.create(username='lea')")
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(scene.hub.manage("user_kubeconfig", "lea"))
-    name = {"metadata": {"name": "lea"}}
-    rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}]
-    bound = name | {
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "lea"},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "lea"}],
-    }
-    for plural, doc in (("clusterroles", name | {"rules": rules}), ("clusterrolebindings", bound)):
-        scene.fleet.admin.post(f"/apis/{RBAC}/v1/{plural}", json=doc).raise_for_status()
-    user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
-    both = tmp_path / "pair.pem"
-    both.write_bytes(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
-    context = scene.hub.tls(both)
+    context = scene.person("lea", tmp_path)
     ways, before = ways_of(scene, "le-person", context), scene.batched()
     assert_ends(ways, lambda: scene.hub.manage("shell", "-c", DEACTIVATE), 401)
     assert scene.batched() == before

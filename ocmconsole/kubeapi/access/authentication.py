@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ReadToken = Callable[[str, str], "Actor | None"]
 ListHonoured = Callable[[Collection[str]], Mapping[str, "datetime"]]
+ReadRegistered = Callable[[Mapping[str, bytes]], Mapping[str, Actor]]
 
 
 class ReadCertificate(Protocol):
@@ -38,7 +39,9 @@ class ReadCertificate(Protocol):
 _certificates: list[ReadCertificate] = []
 _tokens: list[ReadToken] = []
 _honoured: list[ListHonoured] = []
+_registered: list[ReadRegistered] = []
 
+SYSTEM = "system:"  # how names begin that are nobody's account
 SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
@@ -73,6 +76,22 @@ def lists_honoured_certificates(read: ListHonoured) -> ListHonoured:
 def honoured_certificates(fingerprints: Collection[str]) -> Mapping[str, datetime]:
     """As the reader says; nothing without one."""
     return _honoured[0](fingerprints) if _honoured else {}
+
+
+def reads_registered_certificates(read: ReadRegistered) -> ReadRegistered:
+    """The reader gets DER certificates by fingerprint, any number at once.
+
+    It returns whose those are that it knows, trusts and nobody has revoked. The others are missing: what is to be said
+    or recorded of them is for ``reads_certificates``.
+    """
+    _registered.append(read)
+    return read
+
+
+def actors_of_registered_certificates(shown: Mapping[str, bytes]) -> dict[str, Actor]:
+    """As the reader says, but for people, whose accounts would have to be looked at; nothing without a reader."""
+    found = _registered[0](shown) if _registered else {}
+    return {fingerprint: _active(actor) for fingerprint, actor in found.items() if actor.user.startswith(SYSTEM)}
 
 
 class KubernetesAuthentication(BaseAuthentication):
@@ -144,7 +163,7 @@ def actor_of_token(token: str, address: str = "") -> Actor:
 
 def _active(actor: Actor) -> Actor:
     """Every credential of a deactivated account is refused."""
-    is_person = not actor.user.startswith("system:")
+    is_person = not actor.user.startswith(SYSTEM)
     if is_person and plain_sql.is_there(get_user_model(), username=actor.user, is_active=False):
         raise errors.Unauthorized
     if AUTHENTICATED not in actor.groups:
