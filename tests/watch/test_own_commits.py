@@ -34,6 +34,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for name in ("POLL_SECONDS", "SOON_SECONDS"):
         monkeypatch.setattr(follower, name, LONGEST)
     monkeypatch.setattr(follower, "look", counted)
+    # Other workers of the run use the same Redis, whose channels are of all its databases.
+    monkeypatch.setattr(change_log, "CHANNEL", f"{change_log.CHANNEL}-of-one-test")
     return asked
 
 
