@@ -296,7 +296,10 @@ def test_status_says_who_signs_who_is_left_and_what_to_do() -> None:
     take("rotate")
     text = status()
     assert "CA of clients: rotating\n" in text
-    assert "  seen with a certificate of the CA that signs: 0; left: 1\n    cluster edge, certificate ends " in text
+    assert (
+        "  clusters seen with a certificate of the CA that signs: 0; left: 1\n    cluster edge, certificate ends "
+        in text
+    )
     assert "ca rotate client --back rolls back" in text
     assert "CA of serving: steady\n" in text
     take("back")

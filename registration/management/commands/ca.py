@@ -38,29 +38,33 @@ class Command(ActingCommand):
         super().add_arguments(retire)
 
     def act(self, actor: Actor, *args: Any, step: str, role: str = "", **options: Any) -> None:
+        chosen = ca.AuthorityRole(role) if role else None
         try:
-            if step == "status":
+            if chosen is None:
                 ca_rotation.require_admin(actor)
-                self._show(*ca.AuthorityRole)
-                return
-            chosen = ca.AuthorityRole(role)
-            if step == "retire":
-                ca_rotation.retire(actor, chosen, force=options["force"])
-            elif options["back"]:
-                ca_rotation.turn_back(actor, chosen)
             else:
-                ca_rotation.rotate(actor, chosen)
-                self.stdout.write(BACKUP)
-            if chosen is ca.AuthorityRole.SERVING:
-                self.stdout.write(RELOAD)
-            self._show(chosen)
+                self._take(actor, step, chosen, **options)
+            self._show(*([chosen] if chosen else ca.AuthorityRole))
         except ca.AuthorityError as error:
             raise CommandError(str(error)) from error
+
+    def _take(self, actor: Actor, step: str, role: ca.AuthorityRole, **options: Any) -> None:
+        try:
+            if step == "retire":
+                ca_rotation.retire(actor, role, force=options["force"])
+            elif options["back"]:
+                ca_rotation.turn_back(actor, role)
+            else:
+                ca_rotation.rotate(actor, role)
         except OSError as error:
             raise CommandError(
                 f"the home cannot be written ({error.strerror or error}): make room or see to its modes, then look at "
                 f"{installation.PROGRAM} ca status and take the step again if it was not done"
             ) from error
+        if step == "rotate" and not options["back"]:
+            self.stdout.write(BACKUP)
+        if role is ca.AuthorityRole.SERVING:
+            self.stdout.write(RELOAD)
 
     def _show(self, *roles: ca.AuthorityRole) -> None:
         for role in roles:
@@ -75,9 +79,9 @@ def _lines(found: Progress) -> list[str]:
     program = f"{installation.PROGRAM} ca"
     lines.append(f"  trusted  {_shown(found.other)}")
     if found.role is ca.AuthorityRole.CLIENT:
-        lines.append(f"  seen with a certificate of the CA that signs: {found.done}; left: {len(found.left)}")
+        lines.append(f"  clusters seen with a certificate of the CA that signs: {found.done}; left: {len(found.left)}")
     else:
-        lines.append(f"  given the CA that signs: {found.done}; not given: {len(found.left)}")
+        lines.append(f"  clusters given the CA that signs: {found.done}; not given: {len(found.left)}")
     for each in found.left:
         new = ", has a new one that was not seen yet" if each.has_new else ""
         what = "cluster" if each.is_cluster else "certificate of"
