@@ -19,6 +19,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Count, Exists, Max, Min, Q, Subquery, Sum
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
@@ -145,7 +146,7 @@ def _superseded() -> Item | None:
     if not (text := outages.state.superseded):
         return None
     return Item(
-        "superseded", 1, "Only reads", "octagon-pause", "danger", f"{text.capitalize()}.", "How", "/help/#copy", text
+        "superseded", 1, "Only reads", "octagon-pause", "danger", f"{capfirst(text)}.", "How", "/help/#copy", text
     )
 
 

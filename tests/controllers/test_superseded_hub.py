@@ -61,7 +61,9 @@ def test_a_hub_that_meets_a_newer_mark_at_the_backup_place_only_reads_until_it_i
     answer = page.post("/clusters/c1/labels/", {"labels": "a=b"})
     assert answer.status_code == 503
     assert "This hub only reads" in answer.content.decode()
-    assert "Only reads" in page.get("/attention/").content.decode()
+    shown = page.get("/attention/").content.decode()
+    assert "Only reads" in shown
+    assert f"elsewhere since {mark.begun_at}" in shown
     assert ONLY_READS in (probes.answer("/readyz/incarnation", ()) or ("", ""))[1]
     schedule.run("ocmconsole.tasks.note_revocations")
     assert not revocation_log.path().exists()

@@ -21,15 +21,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--key", default="", metavar="FILE", help="of age, instead of OCMCONSOLE_BACKUP_PASSPHRASE")
+        key = "of age, instead of OCMCONSOLE_BACKUP_PASSPHRASE"
+        parser.add_argument("--key", default=settings.OCMCONSOLE_BACKUP_KEY, metavar="FILE", help=key)
         parser.add_argument("--verify", action="store_true", help="restore FILE into a scratch home and check it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         act = opening.verify if options["verify"] else taking.take_backup
         try:
-            key = BackupKey.chosen(
-                settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"] or settings.OCMCONSOLE_BACKUP_KEY
-            )
+            key = BackupKey.chosen(settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
             manifest = act(options["file"].absolute(), key)
         except BackupError as error:
             raise CommandError(str(error)) from error

@@ -28,7 +28,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file")
-        parser.add_argument("--key", default="", metavar="FILE", help="of age, instead of OCMCONSOLE_BACKUP_PASSPHRASE")
+        key = "of age, instead of OCMCONSOLE_BACKUP_PASSPHRASE"
+        parser.add_argument("--key", default=settings.OCMCONSOLE_BACKUP_KEY, metavar="FILE", help=key)
         parser.add_argument("--replace", action="store_true", help="put the hub that is here aside")
         more = "a copy of revocations.log that is newer than that of the backup"
         parser.add_argument("--revocations", action="append", default=[], type=Path, metavar="FILE", help=more)
@@ -42,9 +43,7 @@ class Command(BaseCommand):
                 backup_at, after = datetime.fromisoformat(options["file"]), options["after"]
                 self._inside(options["inside"], backup_at, after)
                 return
-            key = BackupKey.chosen(
-                settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"] or settings.OCMCONSOLE_BACKUP_KEY
-            )
+            key = BackupKey.chosen(settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
             done = restoring.restore(
                 Path(options["file"]).absolute(), key, replace=options["replace"], logs=options["revocations"]
             )
