@@ -7,6 +7,7 @@ import os
 from celery import Celery, Task
 from celery.signals import import_modules, worker_init
 from kombu import Queue
+from kombu.transport import redis
 
 from ocmconsole.environment import garbage, thread_turns
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, WORK, queue_of
@@ -21,6 +22,20 @@ app = Celery("ocmconsole")
 MOVED = {"ocmconsole.corekinds.tasks.expire_events": "ocmconsole.core.tasks.expire_events"}
 
 
+class Channel(redis.Channel):
+    """One that puts no message back when it is closed.
+
+    A message is a poke, and another follows. Putting it back while Redis is away ends a worker of Celery 5.7: it closes
+    the connection twice, and what the second time raises is no error of a connection.
+    """
+
+    do_restore = False
+
+
+class Transport(redis.Transport):
+    Channel = Channel
+
+
 @app.on_configure.connect
 def configure(sender: Celery, **_: object) -> None:
     """Read Django's settings when Celery is first used."""
@@ -28,9 +43,15 @@ def configure(sender: Celery, **_: object) -> None:
 
     sender.conf.update(
         broker_url=settings.OCMCONSOLE_REDIS_URL or "memory://",
+        broker_transport=f"{__name__}:Transport" if settings.OCMCONSOLE_REDIS_URL else None,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,  # as long as Redis is away; embedded.Standby works meanwhile
-        broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 5, "socket_keepalive": True},
+        broker_transport_options={
+            "socket_connect_timeout": 1,
+            "socket_timeout": 5,
+            "socket_keepalive": True,
+            "ack_emulation": False,  # what a worker has taken is kept nowhere else: see Channel
+        },
         task_ignore_result=True,
         task_acks_late=False,
         worker_prefetch_multiplier=1,
