@@ -1,7 +1,7 @@
 """Pages, scripts and styles are sent compressed; what is compressed already, streams and the API's answers are not.
 
 A page's length reveals no secret: Django pads it by a random number of bytes and masks its CSRF token anew each
-time. The API has its own rule (``request_threads``), and its listener never comes here. First in the chain but for the
+time. The API has its own rule (``exchange``), and its listener never comes here. First in the chain but for the
 listener.
 """
 

@@ -3,7 +3,7 @@
 Invariants: certificate, header and declared size are judged before anything is waited for; a request without a valid
 credential ("a stranger") brings at most ``stranger_body`` bytes; what is being read or waits for its answer stays
 within a budget, of which one caller gets a part only; unauthenticated callers share a small one. Called by
-``request_threads``.
+``exchange``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The head of a request as a WSGI environ: from its ASGI scope, the listener, and what a trusted proxy says.
 
-A header with ``_`` in its name is dropped, and on the API every cookie. Called by ``request_threads``.
+A header with ``_`` in its name is dropped, and on the API every cookie. Called by ``exchange``.
 """
 
 from __future__ import annotations

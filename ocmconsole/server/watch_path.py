@@ -7,7 +7,7 @@ requests by one query (``lease_path.LeasePath.standing``). The stream is the one
 
 Invariants: whatever is not recognised, not of an agent that the ordinary path let in before, or not permitted by RBAC
 is answered by the ordinary path as if this one did not exist. Answers are the same to the byte. Called by
-``request_threads``.
+``agent_exchange``.
 """
 
 from __future__ import annotations

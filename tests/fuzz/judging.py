@@ -18,7 +18,7 @@ from django.db.models import Model
 from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.models import AuditEvent, Change, Owner, Revision, WorkItem
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
-from ocmconsole.server import intake, request_environ, request_threads
+from ocmconsole.server import django_handler, intake, reply, request_environ
 from tests.fuzz.cases import Case
 from tests.fuzz.world import Credential
 
@@ -63,7 +63,7 @@ class Judge:
     credentials: dict[str, Credential]
     cases: int = 0
     valid: int = 0
-    handle: request_threads.Handle = field(default_factory=request_threads.django_handler)
+    handle: django_handler.Handle = field(default_factory=django_handler.django_handler)
     state: State = field(default_factory=state)
 
     def judge(self, case: Case) -> list[str]:
@@ -89,9 +89,7 @@ class Judge:
         response = self.handle(environ)
         try:
             content = b"" if isinstance(response, AsyncStreamResponse) else b"".join(cast("Any", response))
-            sent = {
-                name.decode("latin-1"): value.decode("latin-1") for name, value in request_threads._headers(response)
-            }
+            sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in reply.headers_of(response)}
             return Answer(response.status_code, sent, content)
         finally:
             response.close()

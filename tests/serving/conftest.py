@@ -22,7 +22,8 @@ def serve() -> Iterator[Serve]:
     """``serve(listener="console", threads=1, loop="asyncio")``; a small site of Django's, without middleware."""
     from django.test import override_settings
 
-    from ocmconsole.server.request_threads import RequestThreads, django_handler
+    from ocmconsole.server.django_handler import django_handler
+    from ocmconsole.server.request_threads import RequestThreads
 
     def is_known(environ: dict[str, Any]) -> bool:
         return environ.get("HTTP_AUTHORIZATION") == KNOWN

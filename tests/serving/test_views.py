@@ -9,7 +9,7 @@ import pytest
 from django.urls import clear_url_caches
 
 from ocmconsole.kubeapi.health import probes
-from ocmconsole.server import request_threads
+from ocmconsole.server import django_handler
 from ocmconsole.server.listeners import CONSOLE
 
 pytestmark = pytest.mark.django_db
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def unimported() -> Iterator[None]:
-    before = set(request_threads._imported)
-    request_threads._imported.discard(CONSOLE)
+    before = set(django_handler._imported)
+    django_handler._imported.discard(CONSOLE)
     clear_url_caches()
     yield
     clear_url_caches()
-    request_threads._unusable.clear()
-    request_threads._imported.clear()
-    request_threads._imported.update(before)
+    django_handler._unusable.clear()
+    django_handler._imported.clear()
+    django_handler._imported.update(before)
 
 
 def said() -> tuple[int, str]:
@@ -39,12 +39,12 @@ def test_a_console_whose_views_cannot_be_imported_is_not_ready(settings: Any) ->
     assert said() == (200, "ok")
     settings.ROOT_URLCONF = "tests.serving.no_such_urls"
     with pytest.raises(ModuleNotFoundError):
-        request_threads._import_views(CONSOLE)
+        django_handler.import_views(CONSOLE)
     status, text = said()
     assert (status, "the views of the listener console cannot be imported" in text) == (500, True)
     every = probes.answer("/readyz", [])
     assert every is not None
     assert "[-]views failed: the views of the listener console cannot be imported" in every.text
     settings.ROOT_URLCONF = whole
-    request_threads._import_views(CONSOLE)
+    django_handler.import_views(CONSOLE)
     assert said() == (200, "ok")

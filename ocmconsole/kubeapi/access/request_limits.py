@@ -3,7 +3,7 @@
 A ``Callers`` belongs to one listener of one process and lives on its event loop alone, so nothing here is locked. It
 knows a credential by its digest once a request with it was authenticated; before that a request belongs to its address.
 Requests over a limit are answered 429 before their body is read; those of an identity that has used up its share of CPU
-time wait, without a thread. Callers: ``ocmconsole.server.request_threads``, ``authentication``.
+time wait, without a thread. Callers: ``ocmconsole.server.exchange``, ``authentication``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Refusals of the event loop are collected by ``Tally`` and written every few seconds beside it; those of a rule at once.
 Rows are bounded in number and age, so that a flood of addresses fills no disk. Callers:
-``ocmconsole.server.request_threads``, rules, ``tasks.compact``.
+``ocmconsole.server.exchange``, rules, ``tasks.compact``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A response whose body is an asynchronous stream: watches and server-sent events.
 
-The view's thread is free as soon as the response is returned; ocmconsole.server.request_threads drains the stream on
+The view's thread is free as soon as the response is returned; ocmconsole.server.reply drains the stream on
 the event loop.
 """
 

@@ -1,0 +1,158 @@
+"""Requests of agents that are answered without Django: their lease, and the watches with which they come back.
+
+Where ``lease_path`` or ``watch_path`` does not answer, the request is one as any other (``exchange``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from functools import partial
+from http import HTTPStatus
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.access import authentication, request_limits
+from ocmconsole.kubeapi.health import metrics
+from ocmconsole.kubeapi.watch import follower, streams
+from ocmconsole.kubeapi.watch.open_watches import Watcher
+from ocmconsole.server import intake, lease_path, watch_path
+from ocmconsole.server.exchange import Exchange
+from ocmconsole.server.listeners import API
+from ocmconsole.server.reply import Headers, extension
+from ocmconsole.server.request_environ import environ_of
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, HTTPScope
+
+    from ocmconsole.server.lease_path import LeasePath
+    from ocmconsole.server.request_threads import RequestThreads
+
+
+class AgentExchange(Exchange):
+    """One request to a listener that has a lease path."""
+
+    def __init__(
+        self,
+        application: RequestThreads,
+        leases: LeasePath,
+        scope: HTTPScope,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> None:
+        super().__init__(application, scope, receive, send)
+        self.leases = leases
+
+    async def answer(self) -> None:
+        """An agent's lease and its watches by paths of their own, anything else by Django. Raises ClientGoneError."""
+        asked = lease_path.recognise(self.scope)
+        watch = watch_path.recognise(self.scope) if asked is None else None
+        if asked is not None:
+            head = {"REMOTE_ADDR": asked.address, "ocmconsole.peer_certificate": asked.certificate}
+            await self.within_limits(head, partial(self._answer_agent, asked))
+        elif watch is not None:
+            head = {"REMOTE_ADDR": watch.address, "ocmconsole.peer_certificate": watch.certificate}
+            await self.within_limits(head, partial(self._answer_watch, watch))
+        else:
+            await super().answer()
+
+    async def _answer_agent(self, asked: lease_path.AgentRequest, visit: request_limits.Visit) -> None:
+        """By the lease path, or else as any other."""
+        began = monotonic()
+        answer = await self._agents_answer(asked, visit)
+        if answer is not None:
+            headers, at_once = _headers_of_object(answer), extension(self.scope, intake.ANSWER)
+            if at_once is None or not at_once(headers, answer):
+                await self.start(HTTPStatus.OK, headers)
+                await self.send_body(answer, more=False)
+            metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
+            return
+        status = await self.answer_by_django(environ_of(self.scope, self.application.listener), visit)
+        if visit.digest is not None and status == HTTPStatus.UNAUTHORIZED:
+            self.leases.leases.forget(visit.digest)
+
+    async def _answer_watch(self, asked: watch_path.AgentWatch, visit: request_limits.Visit) -> None:
+        """By the watch path, or else as any other."""
+        began, digest = monotonic(), visit.digest
+        standing = None
+        if digest is not None and not visit.account.delay(began):  # else it waits its turn with the others
+            agent = self.leases.leases.find(digest, asked.certificate)
+            standing = await self.leases.standing(agent, asked.asked)
+        if digest is None or standing is None:
+            await self.answer_by_django(environ_of(self.scope, self.application.listener), visit)
+            return
+        self._settle(visit, digest, agent)
+
+        async def may_go_on() -> bool:
+            agent = self.leases.leases.find(digest, asked.certificate)
+            if await self.leases.standing(agent, asked.asked) is not None:
+                return True
+            environ = environ_of(self.scope, self.application.listener)
+            return await follower.in_thread(authentication.may_still, environ, asked.asked, deleting=False)
+
+        watcher = Watcher(visit.payer.name, asked.program, clock.now())
+        stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing, watcher=watcher)
+        visit.leave()
+        with visit.watching():
+            metrics.count_request(API, "GET", HTTPStatus.OK, monotonic() - began)
+            await self.drain(HTTPStatus.OK, watch_path.HEADERS, stream.events(), stream.attach)
+
+    async def _agents_answer(self, asked: lease_path.AgentRequest, visit: request_limits.Visit) -> bytes | None:
+        """None where the ordinary path must answer, which then finds the request as it came."""
+        digest = visit.digest
+        if digest is None or visit.account.delay(monotonic()):  # it waits its turn with the others
+            return None
+        if not self.leases.is_open(is_write=asked.is_write):
+            return None
+        agent = self.leases.leases.find(digest, asked.certificate)
+        if asked.is_write and agent.actor is None and not intake.has_whole_body(self.scope):
+            return None  # whose body may be waited for is judged by its head (D23)
+        body = await self._small_body() if asked.is_write else b""
+        answer = await self.leases.answer(agent, asked, body)
+        if answer is not None:
+            self._settle(visit, digest, agent)
+        return answer
+
+    def _settle(self, visit: request_limits.Visit, digest: bytes, agent: Any) -> None:
+        """Charge who was answered without Django; who is new is known from now on."""
+        if visit.account.name:
+            visit.account.spend(lease_path.CPU_SECONDS)
+        else:
+            visit.settle(agent.actor, lease_path.NEW_CPU_SECONDS, is_refused=False)
+        self.leases.leases.keep(digest, agent)
+
+    async def _small_body(self) -> bytes:
+        """Of ``lease_path.LARGEST_BODY`` at most, as the head declares; the ordinary path receives it once more.
+
+        Raises ClientGoneError.
+        """
+        body, more = b"", True
+        async with asyncio.timeout(intake.BODY_SECONDS) if not intake.has_whole_body(self.scope) else nullcontext():
+            while more:
+                message = await self.receive()
+                if message["type"] == "http.disconnect":
+                    raise intake.ClientGoneError
+                body += message["body"]  # type: ignore[typeddict-item] # an HTTPRequestEvent
+                more = message["more_body"]  # type: ignore[typeddict-item] # likewise
+        self.receive = _again({"type": "http.request", "body": body, "more_body": False}, self.receive)
+        return body
+
+
+def _again(message: ASGIReceiveEvent, receive: ASGIReceiveCallable) -> ASGIReceiveCallable:
+    """Receives a message once more, then what follows."""
+    left = [message]
+
+    async def received() -> ASGIReceiveEvent:
+        return left.pop() if left else await receive()
+
+    return received
+
+
+def _headers_of_object(body: bytes) -> Headers:
+    """Of an object in JSON, as ``responses.respond`` and ``_whole`` make them."""
+    return [
+        (b"cache-control", b"no-cache, private"),
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
