@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from celery import Celery, Task
-from celery.signals import import_modules, worker_init
+from celery.signals import import_modules, task_received, worker_init
 from kombu import Queue
 from kombu.transport import redis
 
@@ -92,4 +92,6 @@ def stand_by(**_: object) -> None:
     thread_turns.take_short_turns()
     from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
 
-    Standby().start()
+    standby = Standby()
+    task_received.connect(lambda **_: standby.note_task(), weak=False)
+    standby.start()

@@ -1,7 +1,7 @@
 """Threads beside a server or worker: the note that a server serves, and reconcilers and clock without a broker.
 
-Those run always in the one-process hub, and in a Celery worker while Redis is away: a thread for reconcilers, which
-follow the outbox in the database, and two for the clock that Celery beat would be.
+Those run always in the one-process hub, and in a Celery worker while Redis is away or no task comes: a thread for
+reconcilers, which follow the outbox in the database, and two for the clock that Celery beat would be.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ STOP_SECONDS = 0.4  # for a reconciler in its transaction, after the signal
 MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
 # Celery's worker and beat try again at most this many seconds apart, so for so long Redis may be back and they are not.
 HOLD_SECONDS = 45.0
+# Without a task for so long, beat has ended, or Celery's consumer no longer asks Redis for any (kombu#2492).
+QUIET_SECONDS = 20.0
 
 
 def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
@@ -244,13 +246,14 @@ class Workers:
 
 
 class Standby:
-    """Of a Celery worker: says that the worker lives, and works by its own clock while the broker is away.
+    """Of a Celery worker: says that the worker lives, and works by its own clock while the broker is away or silent.
 
     Work is done twice at the worst, by this and by Celery, which every reconciler and task of the clock allows.
     """
 
     def __init__(self) -> None:
         self._failures = 0
+        self._tasked = monotonic()
         self._wanted_until = 0.0
         self._workers: Workers | None = None
 
@@ -258,6 +261,10 @@ class Standby:
         """Raises HomeError while a restore is under way."""
         SuccessionWatch().start()
         threading.Thread(target=self._run, name="standby", daemon=True).start()
+
+    def note_task(self) -> None:
+        """Celery has received one."""
+        self._tasked = monotonic()
 
     def _run(self) -> None:
         waiting = threading.Event()
@@ -270,14 +277,18 @@ class Standby:
     def look(self, now: float) -> None:
         """``now`` in seconds of ``monotonic``."""
         self._failures = 0 if redis_client.answers() else self._failures + 1
+        is_quiet = now - self._tasked > QUIET_SECONDS
         if self._failures >= MOST_FAILURES:
             self._wanted_until = now + HOLD_SECONDS
+        elif is_quiet:
+            self._wanted_until = max(self._wanted_until, now + 2 * LOOK_SECONDS)
         if now < self._wanted_until and self._workers is None:
-            log.warning("Redis is away: reconcilers and clock run from the database")
+            cause = f"no task has come for {QUIET_SECONDS:.0f} s" if is_quiet else "Redis is away"
+            log.warning("%s: reconcilers and clock run from the database", cause)
             self._workers = Workers()
             self._workers.start(alone=False)
         elif now >= self._wanted_until and self._workers is not None:
-            log.warning("Redis is back: Celery runs reconcilers and clock again")
+            log.warning("tasks come again: Celery runs reconcilers and clock")
             self._workers.stop()
             self._workers = None
         close_old_connections()

@@ -78,6 +78,20 @@ def test_each_check_is_asked_for_by_name_listed_and_left_out(start_hub: StartHub
         assert anybody.head("/livez").status_code == 200
 
 
+@pytest.mark.contract("H16")
+def test_a_worker_keeps_the_clock_where_beat_is_dead(start_hub: StartHub) -> None:
+    if "TEST_DATABASE_URL" not in os.environ:
+        pytest.skip("without Redis the server keeps the clock")
+    with start_hub() as hub, hub.client() as anybody:
+        until(lambda: "[+]clock ok" in anybody.get("/readyz?verbose").text, "the clock is seen")
+        hub.stop("beat", signal.SIGKILL)
+        until(lambda: anybody.get("/readyz/clock").status_code == 500, "nobody looks at leases")
+        until(lambda: anybody.get("/readyz/clock").status_code == 200, "the worker does")
+        assert "no task has come for 20 s" in hub.log("worker")
+        hub.start("beat")
+        until(lambda: "tasks come again" in hub.log("worker"), "Celery has the clock again")
+
+
 def test_a_locked_sqlite_file_stops_writes_with_its_cause_while_reads_go_on(start_hub: StartHub) -> None:
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("SQLite's")
