@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -18,7 +18,7 @@ import orjson
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import PrinterColumn, Served
 
-Step = Callable[[Any], Iterator[Any]]
+Step = Callable[[Any], Any]  # the first result from here on, or ``_MISSING``
 Cell = Callable[[Doc, datetime], Any]
 
 _NAME = PrinterColumn(
@@ -192,72 +192,82 @@ def age(then: datetime | None, now: datetime) -> str:
 
 # JSONPath
 
+_MISSING = object()  # no result: a path may lead to null
+
 
 def _first(path: str) -> Callable[[Doc], Any]:
     """The first result of a path, which is all a cell shows."""
-    steps = compile_path(path)
-    return lambda doc: next(walk(doc, steps), None)
+    find = compile_path(path)
+    return lambda doc: None if (found := find(doc)) is _MISSING else found
 
 
 @cache
-def compile_path(path: str) -> tuple[Step, ...]:
-    """The steps of a CRD column's JSONPath: fields, indices, ``[*]`` and ``[?(@.x=="y")]``."""
-    steps: list[Step] = []
-    at = 0
+def compile_path(path: str) -> Step:
+    """The first result of a CRD column's JSONPath: fields, indices, ``[*]``, ``[?(@.x=="y")]``. Raises ValueError."""
+    at, parts = 0, list[re.Match[str] | list[str]]()  # fields that follow each other are one part
     while at < len(path):
         token = _TOKEN.match(path, at)
         if token is None:
             msg = f"cannot read the path {path!r} from {path[at:]!r}"
             raise ValueError(msg)
-        steps.append(_step(token))
         at = token.end()
-    return tuple(steps)
+        name = re.sub(r"\\(.)", r"\1", token["field"]) if token["field"] else token["key"]
+        if name is None:
+            parts.append(token)
+        elif parts and isinstance(parts[-1], list):
+            parts[-1].append(name)
+        else:
+            parts.append([name])
+    found: Step = _itself
+    for part in reversed(parts):
+        found = _fields(part, found) if isinstance(part, list) else _step(part, found)
+    return found
 
 
-def walk(value: Any, steps: tuple[Step, ...]) -> Iterator[Any]:
-    if not steps:
-        yield value
-        return
-    for found in steps[0](value):
-        yield from walk(found, steps[1:])
-
-
-def _step(token: re.Match[str]) -> Step:
+def _step(token: re.Match[str], rest: Step) -> Step:
     if token["every"]:
-        return _every
+        return _every(rest)
     if token["index"]:
-        return _element(int(token["index"]))
-    if token["mark"]:
-        return _matching(compile_path(token["path"]), token["wanted"])
-    return _field(re.sub(r"\\(.)", r"\1", token["field"]) if token["field"] else token["key"])
+        return _element(int(token["index"]), rest)
+    return _matching(compile_path(token["path"]), token["wanted"], rest)
 
 
-def _every(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
+def _itself(value: Any) -> Any:
+    return value
 
 
-def _field(name: str) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, dict) and name in value:
-            yield value[name]
+def _fields(names: list[str], rest: Step) -> Step:
+    def step(value: Any) -> Any:
+        for name in names:
+            if not isinstance(value, dict) or name not in value:
+                return _MISSING
+            value = value[name]
+        return rest(value)
 
     return step
 
 
-def _element(index: int) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, list) and -len(value) <= index < len(value):
-            yield value[index]
+def _element(index: int, rest: Step) -> Step:
+    def step(value: Any) -> Any:
+        return rest(value[index]) if isinstance(value, list) and -len(value) <= index < len(value) else _MISSING
 
     return step
 
 
-def _matching(steps: tuple[Step, ...], wanted: str) -> Step:
-    def step(value: Any) -> Iterator[Any]:
+def _every(rest: Step) -> Step:
+    def step(value: Any) -> Any:
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return next((found for item in items if (found := rest(item)) is not _MISSING), _MISSING)
+
+    return step
+
+
+def _matching(read: Step, wanted: str, rest: Step) -> Step:
+    def step(value: Any) -> Any:
         if isinstance(value, list):
-            yield from (item for item in value if next(walk(item, steps), None) == wanted)
+            for item in value:
+                if read(item) == wanted and (found := rest(item)) is not _MISSING:
+                    return found
+        return _MISSING
 
     return step
