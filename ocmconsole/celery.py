@@ -16,6 +16,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
 # Each worker and beat would run Django's system checks at its start, which import every page, and ignore what they say.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
+garbage.look_less_often()  # a worker or beat begins here
+
 app = Celery("ocmconsole")
 
 # Names of tasks that moved: the clock of an earlier version may still send them while hosts are updated one by one.
@@ -88,7 +90,6 @@ class HubTask(Task):  # type: ignore[type-arg] # it takes none at run time
 @worker_init.connect
 def stand_by(**_: object) -> None:
     """Before the worker connects to its broker, which may be away already."""
-    garbage.look_less_often()
     thread_turns.take_short_turns()
     from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
 

@@ -5,16 +5,28 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from ocmconsole.environment import garbage, thread_turns
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 
 def main() -> None:
     garbage.look_less_often()
     thread_turns.take_short_turns()
-    if sys.argv[1:2] == ["serve"]:
-        gc.disable()  # until it serves: imports leave little garbage, and to look for it takes a sixth of a start
+    gc.disable()  # until there is a command: imports leave little garbage, and to look for it takes a sixth of a start
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
-    from django.core.management import execute_from_command_line  # noqa: PLC0415 - settings first
+    from django.core.management import ManagementUtility  # noqa: PLC0415 - settings first
 
-    execute_from_command_line(sys.argv)
+    class Utility(ManagementUtility):
+        def fetch_command(self, subcommand: str) -> BaseCommand:
+            """Django is set up by now. ``serve`` has more to import, and looks for garbage once it serves."""
+            command = super().fetch_command(subcommand)
+            if subcommand != "serve":
+                gc.freeze()
+                gc.enable()
+            return command
+
+    Utility(sys.argv).execute()

@@ -86,15 +86,14 @@ PLACES: dict[str, Runs] = {
     "pages/console/test_bulk.py": Runs.BOTH,
     "pages/console/test_exports.py": Runs.BOTH,
     "pages/console/test_health.py": Runs.BOTH,
-    "pages/truth/test_truth.py": Runs.BOTH,
     "pages/registration/test_inbox_pages.py": Runs.BOTH,
     "proxy": Runs.BOTH,
+    "proxy/test_lease_corpus.py": Runs.POSTGRES,
     "proxy/test_nginx.py": Runs.SQLITE,
     "security": Runs.SQLITE,
     "security/test_audit_order.py": Runs.BOTH,
     "security/test_audit_seals.py": Runs.BOTH,
     "security/test_ended_rights.py": Runs.BOTH,
-    "security/test_limits.py": Runs.BOTH,
     "security/test_records.py": Runs.BOTH,
     "security/test_revocation.py": Runs.BOTH,
     "security/test_sessions.py": Runs.BOTH,
@@ -104,7 +103,7 @@ PLACES: dict[str, Runs] = {
     "serving/test_given_up.py": Runs.BOTH,
     "serving/test_lease_newcomers.py": Runs.BOTH,
     "serving/test_lease_path.py": Runs.BOTH,
-    "serving/test_lease_rights.py": Runs.BOTH,
+    "serving/test_lease_rights.py": Runs.POSTGRES,
     "serving/test_long_lists.py": Runs.BOTH,
     "serving/test_watch_path.py": Runs.BOTH,
     "statements": Runs.SQLITE,
@@ -128,15 +127,20 @@ def is_left_out(path: Path, config: pytest.Config) -> bool:
     return runs(path).value not in {Runs.BOTH.value, config.getoption("database")}
 
 
-# By the database of the run; a file that runs on one database alone gets both.
+# By the database of the run; a file that runs on one database alone gets both, unless it is about what no kubectl takes part in.
 KUBECTLS = {"sqlite": "recent", "postgres": "debian-1.20"}
+ONE_KUBECTL = {TESTS / "conformance" / "test_bad_placements.py"}
 
 
 def kubectls(path: Path, config: pytest.Config, known: list[str]) -> list[str]:
     """Those of the known ones, which are at least one, that the tests of a file run with."""
     if FULL or config.getoption("server"):
         return known
-    wanted = [KUBECTLS[config.getoption("database")]] if runs(path) is Runs.BOTH else [*KUBECTLS.values()]
+    wanted = (
+        [KUBECTLS[config.getoption("database")]]
+        if runs(path) is Runs.BOTH or path in ONE_KUBECTL
+        else [*KUBECTLS.values()]
+    )
     return [name for name in known if name in wanted] or known[:1]
 
 

@@ -31,6 +31,7 @@ from psycopg import sql
 from tests import tools
 
 START_SECONDS = 180
+ROOM = 4 << 30  # bytes
 # Data that lives for one run needs no protection from a power cut.
 POSTGRES_SETTINGS = {
     "fsync": "off",
@@ -60,6 +61,14 @@ def _own_ports() -> Iterator[int]:
 
 
 _ports = _own_ports()
+
+
+def is_roomy(folder: Path) -> bool:
+    """Whether a run fits into it, and programs that tests install there can be started."""
+    if not os.access(folder, os.W_OK):
+        return False
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC
 
 
 def free_port() -> int:

@@ -26,11 +26,12 @@ from tests.conftest import StartHub
 from tests.crash import stored, writes
 from tests.crash.agents import Caller, Ledger
 from tests.hub import ROOT, Hub
+from tests.selection import FULL
 
 pytestmark = pytest.mark.timeout(400)
 
 SEEDS = [20_260_501 + number for number in range(int(os.environ.get("CRASH_SEEDS", "1")))]
-FEWEST_KILLS, MOST_KILLS = 6, 12
+FEWEST_KILLS, MOST_KILLS = 6, 12 if FULL else 6
 SETTLED_SECONDS = 90
 # The sweeps of the clock put work into an empty queue.
 AT_REST_SECONDS = 3

@@ -32,7 +32,7 @@ from tests.selection import FULL
 
 pytestmark = [pytest.mark.timeout(900 if FULL else 400), pytest.mark.contract("D21", "D22", "D26", "D28")]
 
-AGENTS = 200 if FULL else 40
+AGENTS = 200 if FULL else 8
 BEAT_SECONDS = 5  # of each agent, so that one that came back is heard soon
 PATIENCE_SECONDS = 200 if FULL else 90
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -1,6 +1,6 @@
 """Thousands of requests that are data: what is valid succeeds, what is not is refused in words and leaves no trace.
 
-``FUZZ_CASES`` sets the number of cases; without it they are 3,000 on SQLite and 1,000 on PostgreSQL, or 10,000 with
+``FUZZ_CASES`` sets the number of cases; without it they are 1,000 on SQLite and 500 on PostgreSQL, or 10,000 with
 ``FULL=1``. They are the same in each run. A failure prints the case as Python.
 """
 
@@ -31,7 +31,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "paths": (paths.cases(), 1),
 }
 PARTS = [(theme, part) for theme, (_, parts) in THEMES.items() for part in range(parts)]
-ORDINARY = "2000" if connection.vendor == "sqlite" else "1000"
+ORDINARY = "1000" if connection.vendor == "sqlite" else "500"
 CASES = int(os.environ.get("FUZZ_CASES", "10000" if FULL else ORDINARY)) // len(PARTS)
 
 

@@ -13,12 +13,14 @@ import pytest
 
 from tests.fleet import Fleet
 from tests.proxy.conftest import Site
+from tests.selection import FULL
 from tests.serving import lease_corpus, lease_damage
 from tests.serving.leases import PATH, AgentOverHttp2, Scene
 
 pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.slow]
 
 DAMAGED = 100  # bodies
+CASES = lease_corpus.CASES if FULL else lease_corpus.OF_LEASE_PATH  # all of them go over HTTP/1.1 in tests/serving
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def twins(scene: Scene) -> lease_corpus.Twins:
     return lease_corpus.twins_of(scene)
 
 
-@pytest.mark.parametrize("case", lease_corpus.CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_both_paths_answer_and_store_the_same(scene: Scene, twins: lease_corpus.Twins, case: lease_corpus.Case) -> None:
     lease_corpus.assert_same(scene, twins, case)
 

@@ -262,6 +262,8 @@ OVER_HTTP_1 = [
     Case("ends the connection", headers=(("Connection", "close"),)),
     Case("and begins another", is_fast=True),
 ]
+# What the lease path answers, each with the two before it, which may prepare it. Of the others, one path gives both answers.
+OF_LEASE_PATH = [case for number, case in enumerate(CASES) if any(each.is_fast for each in CASES[number : number + 3])]
 
 
 def assert_same(scene: Scene, twins: Twins, case: Case) -> None:

@@ -34,6 +34,7 @@ lea.is_active = False
 people.save_user(actor_for(User.objects.get(username="admin")), lea)
 """
 FIRST = 10  # requests of each agent before its right ends
+PAUSE_SECONDS = 0.01  # of each agent between two requests: the right ends in a process of its own, which wants its turn
 REFUSALS = 3  # of each kind of request, that every path must have given before a test ends
 
 
@@ -130,6 +131,7 @@ def beating(agent: Agent, headers: dict[str, Any], over: Event, beats: list[Beat
             sent = time.monotonic()
             answer = agent.ask(**headers) if method == "GET" else agent.renew(lease, **headers)
             beats.append(Beat(method, sent, answer.status))
+            time.sleep(PAUSE_SECONDS)
             if answer.status == 200:
                 lease = answer.doc
             if over.is_set():

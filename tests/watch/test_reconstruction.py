@@ -26,7 +26,7 @@ from tests.watch.trouble import Trouble
 from tests.watch.writers import GROUP, LARGE, MapWriter, SetWriter, Writer, color
 
 SEED = int(os.environ.get("WATCH_SEED", "7"))
-SECONDS = float(os.environ.get("WATCH_SECONDS", "25" if FULL else "10"))
+SECONDS = float(os.environ.get("WATCH_SECONDS", "25" if FULL else "5"))
 MAPS, SETS = "configmaps", f"managedclustersets.{GROUP}"
 NAMESPACES = ("even", "odd")
 CATCH_UP_SECONDS = 120.0
