@@ -15,20 +15,16 @@ from django.conf import settings
 
 from clusters import object_writer
 from clusters.acceptance import resource_cleanup
-from clusters.health import uptime, verdicts
+from clusters.health import hub_taints, uptime, verdicts
 from clusters.kinds import (
     CLUSTER_LABEL,
     LEASE,
     LEASE_NAME,
     MANAGED_CLUSTER,
     SKIP_CLOCK_CHECK,
-    UNAVAILABLE_TAINT,
-    UNREACHABLE_TAINT,
     ConditionType,
     conditions_of,
     is_deleting,
-    is_hub_taint,
-    is_same_taint,
     label_of,
     spec_of,
     taints_of,
@@ -62,10 +58,6 @@ def _skips_clock(doc: Doc) -> object:
 def _was_accepted(doc: Doc) -> bool:
     """Whether the cluster has, or once had, a lease."""
     return conditions.find_condition(conditions_of(doc), ConditionType.ACCEPTED) is not None
-
-
-def _available(doc: Doc) -> str:
-    return conditions.status_of(conditions_of(doc), ConditionType.AVAILABLE)
 
 
 def _clock(doc: Doc) -> str:
@@ -175,17 +167,8 @@ def reconcile_clock(key: Key) -> None:
 # ---------------------------------------------------------------- taints
 
 
-def _taints_called_for(doc: Doc) -> list[Doc]:
-    """Others' taints stay, in their order."""
-    wanted = {"True": None, "False": UNAVAILABLE_TAINT}.get(_available(doc), UNREACHABLE_TAINT)
-    kept = [taint for taint in taints_of(doc) if not is_hub_taint(taint) or (wanted and is_same_taint(taint, wanted))]
-    if wanted is not None and not any(is_same_taint(taint, wanted) for taint in kept):
-        kept.append(dict(wanted))
-    return kept
-
-
 def _tainted_otherwise(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
-    return () if new is None or is_deleting(new) or _taints_called_for(new) == taints_of(new) else (key,)
+    return () if new is None or is_deleting(new) or hub_taints.called_for(new) == taints_of(new) else (key,)
 
 
 @admission.companion(MANAGED_CLUSTER)
@@ -194,10 +177,11 @@ def taint_follows_report(batch: verbs.Batch, old: Doc | None, new: Doc | None) -
 
     A cluster that comes is left to ``reconcile_taints``, so that its creator's next write meets the version it got.
     """
-    if old is None or new is None or _available(old) == _available(new):
+    if old is None or new is None or hub_taints.available(old) == hub_taints.available(new):
         return
     key = Key("", new["metadata"]["name"])
-    batch.acting_as(CONTROLLER).edit(MANAGED_CLUSTER, key, _taint)
+    if hub_taints.called_for(new) != taints_of(new):
+        batch.acting_as(CONTROLLER).edit(MANAGED_CLUSTER, key, hub_taints.set_taint)
     batch.settled.add(("taints", key))
 
 
@@ -218,14 +202,4 @@ def reconcile_taints(key: Key) -> None:
 
 def _take_care_of(doc: Doc) -> None:
     resource_cleanup.hold(doc)
-    _taint(doc)
-
-
-def _taint(doc: Doc) -> None:
-    wanted = _taints_called_for(doc)
-    if is_deleting(doc) or wanted == taints_of(doc):
-        return
-    if wanted:
-        doc.setdefault("spec", {})["taints"] = wanted
-    else:
-        doc["spec"].pop("taints")
+    hub_taints.set_taint(doc)

