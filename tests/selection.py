@@ -151,13 +151,16 @@ LINES = {
     "postgres": (("tests/crash/",), ("tests/proxy/", "tests/serving/", "tests/watch/")),
 }
 
+# What takes a worker longest at a stretch comes before the rest, so that no other waits for it in the end.
+EARLY = ("tests/statements/", "tests/pages/truth/test_truth.py")
+
 # Folders whose files share a hub with a fleet, which takes up to half a minute to make.
 TOGETHER = ("tests/browser/", "tests/proxy/", "tests/statements/")
 ALONE = ("tests/browser/test_accessibility.py",)  # has a hub of its own
 
 
 class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
-    """A file goes to one worker, and so does a folder whose files share a hub. A worker begins a line that none is busy with."""
+    """A file goes to one worker, and so does a folder whose files share a hub. A worker begins a line that none is busy with, or what is early."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
@@ -172,7 +175,8 @@ class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
         } - {None}
         free = [scope for scope in self.workqueue if self._line_of(scope) not in taken]
         if free:
-            self.workqueue.move_to_end(min(free, key=lambda scope: self._line_of(scope) is None), last=False)
+            first = min(free, key=lambda scope: (self._line_of(scope) is None, scope not in EARLY))
+            self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
 
     def _line_of(self, scope: str) -> tuple[str, ...] | None:
