@@ -360,6 +360,18 @@ def test_nobody_signs_a_maintenance_with_another_name(joined: str) -> None:
     assert notes.by == "raj"
 
 
+@pytest.mark.contract("S75", "W16")
+def test_with_the_taint_its_notes_go_and_leave_no_empty_map(joined: str) -> None:
+    def taint(doc: Doc) -> None:
+        doc["metadata"]["annotations"] = {maintenance.REASON: "kernel"}
+        doc["spec"]["taints"] = [{"key": MAINTENANCE_TAINT, "effect": "NoSelect"}]
+
+    raj = person("raj", "system:masters")
+    make.edit(MANAGED_CLUSTER, "c1", taint, by=raj)
+    make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc["spec"].pop("taints"), by=raj)
+    assert "annotations" not in stored()["metadata"]
+
+
 def test_what_is_wrong_with_a_maintenance_stands_beside_its_field(joined: str, boss: Client) -> None:
     wrong: tuple[tuple[dict[str, str], str], ...] = (
         ({"reason": ""}, "reason"),
