@@ -25,8 +25,7 @@ def main() -> None:
             """Django is set up by now. ``serve`` has more to import, and looks for garbage once it serves."""
             command = super().fetch_command(subcommand)
             if subcommand != "serve":
-                gc.freeze()
-                gc.enable()
+                garbage.look_at_what_is_new()
             return command
 
     Utility(sys.argv).execute()

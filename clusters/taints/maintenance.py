@@ -95,7 +95,7 @@ def maintenance_names_its_person(actor: Actor, old: Doc | None, new: Doc) -> Non
     if not _is_tainted(new):
         if isinstance(noted, dict) and not noted.keys().isdisjoint(NOTES):
             metadata["annotations"] = {name: text for name, text in noted.items() if name not in NOTES}
-            if not metadata["annotations"]:
+            if not metadata["annotations"]:  # the step that leaves out empty maps was before the defaulters
                 del metadata["annotations"]
         return
     if not isinstance(noted, dict | None):

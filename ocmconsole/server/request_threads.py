@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
     from ocmconsole.server.lease_path import LeasePath
 
+SHARE_OF_THREADS = 4  # one identity may read, and write, on this part of the API's threads each, and on two at least
+THREADS = "django-"  # how the names of the pools' threads begin
+THREADS_FOR_READS = 2  # of each listener: writes that wait for each other, or for a lock, leave these free
+
 
 class BackgroundService(Protocol):
     """What a server needs besides: ``start`` may be called again. Both may wait for the database."""
@@ -41,11 +45,6 @@ class BackgroundService(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
-
-
-SHARE_OF_THREADS = 4  # one identity may read, and write, on this part of the API's threads each, and on two at least
-THREADS = "django-"  # how the names of the pools' threads begin
-THREADS_FOR_READS = 2  # of each listener: writes that wait for each other, or for a lock, leave these free
 
 
 _all: WeakSet[RequestThreads] = WeakSet()

@@ -14,7 +14,7 @@ from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded
 from ocmconsole.core.rbac import reading_ahead
-from ocmconsole.environment import home
+from ocmconsole.environment import garbage, home
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.server import request_threads, serving
 from registration import hub_setup
@@ -46,8 +46,7 @@ class Command(BaseCommand):
         except DatabaseFailure as error:
             raise CommandError(outages.operator_line(error)) from error
         if not gc.isenabled():  # by manage.py
-            gc.freeze()  # what is there now stays: looks for garbage leave it out
-            gc.enable()
+            garbage.look_at_what_is_new()
         self._presence = embedded.Presence()
         workers = embedded.Workers() if settings.OCMCONSOLE_CONTROLLERS == "thread" else None
         if workers:
