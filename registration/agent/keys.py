@@ -121,7 +121,12 @@ class OpenSSL:
             )
         except OSError as error:
             raise KeyToolError(f"{self._program} cannot be run: {error}") from error
-        out, err = await process.communicate(stdin.encode())
+        try:
+            out, err = await process.communicate(stdin.encode())
+        finally:
+            if process.returncode is None:  # cancelled: nobody else would end it, or close its pipes
+                process.kill()
+                await process.wait()
         if process.returncode != 0:
             raise KeyToolError(f"{self._program} {arguments[0]}: {err.decode(errors='replace').strip()}")
         return out.decode()

@@ -158,3 +158,20 @@ def test_a_chain_says_its_first_subject_and_the_time_in_which_all_of_it_is_valid
     said = asyncio.run(OpenSSL().read_chain(short["tls.crt"] + long["tls.crt"]))
     assert said.subject == AgentSubject("other, with: signs/and=more", frozenset())
     assert abs(said.not_after - datetime.now(UTC) - timedelta(days=5)) < timedelta(minutes=1)
+
+
+def test_openssl_ends_with_the_task_that_waits_for_it(tmp_path: Path) -> None:
+    program, pid = tmp_path / "openssl", tmp_path / "pid"
+    program.write_text(f"#!/bin/sh\necho $$ > {pid}.new && mv {pid}.new {pid} && exec sleep 60\n")
+    program.chmod(0o700)
+
+    async def cancel() -> None:
+        asking = asyncio.create_task(OpenSSL(str(program)).make_request(subject_of("c1", "abcde")))
+        while not pid.exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(cancel())
+    assert not Path("/proc", pid.read_text().strip()).exists()
