@@ -23,9 +23,9 @@ from django.conf import settings  # noqa: E402 - Django must be set up before it
 from clusters.renewals.renewal_batches import LeaseBatches  # noqa: E402 - Django must be set up before its handler is made
 from ocmconsole.embedded import ServerBackground  # noqa: E402
 from ocmconsole.kubeapi.access import authentication, session  # noqa: E402
+from ocmconsole.server.agents.lease_path import LeasePath  # noqa: E402
 from ocmconsole.server.django_handler import django_handler  # noqa: E402
 from ocmconsole.server.intake import Limits  # noqa: E402
-from ocmconsole.server.lease_path import LeasePath  # noqa: E402
 from ocmconsole.server.listeners import API, CONSOLE  # noqa: E402
 from ocmconsole.server.request_threads import RequestThreads  # noqa: E402
 

@@ -10,8 +10,8 @@ from placements.pages.broken_change import undo
 from placements.pages.history_tab import history_page
 from placements.pages.list_pages import placement_list
 from placements.pages.placement_pages import placement_page, why_page
-from placements.pages.playground_pages import playground
-from placements.pages.review_page import review
+from placements.pages.playground.playground_pages import playground
+from placements.pages.playground.review_page import review
 
 app_name = "placements"
 

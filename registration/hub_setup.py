@@ -26,12 +26,12 @@ from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP
 from ocmconsole.core.models import Namespace
 from ocmconsole.core.tokens import tokens
 from ocmconsole.environment import home as files
-from ocmconsole.kubeapi import clock, errors, incarnations, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.storage import reader
+from ocmconsole.kubeapi.storage import incarnations, reader
 from registration.models import HubAddress
 from registration.pki import ca, kubeconfigs
 

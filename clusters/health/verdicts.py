@@ -21,9 +21,9 @@ from clusters.object_writer import CONTROLLER
 from ocmconsole.core.event_documents import event_document, object_reference
 from ocmconsole.core.kinds import EVENT, NAMESPACE
 from ocmconsole.kubeapi import errors, many_writes
-from ocmconsole.kubeapi.amendments import Alike
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.conditions import Condition
+from ocmconsole.kubeapi.writes.amendments import Alike
 
 if TYPE_CHECKING:
     from clusters.health.uptime import Gap

@@ -18,8 +18,8 @@ from clusters.renewals import lease_bodies
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.formats import apply, documents, protobuf
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.renewals import Renewal
 from ocmconsole.kubeapi.schema import times
+from ocmconsole.kubeapi.writes.renewals import Renewal
 
 if TYPE_CHECKING:
     from datetime import datetime

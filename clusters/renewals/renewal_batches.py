@@ -1,7 +1,7 @@
 """Batches of the lease path: many leases read by one query, many renewals written by one transaction.
 
-And many watches of agents let in by one query. Called by ``server.lease_path`` on a thread for reads, one for watches
-and one for writes, which keep their database connections.
+And many watches of agents let in by one query. Called by ``server.agents.lease_path`` on a thread for reads, one for
+watches and one for writes, which keep their database connections.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from django.db import close_old_connections, connection
 from clusters.kinds import LEASE, LEASE_NAME
 from clusters.renewals import known_agents, lease_documents
 from clusters.renewals.known_agents import KnownAgent, KnownAgents
-from ocmconsole.kubeapi import clock, renewals
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.writes import renewals
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ocmconsole.kubeapi.access.authorization import Attributes
-    from ocmconsole.kubeapi.renewals import Renewal
     from ocmconsole.kubeapi.watch.change_log import Standing
-    from ocmconsole.server.lease_path import Renewing
+    from ocmconsole.kubeapi.writes.renewals import Renewal
+    from ocmconsole.server.agents.lease_path import Renewing
 
 MOST_TEXTS = 16_384  # leases of 1 KiB each that were read or renewed last; an agent's PUT follows its GET
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ocmconsole.kubeapi import clock, errors, incarnations, verbs
+from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.models import Incarnation
-from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.storage import audit, incarnations
 from placements import tasks as placements
 
 

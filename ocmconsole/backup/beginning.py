@@ -16,10 +16,10 @@ from ocmconsole.backup import revocation_log, revocations, succession
 from ocmconsole.backup.encryption import BackupError
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import clock, incarnations, kinds
+from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.models import Change, Compaction, Incarnation, Revision
-from ocmconsole.kubeapi.storage import audit, audit_chain, reader
+from ocmconsole.kubeapi.storage import audit, audit_chain, incarnations, reader
 from ocmconsole.models import Session
 
 A_SECOND = 100_000  # revisions that the old hub may have given out for each second since the backup: no database does

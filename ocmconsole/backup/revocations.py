@@ -21,11 +21,11 @@ from ocmconsole.backup import revocation_log
 from ocmconsole.backup.revocation_log import KnownRevocations, Line
 from ocmconsole.core.kinds import SECRET, SERVICE_ACCOUNT
 from ocmconsole.core.tokens import bootstrap_terms
-from ocmconsole.kubeapi import clock, errors, incarnations, kinds, verbs
+from ocmconsole.kubeapi import clock, errors, kinds, verbs
 from ocmconsole.kubeapi.access.actor import OWN_PREFIX
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.storage import reader
+from ocmconsole.kubeapi.storage import incarnations, reader
 from registration.approvals import services
 from registration.keys import key_lines
 from registration.models import Decline, IssuedCertificate, KeyLine

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from ocmconsole.environment import home as files
-from ocmconsole.kubeapi import incarnations
 from ocmconsole.kubeapi.health import outages, probes
+from ocmconsole.kubeapi.storage import incarnations
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.models import Incarnation

@@ -32,10 +32,11 @@ from ocmconsole.access import services
 from ocmconsole.console import preferences
 from ocmconsole.environment import installation
 from ocmconsole.environment.durations import span
-from ocmconsole.kubeapi import clock, incarnations
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.models import DemoFleet
 from placements import queries as placements
 from registration import queries

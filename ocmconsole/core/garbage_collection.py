@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import Owner
-from ocmconsole.kubeapi.proposals import CASCADES
+from ocmconsole.kubeapi.writes.proposals import CASCADES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

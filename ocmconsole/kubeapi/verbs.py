@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import errors, proposals, steps, store
+from ocmconsole.kubeapi import errors, steps
 from ocmconsole.kubeapi.access import authorization
-from ocmconsole.kubeapi.batches import OPTIMISTIC_TRIES, Batch, batch, together
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.proposals import DEFAULT, Edit, Options, Propose, attributes
 from ocmconsole.kubeapi.storage import reader
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes import proposals, store
+from ocmconsole.kubeapi.writes.batches import OPTIMISTIC_TRIES, Batch, batch, together
+from ocmconsole.kubeapi.writes.proposals import DEFAULT, Edit, Options, Propose, attributes
+from ocmconsole.kubeapi.writes.store import Write
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor

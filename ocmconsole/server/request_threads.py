@@ -22,8 +22,9 @@ import orjson
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, probes
-from ocmconsole.server import intake, lease_path
-from ocmconsole.server.agent_exchange import AgentExchange
+from ocmconsole.server import intake
+from ocmconsole.server.agents import lease_path
+from ocmconsole.server.agents.agent_exchange import AgentExchange
 from ocmconsole.server.django_handler import Handle
 from ocmconsole.server.exchange import Exchange, Judge
 from ocmconsole.server.listeners import API
@@ -32,7 +33,7 @@ from ocmconsole.server.reply import abort
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
-    from ocmconsole.server.lease_path import LeasePath
+    from ocmconsole.server.agents.lease_path import LeasePath
 
 SHARE_OF_THREADS = 4  # one identity may read, and write, on this part of the API's threads each, and on two at least
 THREADS = "django-"  # how the names of the pools' threads begin

@@ -21,11 +21,12 @@ from django.db.models import Q
 
 from clusters.kinds import label_of
 from ocmconsole.core.kinds import EVENT, NAMESPACE
-from ocmconsole.kubeapi import clock, incarnations, many_writes
+from ocmconsole.kubeapi import clock, many_writes
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
+from ocmconsole.kubeapi.storage import incarnations
 from placements.controller import brakes, decisions, events, evidence, metrics, scheduling, snapshot, together
 from placements.controller.decisions import WantedDecision
 from placements.controller.events import DecisionChanges

@@ -34,8 +34,8 @@ from placements.controller import preview
 from placements.controller.shared_changes import SCHEDULER
 from placements.explaining import causes
 from placements.kinds import PLACEMENT
-from placements.pages.playground_answer import changes
-from placements.pages.review_page import difference_of
+from placements.pages.playground.playground_answer import changes
+from placements.pages.playground.review_page import difference_of
 from placements.scheduler.pipeline import Unfinished
 from placements.scheduler.specification import PlacementSpec
 

@@ -24,11 +24,11 @@ from django.db.models import F
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.accounts import people
-from ocmconsole.kubeapi import clock, errors, incarnations, verbs, write_queue
+from ocmconsole.kubeapi import clock, errors, verbs, write_queue
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.health import outages
-from ocmconsole.kubeapi.storage import audit, plain_sql
+from ocmconsole.kubeapi.storage import audit, incarnations, plain_sql
 from registration.keys import key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, UnknownCertificate

@@ -8,11 +8,12 @@ from copy import deepcopy
 import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
-from ocmconsole.kubeapi import store, verbs
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.http import paging
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.store import Write
 from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.writes import store
+from ocmconsole.kubeapi.writes.store import Write
 from tests import factories as make
 from tests.api import entry
 from tests.api.contract import LABELLED, KindContract

@@ -55,4 +55,4 @@ def test_only_the_store_writes_rows_past_the_models() -> None:
     """Models refuse a write of a resource outside of the store; SQL that is made from them does not ask."""
     wanted = re.compile(r"plain_sql\.(insert|replace|put|delete)\(|plain_sql import .*\b(insert|replace|put|delete)\b")
     found = {str(path.relative_to(ROOT)) for path in sources() if wanted.search(path.read_text(encoding="utf-8"))}
-    assert found == {"ocmconsole/kubeapi/store.py", "ocmconsole/kubeapi/storage/row_writes.py"}
+    assert found == {"ocmconsole/kubeapi/writes/store.py", "ocmconsole/kubeapi/storage/row_writes.py"}

@@ -17,14 +17,15 @@ from clusters.kinds import HUB_TAINTS, MAINTENANCE_TAINT, MANAGED_CLUSTER, Condi
 from clusters.object_writer import CONTROLLER, set_condition
 from ocmconsole.core.event_documents import event_document, object_reference
 from ocmconsole.core.kinds import EVENT, NAMESPACE
-from ocmconsole.kubeapi import admission, clock, errors, proposals, verbs
+from ocmconsole.kubeapi import admission, clock, errors, verbs
 from ocmconsole.kubeapi.access.authorization import AccessDecision
-from ocmconsole.kubeapi.amendments import Alike
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change
-from ocmconsole.kubeapi.proposals import Options
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.writes import proposals
+from ocmconsole.kubeapi.writes.amendments import Alike
+from ocmconsole.kubeapi.writes.proposals import Options
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db

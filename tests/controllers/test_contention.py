@@ -12,11 +12,12 @@ import pytest
 from django.db import connection
 
 from ocmconsole.core.kinds import CONFIG_MAP
-from ocmconsole.kubeapi import admission, batches, errors, verbs
+from ocmconsole.kubeapi import admission, errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.writes import batches
 from tests import factories as make
 from tests.api import entry
 from tests.api.entry import APPLY, JSON_PATCH, MERGE, Answer, Entry

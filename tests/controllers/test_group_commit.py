@@ -18,13 +18,14 @@ from django.db import IntegrityError, connection, transaction
 from clusters.models import ReportedClaim
 from ocmconsole.core import kinds
 from ocmconsole.core.kinds import CONFIG_MAP
-from ocmconsole.kubeapi import abandoned_requests, clock, errors, group_commit, verbs, write_queue
+from ocmconsole.kubeapi import abandoned_requests, clock, errors, verbs, write_queue
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Change, Revision, WorkItem
 from ocmconsole.kubeapi.storage import plain_sql, reader
 from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.writes import group_commit
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
 

@@ -22,7 +22,7 @@ from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.control import bulk_jobs, controllers
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import BulkJob, Revision
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes.store import Write
 from placements.kinds import PLACEMENT
 from registration.models import CertificateSigningRequest
 from tests import factories as make

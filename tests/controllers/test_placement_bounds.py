@@ -13,7 +13,7 @@ from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes.store import Write
 from placements import reconcilers
 from placements.controller import runs
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT

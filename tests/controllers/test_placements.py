@@ -15,10 +15,11 @@ from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP, MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING
-from ocmconsole.kubeapi import store, verbs
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, WorkItem
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes import store
+from ocmconsole.kubeapi.writes.store import Write
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, DISABLE_ANNOTATION, PLACEMENT, PLACEMENT_DECISION
 from placements.tasks import TURNS, resync, resync_placements
 from tests import factories as make

@@ -17,9 +17,10 @@ from ocmconsole import tasks
 from ocmconsole.accounts import people, permissions
 from ocmconsole.backup import revocation_log, revocations, scheduled
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import incarnations, verbs
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Incarnation
+from ocmconsole.kubeapi.storage import incarnations
 from placements.models import PlacementDecision
 from registration.approvals import services
 from tests import factories as make

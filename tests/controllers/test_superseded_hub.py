@@ -15,9 +15,10 @@ from django.utils import timezone
 from ocmconsole import schedule
 from ocmconsole.backup import revocation_log, succession
 from ocmconsole.backup.succession import IncarnationMark
-from ocmconsole.kubeapi import errors, incarnations
+from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.models import Incarnation
+from ocmconsole.kubeapi.storage import incarnations
 from tests import factories as make
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D28")]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import django
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.store import Write
+    from ocmconsole.kubeapi.writes.store import Write
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def _log() -> Iterator[Write]:
     from ocmconsole.kubeapi import kinds
     from ocmconsole.kubeapi.kinds import Key
     from ocmconsole.kubeapi.models import Change
-    from ocmconsole.kubeapi.store import Write
+    from ocmconsole.kubeapi.writes.store import Write
 
     for change in Change.objects.order_by("revision").iterator():
         kind, key, doc = kinds.by_resource(change.resource), Key(change.namespace, change.name), json.loads(change.wire)

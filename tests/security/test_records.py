@@ -16,10 +16,11 @@ from clusters.models import ClusterFacts
 from ocmconsole.accounts import people
 from ocmconsole.core import kinds
 from ocmconsole.core.kinds import CLUSTER_ROLE
-from ocmconsole.kubeapi import errors, store, verbs
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.storage import reader
+from ocmconsole.kubeapi.writes import store
 from tests import factories as make
 from tests.actors import ROOT, grant, person, rule
 from tests.security.callers import Caller

@@ -10,11 +10,12 @@ import pytest
 
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.core.kinds import CLUSTER_ROLE, CONFIG_MAP
-from ocmconsole.kubeapi import store, verbs
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.watch import change_log, follower
 from ocmconsole.kubeapi.watch.change_log import ChangeEntry
+from ocmconsole.kubeapi.writes import store
 from tests import factories as make
 from tests.watch.inside import LONGEST, apart
 

@@ -16,7 +16,7 @@ from ocmconsole.kubeapi.kinds import Key, Kind
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
-    from ocmconsole.kubeapi.store import Write
+    from ocmconsole.kubeapi.writes.store import Write
 
 Reconcile = Callable[[Key], "timedelta | None"]
 # From a write on a watched kind to the keys to look at again; old or new is None at create and delete.

@@ -15,12 +15,13 @@ from clusters.models import ClusterFacts, ManagedCluster
 from clustersets.models import ManagedClusterSet, ManagedClusterSetBinding
 from ocmconsole.core.kinds import NAMESPACE
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi import admission, store, verbs
+from ocmconsole.kubeapi import admission, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.formats import apply
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.store import Write
 from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.writes import store
+from ocmconsole.kubeapi.writes.store import Write
 from registration import hub_setup
 from registration.pki import agent_names
 from tests import factories as make

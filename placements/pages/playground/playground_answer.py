@@ -15,8 +15,8 @@ from ocmconsole.components.links import explain_url
 from ocmconsole.core.rbac import known_rights
 from placements.controller import scheduling
 from placements.pages.breakdown import Breakdown, BreakdownQuery
-from placements.pages.playground_try import YAML
-from placements.pages.score_chart import chart_of
+from placements.pages.playground.playground_try import YAML
+from placements.pages.playground.score_chart import chart_of
 from placements.playground import clauses, drafts, pretending, rows
 from placements.playground.drafts import Draft, Pretence
 from placements.scheduler.pipeline import Unfinished
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from placements.controller.preview import PlacementPreview
-    from placements.pages.playground_try import Try
+    from placements.pages.playground.playground_try import Try
 
 LONGEST = 1.0  # CPU seconds for what clauses pass alone: an expression on 10,000 clusters takes one
 

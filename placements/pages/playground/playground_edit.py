@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ocmconsole.kubeapi.errors import Doc
-    from placements.pages.playground_try import Try
+    from placements.pages.playground.playground_try import Try
 
 
 def edited(request: HttpRequest, tried: Try) -> tuple[dict[str, Any] | None, Doc | None]:

@@ -17,7 +17,8 @@ from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.watch import follower, streams
 from ocmconsole.kubeapi.watch.open_watches import Watcher
-from ocmconsole.server import intake, lease_path, watch_path
+from ocmconsole.server import intake
+from ocmconsole.server.agents import lease_path, watch_path
 from ocmconsole.server.exchange import Exchange
 from ocmconsole.server.listeners import API
 from ocmconsole.server.reply import Headers, extension
@@ -26,7 +27,7 @@ from ocmconsole.server.request_environ import environ_of
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, HTTPScope
 
-    from ocmconsole.server.lease_path import LeasePath
+    from ocmconsole.server.agents.lease_path import LeasePath
     from ocmconsole.server.request_threads import RequestThreads
 
 

@@ -23,8 +23,8 @@ from ocmconsole.components.refusals import plain
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.kinds import Key
 from placements.kinds import PLACEMENT
-from placements.pages.playground_answer import changes
-from placements.pages.playground_try import Try, without_nul
+from placements.pages.playground.playground_answer import changes
+from placements.pages.playground.playground_try import Try, without_nul
 from placements.playground import drafts
 from placements.scheduler.pipeline import Unfinished
 

@@ -20,14 +20,14 @@ from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.kinds import Key, Kind, Version
 from ocmconsole.kubeapi.schema import times, values
 from ocmconsole.kubeapi.storage import audit, reader
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes.store import Write
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.access.authorization import AccessDecision
-    from ocmconsole.kubeapi.batches import Batch
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
+    from ocmconsole.kubeapi.writes.batches import Batch
 
 ONLY_DELETING = "only objects that are being deleted are permitted"
 # By propagation policy, the finalizer that the garbage collector takes off again (W180).

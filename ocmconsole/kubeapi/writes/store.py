@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import orjson
 from django.db import connection, models, transaction
 
-from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, group_commit, request_cache, write_queue
+from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache, write_queue
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
@@ -32,6 +32,7 @@ from ocmconsole.kubeapi.models import AuditEvent, Change, Resource, Revision, wr
 from ocmconsole.kubeapi.storage import audit, plain_sql, row_writes
 from ocmconsole.kubeapi.storage.row_writes import RowChange
 from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.writes import group_commit
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc

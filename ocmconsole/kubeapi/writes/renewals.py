@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
-from ocmconsole.kubeapi import clock, store
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import Change
 from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.watch.change_log import ChangeEntry
+from ocmconsole.kubeapi.writes import store
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.kinds import Key, Kind

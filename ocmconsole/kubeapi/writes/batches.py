@@ -10,19 +10,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ocmconsole.kubeapi import admission, amendments, errors, proposals, steps, store
+from ocmconsole.kubeapi import admission, errors, steps
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.proposals import Options, attributes
 from ocmconsole.kubeapi.schema import values
 from ocmconsole.kubeapi.storage import audit, plain_sql, reader
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes import amendments, proposals, store
+from ocmconsole.kubeapi.writes.proposals import Options, attributes
+from ocmconsole.kubeapi.writes.store import Write
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import Resource
-    from ocmconsole.kubeapi.proposals import Edit
+    from ocmconsole.kubeapi.writes.proposals import Edit
 
 # So often a write is decided optimistically, then once more while nobody else may write. More tries than one keep
 # the counter free where two writers meet by chance; fewer than five waste less where many meet all the time.

@@ -21,7 +21,7 @@ from django.http import QueryDict
 from ocmconsole.kubeapi import errors, kinds, virtual_resources
 from ocmconsole.kubeapi.http import request_info
 from ocmconsole.kubeapi.watch.streams import WatchScope
-from ocmconsole.server import lease_path
+from ocmconsole.server.agents import lease_path
 
 if TYPE_CHECKING:
     from uvicorn._types import HTTPScope

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ocmconsole.kubeapi import admission, clock, errors, steps
 from ocmconsole.kubeapi.access import authorization
-from ocmconsole.kubeapi.proposals import DEFAULT, attributes
 from ocmconsole.kubeapi.schema import times, values
-from ocmconsole.kubeapi.store import Write
+from ocmconsole.kubeapi.writes.proposals import DEFAULT, attributes
+from ocmconsole.kubeapi.writes.store import Write
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Key, Kind
     from ocmconsole.kubeapi.models import Resource
-    from ocmconsole.kubeapi.proposals import Edit
+    from ocmconsole.kubeapi.writes.proposals import Edit
 
 VERB = "update"
 STATUS = "status"

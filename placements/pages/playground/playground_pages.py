@@ -18,9 +18,9 @@ from clustersets.rights import visible_bindings
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.whole_numbers import whole_number
 from placements.kinds import PLACEMENT
-from placements.pages import playground_edit, review_page
-from placements.pages.playground_answer import answer
-from placements.pages.playground_try import YAML, Try, namespaces_of
+from placements.pages.playground import playground_edit, review_page
+from placements.pages.playground.playground_answer import answer
+from placements.pages.playground.playground_try import YAML, Try, namespaces_of
 from placements.playground import draft_forms, drafts, rows
 from placements.playground.drafts import Draft
 from placements.playground.rows import Rows
