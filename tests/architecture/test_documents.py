@@ -15,7 +15,7 @@ from tests.architecture.test_repository import ROOT, tracked
 
 PACKAGES = ("ocmconsole", "clusters", "clustersets", "placements", "registration")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "THREAT_MODEL.md", "CHANGELOG.md", "docs/*.md", "docs/*/*.md")
-COMMAND = re.compile(r"^\| `(\w+)", re.MULTILINE)
+COMMAND = re.compile(r"^\| `([\w-]+)", re.MULTILINE)
 FILE = re.compile(r"\S*[./]\S*|LICENSE|Makefile")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 IS_A_PAGE = re.compile(r"_(?:pages|tab)\.py$")  # says by its name what it is; the tree may leave it out
