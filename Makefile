@@ -42,8 +42,8 @@ run: $(RUN) $(ASSETS) ## serve a hub and its console from this checkout, setting
 .PHONY: test
 test: $(DEV) $(ASSETS) ## the tests, on SQLite and on PostgreSQL with Redis (TESTS=…, PYTEST=…, FULL=1 for all of both)
 	$(PY) -m tests.tools
-	$(PY) -m pytest -n $(WORKERS) --database=sqlite $(PYTEST) $(TESTS)
-	$(PY) -m pytest -n $(WORKERS) --database=postgres $(PYTEST) $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) --deal --database=sqlite $(PYTEST) $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) --deal --database=postgres $(PYTEST) $(TESTS)
 
 .PHONY: check
 check: lint ## lint and the fast tests

@@ -61,6 +61,7 @@ KUBECTLS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database", choices=["sqlite", "postgres"], default="sqlite", help="what the hub stores in")
+    parser.addoption("--deal", action="store_true", help="leave to the other database what need run on one alone")
     parser.addoption("--server", metavar="URL", help="another hub for tests/conformance; needs --kubeconfig")
     parser.addoption("--kubeconfig", metavar="PATH", type=Path, help="of an admin of that hub")
 
@@ -145,7 +146,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kubectl", chosen, indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    functions = [item for item in items if isinstance(item, pytest.Function)]
+    chosen = {*selection.dealt(functions, config)}
+    config.hook.pytest_deselected(items=[item for item in functions if item not in chosen])
+    items[:] = [item for item in items if item in chosen or not isinstance(item, pytest.Function)]
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in MARKED_BY_FIXTURE:

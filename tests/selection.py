@@ -2,19 +2,22 @@
 
 Tests run on both databases where SQL, locks, isolation, JSON operators, notification between processes, several servers
 or Redis take part, and on SQLite alone where they do not; what several servers and workers reach together, on PostgreSQL
-alone. Called by tests/conftest.py and by tests with a long list of parameters.
+alone. `make test` deals out files where each of many tests may meet either. Called by tests/conftest.py and by tests with a long list of parameters.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from enum import Enum
 from pathlib import Path, PurePosixPath
+from typing import Protocol, TypeVar
 
 import pytest
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # has no stubs
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped] # has no stubs
 
+V = TypeVar("V")
 TESTS = Path(__file__).resolve().parent
 FULL = os.environ.get("FULL", "") not in {"", "0"}
 
@@ -116,8 +119,17 @@ PLACES: dict[str, Runs] = {
 
 def runs(path: Path) -> Runs:
     """Of a file below tests. KeyError if no entry contains it."""
+    return _by_place(path, PLACES)
+
+
+def _by_place(path: Path, places: dict[str, V], default: V | None = None) -> V:
     place = PurePosixPath(path.relative_to(TESTS).as_posix())
-    return next(PLACES[str(each)] for each in (place, *place.parents) if str(each) in PLACES)
+    for each in (place, *place.parents):
+        if str(each) in places:
+            return places[str(each)]
+    if default is None:
+        raise KeyError(place)
+    return default
 
 
 def is_left_out(path: Path, config: pytest.Config) -> bool:
@@ -125,6 +137,54 @@ def is_left_out(path: Path, config: pytest.Config) -> bool:
     if FULL or not path.name.startswith("test_"):
         return False
     return runs(path).value not in {Runs.BOTH.value, config.getoption("database")}
+
+
+# Files that both databases run, and whose tests `make test` deals out, so that each runs on one of them: PostgreSQL gets one in
+# so many, of a function's cases as of functions. 0, or not here: what shows SQL that differs, locks, isolation, order of commits or several processes.
+DEALT: dict[str, int] = {
+    "api": 3,
+    "api/clusters/test_cluster_queries.py": 0,
+    "api/clusters/test_words.py": 0,
+    "api/core/test_batches.py": 0,
+    "api/core/test_exact_lists.py": 0,
+    "api/core/test_reading_ahead.py": 0,
+    "conformance": 3,
+    "pages": 3,
+    "pages/access/test_admin_lists.py": 0,
+}
+
+
+class Test(Protocol):
+    """A function with its parameters, as pytest has it."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def originalname(self) -> str: ...
+
+
+T = TypeVar("T", bound=Test)
+
+
+def dealt(items: list[T], config: pytest.Config) -> list[T]:
+    """Those of a run with ``--deal``, as `make test` makes on one database and then on the other."""
+    if FULL or not config.getoption("deal"):
+        return items
+    functions: dict[Path, dict[str, int]] = {}
+    cases: Counter[tuple[Path, str]] = Counter()
+    kept = []
+    for item in items:
+        share = _by_place(item.path, DEALT, 0)
+        if share and runs(item.path) is Runs.BOTH:
+            known = functions.setdefault(item.path, {})
+            number = known.setdefault(item.originalname, len(known))
+            # Each function begins at another case, so that of a table of functions and kinds each meets PostgreSQL.
+            is_of_postgres = (number + cases[item.path, item.originalname]) % share == 0
+            cases[item.path, item.originalname] += 1
+            if is_of_postgres is not (config.getoption("database") == "postgres"):
+                continue
+        kept.append(item)
+    return kept
 
 
 # By the database of the run; a file that runs on one database alone gets both, unless it is about what no kubectl takes part in.
