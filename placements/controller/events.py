@@ -28,6 +28,7 @@ from placements.scheduler.prioritizers import RESOURCES
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.verbs import Batch
+    from ocmconsole.kubeapi.writes.amendments import Alike
     from placements.scheduler.pipeline import PlacementResult
 
 log = logging.getLogger(__name__)
@@ -54,11 +55,16 @@ class DecisionChanges:
     has: tuple[str, ...] = ()
 
 
-def record(batch: Batch, placement: Doc, changes: DecisionChanges, scores: str, now: datetime) -> None:
-    """P32, P33: Events regarding the Placement, related to each PlacementDecision. ``scores``: see ``score_note``."""
+def record(
+    batch: Batch, placement: Doc, changes: DecisionChanges, scores: str, now: datetime, alike: Alike | None = None
+) -> None:
+    """P32, P33: Events regarding the Placement, related to each PlacementDecision. ``scores``: see ``score_note``.
+
+    ``alike``: those of other Placements at the same moment.
+    """
     for reason, name, uid, note in _wanted(batch, placement, changes, scores):
         try:
-            _write(batch, placement, reason, (name, uid), note, now)
+            _write(batch, placement, reason, (name, uid), note, now, alike)
         except errors.ApiError as error:
             log.warning("no event about placement %s: %s", placement["metadata"]["name"], error.message)
 
@@ -153,7 +159,15 @@ def _key(placement: Doc, reason: str, decision: str, now: datetime) -> Key:
     return Key(metadata["namespace"], f"{metadata['name']}.{digest}")
 
 
-def _write(batch: Batch, placement: Doc, reason: str, decision: tuple[str, str], note: str, now: datetime) -> None:
+def _write(
+    batch: Batch,
+    placement: Doc,
+    reason: str,
+    decision: tuple[str, str],
+    note: str,
+    now: datetime,
+    alike: Alike | None,
+) -> None:
     metadata, (name, uid) = placement["metadata"], decision
     key = _key(placement, reason, name, now)
 
@@ -176,4 +190,4 @@ def _write(batch: Batch, placement: Doc, reason: str, decision: tuple[str, str],
         now=now,
     )
     event["related"] = object_reference(PLACEMENT_DECISION, name, key.namespace, uid)
-    batch.create(EVENT, event, namespace=key.namespace)
+    batch.create(EVENT, event, namespace=key.namespace, alike=alike)

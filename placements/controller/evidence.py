@@ -252,9 +252,11 @@ class RunEvidence:
 
     def _of_sets(self) -> Iterator[DecisionCause]:
         entries = self._shared(MANAGED_CLUSTER_SET, "")
+        if not entries:
+            return
         bindings = ManagedClusterSetBinding.objects.filter(namespace=self.row.namespace)
         # A set that was deleted is bound no longer, although its binding stands (P3).
-        bound = set(bindings.values_list("cluster_set", flat=True)) if entries else set()
+        bound = set(bindings.values_list("cluster_set", flat=True))
         for entry in entries:
             what = _CAME_OR_WENT.get(entry.verb) or causes.differences(entry.diff, "spec")
             if what and entry.name in bound:

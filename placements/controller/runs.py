@@ -27,6 +27,7 @@ from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import conditions, times
 from ocmconsole.kubeapi.schema.conditions import Condition
 from ocmconsole.kubeapi.storage import incarnations
+from ocmconsole.kubeapi.writes.amendments import Alike
 from placements.controller import brakes, decisions, events, evidence, metrics, scheduling, snapshot, together
 from placements.controller.decisions import WantedDecision
 from placements.controller.events import DecisionChanges
@@ -39,7 +40,9 @@ from placements.scheduler.specification import PlacementSpec
 if TYPE_CHECKING:
     from clustersets.membership import Membership
     from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.kubeapi.kinds import Kind
     from ocmconsole.kubeapi.verbs import Batch
+    from ocmconsole.kubeapi.writes.proposals import Edit
     from placements.scheduler.fleet import Fleet
 
 CONTROLLER = Actor.controller("placements")
@@ -63,6 +66,7 @@ class SharedLook:
     """What runs of one moment share. ``bound``: sets by namespace (P3). ``stored``: PlacementDecisions by Placement.
 
     ``decided``: in how many PlacementDecisions of the hub a cluster stands (P15), with what the runs so far have made.
+    ``alike``: the Events of the runs, which differ in texts alone.
     """
 
     now: datetime
@@ -71,6 +75,7 @@ class SharedLook:
     steady: Mapping[str, SteadyReference]
     fleet: Fleet
     decided: Counter[str]
+    alike: Alike = field(default_factory=Alike)
 
     @classmethod
     def at(cls, rows: Sequence[Placement], plans: Collection[PlacementSpec], now: datetime) -> SharedLook:
@@ -148,7 +153,7 @@ class Run:
         batch.has_read(PLACEMENT, self.row)
         changes = self.write(batch, result)
         scores = events.score_note(result, self.look.decided) if changes.updated else ""
-        events.record(batch, self.doc, changes, scores, self.now)
+        events.record(batch, self.doc, changes, scores, self.now, self.look.alike)
         if changes.had != changes.has:
             self.look.count(changes.had, changes.has)
 
@@ -292,7 +297,7 @@ class Run:
         def fill(doc: Doc) -> None:
             doc["status"] = {"decisions": entries}
 
-        batch.edit(PLACEMENT_DECISION, Key(self.row.namespace, name), fill, subresource="status")
+        _write_status(batch, PLACEMENT_DECISION, Key(self.row.namespace, name), fill, ("decisions",))
 
     def _report(
         self, batch: Batch, result: PlacementResult, groups: list[Doc], number: int, *, keeps_satisfied: bool = False
@@ -306,16 +311,26 @@ class Run:
             if not (keeps_satisfied and has_satisfied and each.type == "PlacementSatisfied")
         ]
 
-        def report(doc: Doc) -> None:
-            found = _conditions(doc)
-            for condition in found_now:
-                found = conditions.set_condition(found, condition, moment)
-            status = doc.setdefault("status", {})
-            status |= {"conditions": found, "decisionGroups": groups}
-            if number or "numberOfSelectedClusters" in status:
-                status["numberOfSelectedClusters"] = number
+        before = self.doc.get("status") or {}
+        found = _conditions(self.doc)
+        for condition in found_now:
+            found = conditions.set_condition(found, condition, moment)
+        wanted = {"conditions": found, "decisionGroups": groups}
+        if number or "numberOfSelectedClusters" in before:
+            wanted["numberOfSelectedClusters"] = number
+        if {**before, **wanted} == before:
+            return
 
-        batch.edit(PLACEMENT, self.row.key, report, subresource="status")
+        def report(doc: Doc) -> None:
+            doc["status"] = {**(doc.get("status") or {}), **wanted}
+
+        _write_status(batch, PLACEMENT, self.row.key, report, tuple(wanted))
+
+
+def _write_status(batch: Batch, kind: Kind, key: Key, change: Edit, fields: tuple[str, ...]) -> None:
+    """``change`` changes these fields of the status alone: by an amendment, or else as anybody's write."""
+    if not batch.amend(kind, key, change, [("status", field) for field in fields]):
+        batch.edit(kind, key, change, subresource="status")
 
 
 def _conditions(doc: Doc) -> list[Doc]:
