@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.verbs import Batch
     from ocmconsole.kubeapi.writes.amendments import Alike
+    from placements.scheduler.fleet import Cluster
     from placements.scheduler.pipeline import PlacementResult
 
 log = logging.getLogger(__name__)
@@ -125,14 +126,7 @@ def score_note(result: PlacementResult, decided: Mapping[str, int]) -> str:
     ``decided``: in how many PlacementDecisions a cluster stands (P15), before this run's are written.
     """
     shown = result.feasible[: MOST_NOTE // SHORTEST_SCORE]
-    totals = dict(result.totals) if result.plan.needs_scores else {each.name: 0 for each in shown}
-    if not result.plan.needs_scores:  # nobody has scored them, as all are chosen
-        scoring = replace(result.scoring, fleet=replace(result.scoring.fleet, decided=decided))
-        for prioritizer in result.plan.prioritizers:
-            clusters = result.feasible if prioritizer.name in RESOURCES else shown
-            scores = prioritizers.scores_of(prioritizer, clusters, scoring)
-            for name in totals:
-                totals[name] += prioritizer.weight * scores.get(name, 0)
+    totals = result.totals if result.plan.needs_scores else _totals(result, shown, decided)
     note = ""
     for each in shown:
         part = f"{each.name}:{totals[each.name]} "
@@ -140,6 +134,18 @@ def score_note(result: PlacementResult, decided: Mapping[str, int]) -> str:
             return note + MORE
         note += part
     return note if len(shown) == len(result.feasible) else note + MORE
+
+
+def _totals(result: PlacementResult, shown: Sequence[Cluster], decided: Mapping[str, int]) -> Mapping[str, int]:
+    """Of these clusters, where nobody has scored any, as all are chosen."""
+    totals = {each.name: 0 for each in shown}
+    scoring = replace(result.scoring, fleet=replace(result.scoring.fleet, decided=decided))
+    for prioritizer in result.plan.prioritizers:
+        clusters = result.feasible if prioritizer.name in RESOURCES else shown
+        scores = prioritizers.scores_of(prioritizer, clusters, scoring)
+        for name in totals:
+            totals[name] += prioritizer.weight * scores.get(name, 0)
+    return totals
 
 
 def usual(placement: Doc, stored: Iterable[str], now: datetime) -> Iterator[Key]:

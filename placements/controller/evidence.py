@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
     from placements.controller.decisions import Group
-    from placements.scheduler.fleet import Cluster
+    from placements.scheduler.fleet import Cluster, Taint
     from placements.scheduler.pipeline import PlacementResult
 
 MOST_REASONS = 200  # clusters of a run whose reasons are worked out; of the others the stage is recorded
@@ -139,8 +139,20 @@ class RunEvidence:
             return reasons.STAGES[step], "others come before it"
         if number >= (MOST_EXPRESSIONS if evaluates else MOST_REASONS):
             return reasons.STAGES[step], ""
+        if step == "taints":  # most fall out for the same ones
+            if cluster.taints not in self._of_taints:
+                self._of_taints[cluster.taints] = self._why(cluster)
+            return self._of_taints[cluster.taints]
+        return self._why(cluster)
+
+    @cached_property
+    def _of_taints(self) -> dict[tuple[Taint, ...], tuple[str, str]]:
+        """What ``_why`` has said of clusters that were chosen before, by their taints."""
+        return {}
+
+    def _why(self, cluster: Cluster) -> tuple[str, str]:
         reason = self.result.reason(cluster)
-        return (reasons.STAGES[step], reasons.sentence(reason)) if reason is not None else ("", "")
+        return (reasons.STAGES[reason.step], reasons.sentence(reason)) if reason is not None else ("", "")
 
     # ------------------------------------------------------------------------------------ why
 

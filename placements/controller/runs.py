@@ -315,7 +315,7 @@ class Run:
         found = _conditions(self.doc)
         for condition in found_now:
             found = conditions.set_condition(found, condition, moment)
-        wanted = {"conditions": found, "decisionGroups": groups}
+        wanted: Doc = {"conditions": found, "decisionGroups": groups}
         if number or "numberOfSelectedClusters" in before:
             wanted["numberOfSelectedClusters"] = number
         if {**before, **wanted} == before:

@@ -26,7 +26,7 @@ from placements.controller import decisions
 from placements.controller.shared_changes import SharedChanges
 from placements.explaining import causes
 from placements.kinds import ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION
-from placements.scheduler.fleet import AddOnScore, Cluster, Fleet
+from placements.scheduler.fleet import AddOnScore, Cluster, ClusterList, Fleet
 from placements.scheduler.prioritizers import RESOURCES
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Snapshot:
         self._score_changes: OrderedDict[Place, ClusterChange] = OrderedDict()
         self._decided = _Mirror(PLACEMENT_DECISION, _decided_names, self._decision_moved)
         # Of each set that was asked for: its members by name, and how much of ``_moved`` they have in them.
-        self._members: dict[Membership, tuple[list[Cluster], int]] = {}
+        self._members: dict[Membership, tuple[ClusterList, int]] = {}
         self._moved: list[str] = []  # names of clusters in the order of their changes
         self._exclusive: dict[str, dict[str, Cluster]] = {}  # members by name of each exclusive set
         self._counts: Counter[str] = Counter()
@@ -249,11 +249,11 @@ class Snapshot:
         """In the order of names. A list that was returned once is never changed: what has moved goes into a copy."""
         known = self._members.get(wanted)
         if known is None:
-            members = sorted(self._all_of(wanted), key=_name)
+            members = ClusterList(sorted(self._all_of(wanted), key=_name))
         elif known[1] == len(self._moved):
             return known[0]
         else:
-            members = known[0].copy()
+            members = ClusterList(known[0])
             for name in {*self._moved[known[1] :]}:
                 self._move(members, name, wanted)
         self._members[wanted] = members, len(self._moved)

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
-from operator import add, attrgetter
+from operator import add, attrgetter, neg
 
 from ocmconsole.kubeapi.errors import Doc
 from placements.scheduler import prioritizers, spread, tolerations
 from placements.scheduler.brake import Hold
 from placements.scheduler.expressions import ScoresOf
-from placements.scheduler.fleet import AddOnScore, Cluster, Fleet, named
+from placements.scheduler.fleet import AddOnScore, Cluster, ClusterList, Fleet, named
 from placements.scheduler.groups import DecisionGroup
 from placements.scheduler.predicates import Predicate, Unmet
 from placements.scheduler.prioritizers import Prioritizer, Scoring
@@ -89,26 +89,36 @@ class PlacementResult:
     @cached_property
     def scores(self) -> list[tuple[Prioritizer, Mapping[str, int]]]:
         """What each prioritizer gives the feasible clusters, by name."""
+        return [(each, prioritizers.by_name(self._listed, column)) for each, column in self._columns]
+
+    @cached_property
+    def _listed(self) -> ClusterList:
+        return self.feasible if isinstance(self.feasible, ClusterList) else ClusterList(self.feasible)
+
+    @cached_property
+    def _columns(self) -> list[tuple[Prioritizer, Sequence[int | None]]]:
+        """What each prioritizer gives the feasible clusters, in their order."""
         return [(each, self._scored(each)) for each in self.plan.prioritizers]
 
-    def _scored(self, prioritizer: Prioritizer) -> Mapping[str, int]:
+    def _scored(self, prioritizer: Prioritizer) -> Sequence[int | None]:
         name = prioritizer.name if prioritizer.add_on is None else "AddOn"  # not by names that users choose
         with self.observe("prioritizer", name):
-            return prioritizers.scores_of(prioritizer, self.feasible, self.scoring)
+            return prioritizers.column_of(prioritizer, self._listed, self.scoring)
 
     @cached_property
     def totals(self) -> Mapping[str, int]:
         """P19: the total of each feasible cluster: the sum of weight times score."""
-        totals = dict.fromkeys(map(attrgetter("name"), self.feasible), 0)
-        for prioritizer, scores in self.scores:
+        return dict(zip(self._listed.names, self._sums, strict=True))
+
+    @cached_property
+    def _sums(self) -> Sequence[int]:
+        """``totals`` in the order of the clusters."""
+        sums = [0] * len(self._listed)
+        for prioritizer, column in self._columns:
             weight = prioritizer.weight
-            if len(scores) == len(totals):  # of all of them, in the same order
-                weighted = scores.values() if weight == 1 else [weight * score for score in scores.values()]
-                totals = dict(zip(totals, map(add, totals.values(), weighted), strict=True))
-            else:
-                for name, score in scores.items():
-                    totals[name] += weight * score
-        return totals
+            weighted = column if weight == 1 and None not in column else [weight * (score or 0) for score in column]
+            sums = list(map(add, sums, weighted))
+        return sums
 
     @cached_property
     def _unwanted(self) -> frozenset[str]:
@@ -121,7 +131,7 @@ class PlacementResult:
 
         They are in the order of names already, and both ways to sort keep it among equals.
         """
-        feasible, places = self.feasible, [-total for total in self.totals.values()]
+        feasible, places = self.feasible, list(map(neg, self._sums))
         if self._unwanted:
             behind = max(places) - min(places) + 1
             places = [

@@ -9,17 +9,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import repeat
-from operator import attrgetter
 
 from ocmconsole.kubeapi.errors import Doc
-from placements.scheduler.fleet import Cluster, Fleet
+from placements.scheduler.fleet import Cluster, ClusterList, Fleet
 
 MOST = 100  # the highest score, as in OCM
 ADDITIVE, EXACT = "Additive", "Exact"
 BALANCE, STEADY = "Balance", "Steady"
 RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
-
-_name = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,61 +75,74 @@ def _of_add_on(source: Doc | None, weight: int) -> Prioritizer:
 
 
 def scores_of(prioritizer: Prioritizer, clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
-    """By name, in the order of the clusters."""
+    """By name, in the order of the clusters, which is that of their names."""
+    listed = clusters if isinstance(clusters, ClusterList) else ClusterList(clusters)
+    return by_name(listed, column_of(prioritizer, listed, scoring))
+
+
+def by_name(clusters: ClusterList, column: Sequence[int | None]) -> Mapping[str, int]:
+    return {name: score for name, score in zip(clusters.names, column, strict=True) if score is not None}
+
+
+def column_of(prioritizer: Prioritizer, clusters: ClusterList, scoring: Scoring) -> Sequence[int | None]:
+    """The score of each cluster in turn; None where it gets none."""
     if prioritizer.add_on is not None:
         return _add_on(clusters, scoring, *prioritizer.add_on)
     if resource := RESOURCES.get(prioritizer.name):
-        return _allocatable(clusters, resource)
+        return _allocatable(clusters.allocatable(resource))
     return _BUILT_IN[prioritizer.name](clusters, scoring)
 
 
-def _balance(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
+def _balance(clusters: ClusterList, scoring: Scoring) -> Sequence[int]:
     """P15: from 100 for a cluster that no other Placement has to -100 for the busiest of the hub."""
     counts = scoring.fleet.decided
     own = {name: counts[name] - 1 for name in scoring.present if name in counts}
     most = max(counts.values(), default=0)
-    if any(count == most - 1 for count in own.values()):
-        most = max({**counts, **own}.values())
-    names = list(map(_name, clusters))
+    busiest = sum(count == most - 1 for count in own.values())
+    if busiest and busiest == list(counts.values()).count(most):  # no other one has as many
+        most -= 1
     if most <= 0:
-        return dict.fromkeys(names, MOST)
-    found = dict(zip(names, map(counts.get, names, repeat(0)), strict=True))
-    found.update((name, count) for name, count in own.items() if name in found)
-    by_count = {count: 2 * int(MOST * (0.5 - count / most)) for count in {*found.values()}} | {0: MOST}
-    return dict(zip(names, map(by_count.__getitem__, found.values()), strict=True))
+        return [MOST] * len(clusters)
+    found = list(map(counts.get, clusters.names, repeat(0)))
+    for name, count in own.items():
+        if (place := clusters.place(name)) is not None:
+            found[place] = count
+    by_count = {count: 2 * int(MOST * (0.5 - count / most)) for count in {*found}}
+    return list(map(by_count.__getitem__, found))
 
 
-def _steady(clusters: Sequence[Cluster], scoring: Scoring) -> Mapping[str, int]:
+def _steady(clusters: ClusterList, scoring: Scoring) -> Sequence[int]:
     """P16: 100 for a cluster that the Placement has already, else 0."""
-    found = dict.fromkeys(map(_name, clusters), 0)
-    found.update((name, MOST) for name in scoring.steady if name in found)
+    found = [0] * len(clusters)
+    for name in scoring.steady:
+        if (place := clusters.place(name)) is not None:
+            found[place] = MOST
     return found
 
 
-_BUILT_IN: dict[str, Callable[[Sequence[Cluster], Scoring], Mapping[str, int]]] = {
+_BUILT_IN: dict[str, Callable[[ClusterList, Scoring], Sequence[int]]] = {
     BALANCE: _balance,
     STEADY: _steady,
 }
 
 
-def _allocatable(clusters: Sequence[Cluster], resource: str) -> Mapping[str, int]:
+def _allocatable(amounts: Sequence[float | None]) -> Sequence[int | None]:
     """P17: from -100 for the least allocatable to 100 for the most; none for clusters that do not report it."""
-    amounts = {cluster.name: amount for cluster in clusters if (amount := cluster.allocatable(resource)) is not None}
-    if not amounts:
-        return {}
-    least, most = min(amounts.values()), max(amounts.values())
-    if most == least:
-        return dict.fromkeys(amounts, MOST)
-    return {name: int(((amount - least) / (most - least) - 0.5) * 2 * MOST) for name, amount in amounts.items()}
+    known = {amount for amount in amounts if amount is not None}
+    least, most = min(known, default=0.0), max(known, default=0.0)
+    scores: dict[float | None, int | None] = {None: None}
+    for amount in known:
+        scores[amount] = MOST if most == least else int(((amount - least) / (most - least) - 0.5) * 2 * MOST)
+    return list(map(scores.__getitem__, amounts))
 
 
-def _add_on(clusters: Sequence[Cluster], scoring: Scoring, resource: str, score: str) -> Mapping[str, int]:
+def _add_on(clusters: ClusterList, scoring: Scoring, resource: str, score: str) -> Sequence[int]:
     """P18: the value of the add-on score; 0 where it is missing or no longer valid."""
     scores, now = scoring.fleet.scores, scoring.now
-    found = {}
-    for name in map(_name, clusters):
+    found = []
+    for name in clusters.names:
         source = scores.get((name, resource))
-        found[name] = 0 if source is None or source.is_expired(now) else source.values.get(score, 0)
+        found.append(0 if source is None or source.is_expired(now) else source.values.get(score, 0))
     return found
 
 

@@ -14,10 +14,10 @@ from operator import attrgetter
 from threading import Lock
 from typing import NamedTuple
 
-from placements.scheduler.fleet import Cluster
+from placements.scheduler.fleet import Cluster, ClusterList
 
 FEW = 8  # a part of the clusters: with more changes it is quicker to look at all
-MOST_KEPT = 2_000_000  # references to clusters, 8 bytes each
+MOST_KEPT = 2_000_000  # references to clusters, 8 bytes each, and as many again to their names and amounts
 # Seconds; twice as long as until every stored Placement is scheduled again. What is not asked for any more, as a draft
 # is not, holds clusters as they were, some kilobytes each.
 LONGEST_KEPT = 3_600.0
@@ -57,7 +57,9 @@ class Selections:
             known = self._known.get(question)
         if known is not None and known.clusters is clusters:
             return known.found
-        found = select(clusters) if known is None else _after(known.clusters, known.found, clusters, select)
+        found = ClusterList(
+            select(clusters) if known is None else _after(known.clusters, known.found, clusters, select)
+        )
         self._keep(question, clusters, found)
         return found
 
