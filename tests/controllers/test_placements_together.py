@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,15 +13,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.core.kinds import CONFIG_MAP
+from ocmconsole.core.models import Event
 from ocmconsole.kubeapi import clock, many_writes, verbs
 from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
+from ocmconsole.kubeapi.writes.amendments import Alike
 from placements.controller import decisions, runs
 from placements.controller.shared_changes import SharedChanges
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL
-from placements.models import PlacementDecision
+from placements.models import DecisionMove, Placement, PlacementDecision
 from placements.reconcilers import reconcile_placement
 from tests import factories as make
 from tests.controllers.placement_scene import TEAM, bound_set
@@ -221,3 +226,64 @@ def test_what_is_remembered_is_all_that_the_audit_says_or_nothing(monkeypatch: p
     assert cut.since(start, PLACEMENT, TEAM, now, heads[-1]) is None
     assert len(cut.since(heads[-5], PLACEMENT, TEAM, now, heads[-1]) or ()) == 4
     assert cut.since(heads[-6], PLACEMENT, TEAM, now, heads[-1]) is None
+
+
+# What is another one's own: uids, times, versions, scores, names of Events, of placements and of the cluster that was free.
+OWN = (
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z",
+    r"(?<=resourceVersion\": \")\d+",
+    r"(?<=c\d:)-?\d+",
+    r"(?<=p\d\.)[0-9a-f]{16}",
+)
+
+
+@pytest.mark.contract("P24", "P28", "W16", "W141")
+def test_what_a_run_writes_is_what_the_endpoints_would_have_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents with their owners of fields, Events, and what the audit says: by amendments, and without any."""
+
+    def written(name: str) -> list[str]:
+        rows = [*Placement.objects.filter(name=name), *PlacementDecision.objects.filter(placement=name)]
+        events = Event.objects.filter(namespace=TEAM, name__startswith=f"{name}.").order_by("resource_version")
+        said = AuditEvent.objects.filter(namespace=TEAM, name__startswith=name, user=runs.CONTROLLER.user)
+        entries = said.order_by("revision").values_list("resource", "verb", "act", "reason", "diff")
+        docs = [each.doc for each in [*rows, *events]]
+        texts = [re.sub("|".join(OWN), "its own", json.dumps(each)) for each in [*docs, *map(list, entries)]]
+        return [re.sub(r"\b([pc])\d\b", r"\1", text) for text in texts]
+
+    assert runs.run_together(KEYS[:2]).keys() == {*KEYS[:2]}
+    monkeypatch.setattr(verbs.Batch, "amend", lambda *_given, **_named: False)
+    monkeypatch.setattr(Alike, "create", lambda *_given: None)
+    reconcile_placement(KEYS[2])
+    first, second, third = map(written, NAMES)
+    assert first == second == third
+    assert '"numberOfSelectedClusters": 1' in first[0]
+    assert '"clusterName": "c"' in first[1]
+    assert "DecisionCreate" in first[2]
+
+
+@pytest.mark.contract("W16")
+def test_a_run_that_finds_its_status_as_it_is_asks_for_no_write_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    make.settle()
+    asked: list[object] = []
+    monkeypatch.setattr(runs, "_write_status", lambda *given: asked.append(given))
+    assert runs.run_together(KEYS).keys() == {*KEYS}
+    assert asked == []
+
+
+def tainted(key: str) -> Callable[[Any], None]:
+    taint = {"key": key, "effect": "NoSelect"}
+    return lambda doc: doc["spec"].update(taints=[taint])
+
+
+@pytest.mark.contract("K43")
+def test_clusters_that_fall_out_for_other_taints_have_reasons_of_their_own() -> None:
+    make.create(PLACEMENT, make.document(PLACEMENT, "all", spec={}), namespace=TEAM)
+    make.settle()
+    for name, key in (("c1", "old"), ("c2", "old"), ("c3", "slow")):
+        make.edit(MANAGED_CLUSTER, name, tainted(key))
+    runs.run_together([Key(TEAM, "all"), *KEYS])
+    moves = DecisionMove.objects.filter(run__name="all", is_entered=False).order_by("first")
+    found = [(each.names.split(), each.reason) for each in moves]
+    assert [names for names, _ in found] == [["c1", "c2"], ["c3"]]
+    assert ["old" in found[0][1], "slow" in found[1][1], "old" in found[1][1]] == [True, True, False]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placements.scheduler import prioritizers
-from placements.scheduler.fleet import Cluster, Fleet
+from placements.scheduler.fleet import Cluster, ClusterList, Fleet, named
 from placements.scheduler.pipeline import schedule
 from placements.scheduler.predicates import Predicate
 from placements.scheduler.prioritizers import Prioritizer, Scoring
@@ -133,3 +133,33 @@ def test_balance_is_what_the_counts_without_the_placement_say(
     most = max(others.values(), default=0) or 1
     wanted = {each.name: 2 * int(100 * (0.5 - others.get(each.name, 0) / most)) for each in fleet}
     assert list(found.items()) == list(wanted.items())
+
+
+@pytest.mark.contract("P17")
+@given(st.lists(st.sampled_from([None, 0, 1, 2, 3, 8]), max_size=6))
+def test_what_is_allocatable_is_compared_as_the_definition_says(amounts: list[int | None]) -> None:
+    fleet = [cluster(f"c{each}") for each in range(len(amounts))]
+    for each, amount in zip(fleet, amounts, strict=True):
+        if amount is not None:
+            each.doc["status"] |= {part: {"cpu": str(amount)} for part in ("allocatable", "capacity")}
+    scoring = Scoring(Fleet({}), frozenset(), frozenset(), NOW)
+    known = [amount for amount in amounts if amount is not None]
+    span = max(known, default=0) - min(known, default=0)
+    wanted = {
+        each.name: int(((amount - min(known)) / span - 0.5) * 200) if span else 100
+        for each, amount in zip(fleet, amounts, strict=True)
+        if amount is not None
+    }
+    for _ in range(2):  # the second time the amounts are remembered
+        assert prioritizers.scores_of(Prioritizer("ResourceAllocatableCPU", 1), fleet, scoring) == wanted
+
+
+@pytest.mark.contract("P16", "P19")
+@given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)), st.integers(0, 9))
+def test_a_list_finds_by_name_and_scores_those_that_are_chosen(here: set[int], steady: set[int], asked: int) -> None:
+    fleet = ClusterList(cluster(f"c{each}") for each in sorted(here))
+    assert named(fleet, f"c{asked}") is named(list(fleet), f"c{asked}")
+    assert named(fleet, f"c{asked}") is next((each for each in fleet if each.name == f"c{asked}"), None)
+    chosen = frozenset(f"c{each}" for each in steady)
+    found = prioritizers.scores_of(Prioritizer("Steady", 1), fleet, Scoring(Fleet({}), chosen, chosen, NOW))
+    assert list(found.items()) == [(each.name, 100 * (each.name in chosen)) for each in fleet]
