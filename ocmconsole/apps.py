@@ -7,7 +7,8 @@ from pathlib import Path
 from django.apps import AppConfig
 from django.conf import settings
 
-from ocmconsole.environment import home
+from ocmconsole.environment import encryption_keys, home
+from ocmconsole.kubeapi.encryption import places, stored_text
 
 # What SQLite keeps beside its file, with the mode of the file.
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")
@@ -19,12 +20,15 @@ class ConsoleConfig(AppConfig):
     verbose_name = "ocmconsole"
 
     def ready(self) -> None:
-        """Protect the files; where Celery is used, make this project's the current one; listen to allauth."""
+        """Protect the files; say where keys come from and what they encrypt; make Celery's project this one."""
         database = settings.DATABASES["default"]
         is_file = database["ENGINE"] == "django.db.backends.sqlite3"
         files = [Path(f"{database['NAME']}{suffix}") for suffix in SQLITE_FILES] if is_file else []
         home.protect(settings.OCMCONSOLE_HOME, *files)
+        stored_text.use(encryption_keys.KeyFile(settings.OCMCONSOLE_HOME))
+        stored_text.guard(places.is_anything_encrypted)
         if settings.OCMCONSOLE_CONTROLLERS == "celery":
             from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
         from ocmconsole.demo import reconcilers  # noqa: F401, PLC0415 - it registers its reconciler
-        from ocmconsole.signin import records  # noqa: F401, PLC0415 - it listens to allauth
+        from ocmconsole.kubeapi.writes import reencryption  # noqa: F401, PLC0415 - it says what is encrypted
+        from ocmconsole.signin import encrypted_rows, records  # noqa: F401, PLC0415 - as above; it listens to allauth

@@ -95,6 +95,10 @@ class Session(AbstractBaseSession):
 
         return SessionStore
 
+    def get_decoded(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.get_session_store_class()(self.session_key).decode(self.session_data)
+        return found
+
     def belongs_to(self, key: str) -> bool:
         """Whether it is the session of that key."""
         return bool(self.session_key == StoredKey.of(key))

@@ -29,6 +29,7 @@ from ocmconsole.environment import home as files
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import MASTERS, Actor
 from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.storage import incarnations, reader
@@ -95,9 +96,11 @@ def ensure_hub() -> str:
     """Bring home and database to where a hub can serve.
 
     Returns the password that was generated for the first admin, empty when there was an admin or a chosen password.
+    Raises AuthorityError, and Unreadable where the keys of what the database holds encrypted are missing.
     """
     home = settings.OCMCONSOLE_HOME
     ca.ensure_authority(home, serving_names())
+    stored_text.newest()  # made now, or missing now, rather than in somebody's write
     _check_client_cas()
     incarnations.ensure_first()
     defaults.ensure_defaults(CONTROLLER)

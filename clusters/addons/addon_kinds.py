@@ -88,6 +88,7 @@ MANIFEST_WORK = kinds.register(
     Kind(
         kind="ManifestWork",
         manifests=("spec", "workload", "manifests"),
+        confidential=True,  # manifests may be Secrets
         plural="manifestworks",
         singular="manifestwork",
         namespaced=True,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # What a home holds besides the database and what each start makes anew. Not all of it is in every home.
 HOME_FILES = (
     "ca.crt", "ca.key", "client-ca.crt", "client-ca.key", "sa.key", "serving.crt", "serving.key",
-    "secret-key", "audit-key", "admin-password", "admin.kubeconfig", "revocations.log",
+    "secret-key", "audit-key", "encryption-keys", "admin-password", "admin.kubeconfig", "revocations.log",
 )  # fmt: skip
 NEEDED = ("ca.crt", "ca.key", "audit-key")  # a home without them is no hub's
 SCRATCH = ".backup"

@@ -11,9 +11,12 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from ocmconsole.backup import scheduled
+from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import disk_space, outages, probes
 from ocmconsole.kubeapi.watch import change_log, redis_client
+from ocmconsole.kubeapi.writes import reencryption
 from registration import hub_setup
 from registration.keys import certificate_register
 from registration.pki import ca
@@ -93,6 +96,24 @@ def _unknown_certificates() -> Iterator[str]:
         )
 
 
+def _encryption() -> Iterator[str]:
+    """Whether what the database holds encrypted can be read."""
+    try:
+        yield from (stored_text.lost(name).message for name in reencryption.missing_keys())
+    except stored_text.Unreadable as error:
+        yield error.message
+    except DatabaseError:
+        return  # the check of the database says so
+
+
+def _left_to_encrypt() -> str:
+    try:
+        left = reencryption.left().total()
+    except (stored_text.Unreadable, DatabaseError):
+        return ""  # the checks say so
+    return f"{left} texts are not encrypted with the newest key: {PROGRAM} encryption apply" if left else ""
+
+
 def _redis() -> Iterator[str]:
     if settings.OCMCONSOLE_REDIS_URL and not redis_client.answers():
         yield "it does not answer; sign-in, reconcilers and watches go on without it"
@@ -105,7 +126,7 @@ def unused_checks() -> set[str]:
 
 def hub_warnings() -> dict[str, str]:
     """What will be wrong if nobody does something, by the name of the check."""
-    found = {"disk": disk_space.warning(), "backup": scheduled.warning()}
+    found = {"disk": disk_space.warning(), "backup": scheduled.warning(), "encryption": _left_to_encrypt()}
     return {name: text for name, text in found.items() if text}
 
 
@@ -113,5 +134,6 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
     "database": _database,
     "clock": _clock,
     "certificates": _certificates,
+    "encryption": _encryption,
     "Redis": _redis,
 }

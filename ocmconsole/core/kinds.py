@@ -203,6 +203,7 @@ SECRET = kinds.register(
     Kind(
         kind="Secret",
         is_right=True,
+        confidential=True,
         plural="secrets",
         namespaced=True,
         versions=_core(

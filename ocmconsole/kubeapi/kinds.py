@@ -115,6 +115,7 @@ class Kind:
     ``merge_keys``: strategic-merge lists, path without indices -> merge key, "" for a set of plain values.
     ``merge(subresource, old, new)`` says what of ``new`` a write may change; None is the rule of custom resources.
     ``held(doc)``: something besides finalizers keeps a deleted object alive; ``mark_deleted(doc)`` edits it at DELETE.
+    ``confidential``: its documents are encrypted in the database, in rows and in the change log.
     ``audited``: writes leave an audit entry (leases do not). ``secret_fields``: never shown in an audit diff.
     ``manifests``: the path to a list of objects of any kind, of which the audit shows no Secret's or ConfigMap's data.
     ``retention_seconds``: how long a change stays in the log at least. ``timed``: columns that tell the moment of a
@@ -144,6 +145,7 @@ class Kind:
     mark_deleted: Callable[[Doc], None] | None = None
     audited: bool = True
     is_right: bool = False
+    confidential: bool = False
     secret_fields: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
     retention_seconds: int = 600

@@ -17,6 +17,7 @@ import orjson
 from django.conf import settings
 from django.db import connection, models, transaction
 
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.kinds import Key
 
 if TYPE_CHECKING:
@@ -120,8 +121,13 @@ class Resource(models.Model):
     @property
     def doc(self) -> Doc:
         """A fresh copy of the document in its stored version."""
-        document: Doc = orjson.loads(self.wire)
+        document: Doc = orjson.loads(self.text)
         return document
+
+    @property
+    def text(self) -> str:
+        """The wire text, decrypted where the kind is confidential. Raises Unreadable."""
+        return stored_text.decrypt(self.wire, self.resource_version, self.namespace, self.name)
 
     def begin(self) -> None:
         """Set what only a new row says; the store calls it before it inserts one."""
@@ -208,6 +214,11 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.revision} {self.verb} {self.resource} {Key(self.namespace, self.name)}"
+
+    @property
+    def text(self) -> str:
+        """The wire text, decrypted where the kind is confidential. Raises Unreadable."""
+        return stored_text.decrypt(self.wire, self.revision, self.namespace, self.name)
 
 
 class Compaction(models.Model):

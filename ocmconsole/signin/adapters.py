@@ -25,7 +25,8 @@ from django.shortcuts import render
 from ocmconsole.accounts import people
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.session import actor_of, unauthenticated_actor
-from ocmconsole.signin import names, records, stepup
+from ocmconsole.kubeapi.encryption import stored_text
+from ocmconsole.signin import encrypted_rows, names, records, stepup
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
@@ -82,6 +83,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
 
 
 class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc] # as above
+    def encrypt(self, text: str) -> str:
+        return stored_text.encrypt(text, encrypted_rows.FACTOR)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return stored_text.decrypt(encrypted_text, encrypted_rows.FACTOR)
+
     def get_totp_label(self, user: User) -> str:
         return user.get_username()
 

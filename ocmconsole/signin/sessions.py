@@ -6,6 +6,7 @@ reaches a query into its digest, also one that was read from the database and se
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,16 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import db
 
 from ocmconsole.kubeapi import clock, verbs
+from ocmconsole.kubeapi.encryption import stored_text
+from ocmconsole.signin import encrypted_rows
 from ocmconsole.signin.lifetime import BEGAN, ends
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ocmconsole.models import Session
+
+log = logging.getLogger(__name__)
 
 SEEN = "session_seen"  # address and browser of the sign-in
 
@@ -51,6 +56,26 @@ class SessionStore(db.SessionStore):
                 super().delete(key)
         else:
             super().delete(key)
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        """What waits in it may be a secret: that of an authenticator app which is being added."""
+        return stored_text.encrypt(super().encode(session_dict), encrypted_rows.SESSION, self._stored_key())
+
+    def decode(self, session_data: str | bytes) -> dict[str, Any]:
+        """One that cannot be read is none: the person signs in again."""
+        try:
+            text = stored_text.decrypt(str(session_data), encrypted_rows.SESSION, self._stored_key())
+        except stored_text.Unreadable as error:
+            log.warning("a session cannot be read: %s", error.message)
+            return {}
+        found: dict[str, Any] = super().decode(text)
+        return found
+
+    def _stored_key(self) -> str:
+        from ocmconsole.models import StoredKey  # noqa: PLC0415 - as in get_model_class
+
+        key = self.session_key or ""
+        return key if isinstance(key, StoredKey) else StoredKey.of(key)
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
         return _described(super().create_model_instance(data), data)

@@ -87,7 +87,7 @@ from ocmconsole.signin.sessions import SessionStore
 row = Session.objects.exclude(began=None).latest("began")
 data = row.get_decoded() | {"account_authentication_methods": []}
 data["session_began"] -= 600
-Session.objects.filter(pk=row.pk).update(session_data=SessionStore().encode(data))
+Session.objects.filter(pk=row.pk).update(session_data=SessionStore(row.session_key).encode(data))
 """
 
 

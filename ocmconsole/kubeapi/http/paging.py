@@ -130,7 +130,7 @@ def _as_of(kind: Kind, revision: int, *, namespace: str, name: str | None) -> di
     found = 0
     for start in range(0, len(numbers), LOG_BATCH):
         for change in Change.objects.filter(revision__in=numbers[start : start + LOG_BATCH]):
-            past[Key(change.namespace, change.name)] = orjson.loads(change.wire)
+            past[Key(change.namespace, change.name)] = orjson.loads(change.text)
             found += 1
     # Asked last, because the log may be cut at any time.
     if found < len(there) or change_log.cut_before([kind.resource], revision) is not None:

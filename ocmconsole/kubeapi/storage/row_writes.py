@@ -32,7 +32,7 @@ class RowChange:
     """What a commit makes of one object: from ``old`` and its row to ``new`` with its text and revision.
 
     ``old`` is None for one that is created, ``new`` for one that is deleted; neither is there of one that does both.
-    ``row`` is what is written.
+    ``text`` is as the database gets it; ``row`` is what is written.
     """
 
     kind: Kind

@@ -21,6 +21,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Sum
 
 from ocmconsole.kubeapi import clock, kinds
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.models import Change, Compaction, Revision
 from ocmconsole.kubeapi.storage import plain_sql
 from ocmconsole.kubeapi.watch import redis_client
@@ -42,12 +43,16 @@ _SINCE = """SELECT revision, resource, verb, namespace, name, wire, before FROM 
             WHERE resource IN ({marks}) AND revision > %s ORDER BY revision LIMIT %s"""
 _CUT = "SELECT MAX(revision) FROM kubeapi_compaction WHERE resource IN ({marks}) AND revision > %s"
 Columns = tuple[int, str, str, str, str, str, str]
+BEFORE = "before"  # what the document before is bound to when it is encrypted, besides its change
 STEP = 200  # changes removed in one transaction; the largest have 6 MiB
 
 
 @dataclass(frozen=True)
 class ChangeEntry:
-    """A change as watchers share it: parsed at most once, rendered at most once for each form."""
+    """A change as watchers share it: decrypted and parsed at most once, rendered at most once for each form.
+
+    ``wire`` and ``before`` are as the log has them, or of a commit of this process: not encrypted.
+    """
 
     revision: int
     resource: str
@@ -67,14 +72,21 @@ class ChangeEntry:
         return self.revision, self.resource, self.verb, self.namespace, self.name, self.wire, self.before
 
     @cached_property
+    def text(self) -> str:
+        """The wire text. Raises Unreadable."""
+        return stored_text.decrypt(self.wire, self.revision, self.namespace, self.name)
+
+    @cached_property
     def doc(self) -> Doc:
-        document: Doc = orjson.loads(self.wire)
+        document: Doc = orjson.loads(self.text)
         return document
 
     @cached_property
     def doc_before(self) -> Doc:
         """What selectors saw before: the old document where it differs in their eyes."""
-        document: Doc = orjson.loads(self.before) if self.before else self.doc
+        if not self.before:
+            return self.doc
+        document: Doc = orjson.loads(stored_text.decrypt(self.before, self.revision, self.namespace, self.name, BEFORE))
         return document
 
     @cached_property

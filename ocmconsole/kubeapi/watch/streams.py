@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.formats import tables
 from ocmconsole.kubeapi.kinds import Kind, Served
 from ocmconsole.kubeapi.storage import reader
@@ -163,11 +164,14 @@ class Stream:
         ends = monotonic() + lasting
         with open_watches.noted(self.scope, self.watcher):
             async with follower.follower().subscribe(self.topic) as listener:
-                async for line in _catch_up(self):
-                    yield line
-                if not self.is_over:
-                    async for line in _follow(self, listener, ends):
+                try:
+                    async for line in _catch_up(self):
                         yield line
+                    if not self.is_over:
+                        async for line in _follow(self, listener, ends):
+                            yield line
+                except stored_text.Unreadable as error:
+                    yield _error(error)
 
     def push(self, batch: Sequence[ChangeEntry], rights: int) -> int:
         """Write changes to a client that has everything before them; returns how many need nothing more.
@@ -178,9 +182,16 @@ class Stream:
         if sink is None or rights > self.judged:
             return 0
         while done < len(batch) and sink(()):
-            lines, size = [], 0
+            lines: list[bytes] = []
+            size = 0
             while done < len(batch) and size < PUSHED_BYTES:
-                if line := _event(self, batch[done]):
+                try:
+                    line = _event(self, batch[done])
+                except stored_text.Unreadable:  # said, and the stream ended, where it is taken from the queue
+                    self.position = batch[done].revision - 1
+                    sink(lines)
+                    return done
+                if line:
                     lines.append(line)
                     size += len(line)
                 done += 1
@@ -379,7 +390,7 @@ def _shared(stream: Stream, verb: str, entry: ChangeEntry) -> bytes:
     if line is None:
         is_stored = scope.served.version is stream.kind.storage and not scope.shape
         line = entry.rendered[form] = (
-            b'{"type":"%s","object":%s}\n' % (verb.encode(), entry.wire.encode())
+            b'{"type":"%s","object":%s}\n' % (verb.encode(), entry.text.encode())
             if is_stored
             else _line(stream, verb, entry.doc)
         )

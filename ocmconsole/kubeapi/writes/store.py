@@ -26,6 +26,7 @@ from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, req
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.kinds import Key, Kind
 from ocmconsole.kubeapi.models import AuditEvent, Change, Resource, Revision, writing
@@ -56,7 +57,7 @@ class Write:
 
     ``row`` is what was read, None for a create. ``after`` is an earlier write of the same commit to the same object,
     which this one continues: the row is written once, as the last leaves it. ``given`` is what the act says besides
-    documents, for records.
+    documents, for records. ``stored`` and ``stored_before`` are the texts as the database gets them.
     """
 
     kind: Kind
@@ -74,6 +75,8 @@ class Write:
     given: object = None
     text: str = field(default="", init=False)
     before: str = field(default="", init=False)
+    stored: str = field(default="", init=False)
+    stored_before: str = field(default="", init=False)
     audit: AuditEvent | None = field(default=None, init=False)
     revision: int = field(default=0, init=False)
 
@@ -341,7 +344,7 @@ def _prepare(write: Write, now: datetime) -> None:
     document["metadata"]["resourceVersion"] = _PLACEHOLDER
     write.text = orjson.dumps(document).decode()
     if write.row is not None and _selection_moved(write):
-        write.before = write.row.wire
+        write.before = write.row.text
     if write.kind.audited:
         write.audit = audit.entry_of(
             write.actor,
@@ -378,6 +381,12 @@ def _number(write: Write, number: int) -> None:
     write.text = write.text.replace(_PLACEHOLDER, str(number), 1)
     if write.after is not None and _selection_moved(write):
         write.before = write.after.text
+    write.stored, write.stored_before = write.text, write.before
+    if write.kind.confidential:
+        whose = number, write.key.namespace, write.key.name
+        write.stored = stored_text.encrypt(write.text, *whose)
+        if write.before:
+            write.stored_before = stored_text.encrypt(write.before, *whose, change_log.BEFORE)
     if write.audit is not None:
         write.audit.revision = number
 
@@ -392,7 +401,7 @@ def _write_rows(writes: Sequence[Write]) -> None:
             if write.after is not None
             else RowChange(write.kind, write.key, write.row, write.old)
         )
-        change.new, change.text, change.revision = write.new, write.text, write.revision
+        change.new, change.text, change.revision = write.new, write.stored, write.revision
         changes[id(write)] = change
         first.setdefault(id(change), write)
     try:
@@ -413,9 +422,9 @@ def _append(writes: Sequence[Write], now: datetime) -> None:
                 namespace=write.key.namespace,
                 name=write.key.name,
                 time=now,
-                wire=write.text,
-                before=write.before,
-                size=len(write.text.encode()) + len(write.before.encode()),
+                wire=write.stored,
+                before=write.stored_before,
+                size=len(write.stored.encode()) + len(write.stored_before.encode()),
             )
             for write in writes
         ]

@@ -15,6 +15,7 @@ from django.db import Error as DatabaseFailure
 from ocmconsole import embedded
 from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.environment import garbage, home
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.server import request_threads, serving
 from registration import hub_setup
@@ -43,6 +44,8 @@ class Command(BaseCommand):
                 self._show_once(hub_setup.ensure_hub())
         except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error
+        except stored_text.Unreadable as error:
+            raise CommandError(error.message) from error
         except DatabaseFailure as error:
             raise CommandError(outages.operator_line(error)) from error
         if not gc.isenabled():  # by manage.py
