@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,13 +45,15 @@ def lines_of_the_contract() -> list[str]:
 
 def named_in_tests(folder: Path = TESTS) -> set[str]:
     """The arguments of every ``contract(…)``, wherever a mark may stand."""
-    return {name for path in folder.rglob("*.py") for name in _named(ast.parse(path.read_text()))}
+    return {name for path in folder.rglob("*.py") for name in _named(path)}
 
 
-def _named(module: ast.Module) -> Iterator[str]:
-    for node in ast.walk(module):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contract":
-            yield from (str(each.value) for each in node.args if isinstance(each, ast.Constant))
+@cache
+def _named(path: Path) -> frozenset[str]:
+    code = path.read_text()
+    calls = [each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Call)] if "contract(" in code else []
+    marks = [each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "contract"]
+    return frozenset(str(each.value) for mark in marks for each in mark.args if isinstance(each, ast.Constant))
 
 
 @pytest.mark.parametrize(
