@@ -106,7 +106,7 @@ def nearest(actor: Actor, asked: Question) -> list[Near]:
         found += _near_permissions(person, asked)
     found += _near_through(actor, asked)
     best: dict[str, Near] = {}
-    for near in sorted(found, key=lambda near: (near.distance, near.source, near.holds, near.lacks)):
+    for near in sorted(found, key=lambda near: (near.distance, near.source, near.holds)):  # then as it was asked
         best.setdefault(near.source, near)
     return list(best.values())[:MOST_NEAR]
 

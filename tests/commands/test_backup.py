@@ -153,6 +153,7 @@ def test_a_backup_that_is_killed_leaves_the_older_one_in_its_place(saved: Hub, b
         while not (saved.home / ".backup").exists() and process.poll() is None:
             pass
         process.kill()
-    assert backup.read_bytes() == before
+    if backup.read_bytes() != before:  # it was done before it was killed
+        saved.manage("backup", "--verify", str(backup), "--key", str(key))
     saved.manage("backup", str(backup), "--key", str(key))
     assert not (saved.home / ".backup").exists()

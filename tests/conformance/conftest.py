@@ -21,7 +21,7 @@ from tests.server import Server
 
 # Names of one run, so that what an earlier one left behind is in nobody's way.
 RUN = secrets.token_hex(2)
-_numbers = itertools.count(1)
+_numbers = itertools.count(1_000)  # of one length: names are listed in the order of their making
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from tests.serving.lease_corpus import SPEC, Twins, assert_alike
 from tests.serving.leases import AGENTS, JSON, ORDINARY, PROTOBUF, Doc, Scene, compact, moment, protobuf, told
 from tests.unit.kubeapi.protobuf_encoder import chunk, varint
 
+NO_JSON = b": line 1 column "
 VALUES: tuple[Any, ...] = (
     None,
     "",
@@ -64,14 +65,17 @@ def assert_same_damage(scene: Scene, twins: Twins, chance: random.Random, times:
     """Yields the status of each. The body for the other lease has what is its own, wherever that is whole."""
     for _ in range(times):
         fast, its_own = _alike(scene, twins)
-        fast["spec"]["renewTime"] = moment()
+        fast.setdefault("spec", {})["renewTime"] = moment()  # an earlier body may have left it out
         body, media = damaged(chance, fast)
         other = re.sub(b"|".join(map(re.escape, its_own)), lambda found: its_own[found[0]], body)  # noqa: B023 - called at once
         answers = [
             agent.ask("PUT", sent, Content_Type=media, **headers)
             for agent, sent, headers in zip(twins, (body, other), (AGENTS, ORDINARY), strict=True)
         ]
-        assert_alike(*answers)
+        if all(NO_JSON in answer.body for answer in answers):  # says where, which own bytes that are damaged may move
+            assert {answer.status for answer in answers} == {400}
+        else:
+            assert_alike(*answers)
         assert told(scene.stored(twins[0].name)) == told(scene.stored(twins[1].name)), (body, other)
         yield answers[0].status
 

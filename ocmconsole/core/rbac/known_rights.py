@@ -197,14 +197,14 @@ def question(verb: str, resource: str, *, name: str = "", namespace: str = "") -
     right = None if subresource else find_right(verb, group, plural)
     if right is None and not subresource:
         right = next((each for each in rights_on(group, plural) if _is_plainly(each, verb)), None)
-    asked = (
-        tuple(right.asked(name))
-        if right
-        else (Attributes(verb, group, plural, subresource, namespace=namespace, name=name),)
-    )
-    spelt = None if right else authorization.permission_for(asked[0])
+    if right:
+        return Question(verb, group, plural, subresource, name, "", tuple(right.asked(name)), right)
+    as_asked = Attributes(verb, group, plural, subresource, namespace=namespace, name=name)
+    spelt = authorization.permission_for(as_asked)
     meant = next((each for each in all_rights() if spelt and each.permission == spelt), None)
-    return Question(verb, group, plural, subresource, name, "" if right else namespace, asked, right or meant)
+    # D2: a right that is held by another of its spellings allows this one too.
+    others = [each for each in meant.asked(name) if each != as_asked] if meant else []
+    return Question(verb, group, plural, subresource, name, namespace, (as_asked, *others), meant)
 
 
 def _is_plainly(right: Right, verb: str) -> bool:

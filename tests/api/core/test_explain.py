@@ -96,6 +96,11 @@ def world(db: None) -> None:
 @pytest.mark.contract("W22", "D2")
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
+    given_rules=[({"verbs": ["create"], "resources": ["managedclusters/accept"], "apiGroups": [GROUP]}, False)],
+    held=[],
+    asked=("update", ACCEPTING, "", ""),
+)
+@example(
     given_rules=[], held=[("clusters.accept_managedcluster", False, True)], asked=("update", ACCEPTING, "eu-1", "")
 )
 @given(given_rules=st.lists(st.tuples(rules, st.booleans()), max_size=3), held=permitted, asked=questions)
