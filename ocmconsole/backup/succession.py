@@ -54,7 +54,7 @@ def read(folder: Path) -> IncarnationMark | None:
 
 def write(folder: Path, mark: IncarnationMark) -> None:
     """Raises OSError."""
-    files.write_file(folder / NAME, json.dumps(asdict(mark)).encode(), secret=False)
+    files.write_file(folder / NAME, json.dumps(asdict(mark)).encode(), secret=True)
 
 
 def present() -> IncarnationMark | None:
