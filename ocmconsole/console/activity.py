@@ -26,7 +26,7 @@ from ocmconsole.core.models import Event
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.session import actor_of
-from ocmconsole.kubeapi.models import AuditEvent, AuditPermission, AuditSeal
+from ocmconsole.kubeapi.models import AuditEvent, AuditPermission
 from ocmconsole.kubeapi.storage import audit_acts, audit_chain
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
 from registration.models import CertificateSigningRequest
@@ -134,7 +134,7 @@ def activity(request: HttpRequest) -> HttpResponseBase:
         "next_after": found.next,
         "export_url": query_of({**chosen, "export": "jsonl"}),
         "reads_all": all_of_it,
-        "seal": AuditSeal.objects.order_by("-number").first() if all_of_it else None,
+        "seal": audit_chain.newest_seal() if all_of_it else None,
     }
     if is_export:
         return _export(actor, trail.audit_rows(audit, wanted))

@@ -27,7 +27,8 @@ from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import metrics
-from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, HeldBack, WorkItem
+from ocmconsole.kubeapi.models import AuditEvent, Change, HeldBack, WorkItem
+from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log, redis_client
 
 if TYPE_CHECKING:
@@ -138,12 +139,11 @@ def _held_back() -> list[dict[str, Any]]:
 
 
 def _audit() -> dict[str, Any]:
-    seal = AuditSeal.objects.order_by("-number").first()
-    unsealed = AuditEvent.objects.filter(pk__gt=seal.last if seal else 0).count()
+    seal = audit_chain.newest_seal()
     retention = settings.OCMCONSOLE_AUDIT_RETENTION
     return {
         "seal": seal,
-        "unsealed": unsealed,
+        "unsealed": audit_chain.count_unsealed(seal),
         "count": AuditEvent.objects.count(),
         "days": retention and retention.days,
     }

@@ -30,7 +30,8 @@ from ocmconsole.environment.durations import span
 from ocmconsole.environment.home import replacing
 from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.health import metrics, outages, probes
-from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, Incarnation, WorkItem
+from ocmconsole.kubeapi.models import AuditEvent, Change, Incarnation, WorkItem
+from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log
 from registration.models import IssuedCertificate
 from registration.pki import ca
@@ -174,11 +175,11 @@ def _certificates() -> dict[str, Any]:
 
 
 def _audit() -> dict[str, Any]:
-    seal = AuditSeal.objects.order_by("-number").first()
+    seal = audit_chain.newest_seal()
     return {
         "entries": AuditEvent.objects.count(),
         "sealed": seal and {"number": seal.number, "last": seal.last},
-        "not_sealed": AuditEvent.objects.filter(pk__gt=seal.last if seal else 0).count(),
+        "not_sealed": audit_chain.count_unsealed(seal),
     }
 
 

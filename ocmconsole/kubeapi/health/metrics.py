@@ -16,7 +16,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
 from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Change, WorkItem
+from ocmconsole.kubeapi.models import Change, WorkItem
+from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def machinery() -> Iterator[Metric]:
     """The log, the work that waits, the audit."""
     now = clock.now()
     oldest = WorkItem.objects.filter(due__lte=now).aggregate(oldest=Min("due"))["oldest"]
-    sealed = AuditSeal.objects.order_by("-number").values_list("last", flat=True).first() or 0
+    unsealed = audit_chain.count_unsealed(audit_chain.newest_seal())
     for name, said, value in (
         ("revision", "The newest resourceVersion.", change_log.newest_revision()),
         ("changes", "Changes that watches can still be given.", Change.objects.count()),
@@ -120,6 +121,6 @@ def machinery() -> Iterator[Metric]:
             "How long the oldest due work waits.",
             (now - oldest).total_seconds() if oldest else 0,
         ),
-        ("audit_unsealed", "Audit entries that are not sealed yet.", AuditEvent.objects.filter(pk__gt=sealed).count()),
+        ("audit_unsealed", "Audit entries that are not sealed yet.", unsealed),
     ):
         yield GaugeMetricFamily(f"ocmconsole_{name}", said, value=value)

@@ -59,11 +59,25 @@ class Report:
 # ---------------------------------------------------------------- sealing
 
 
+def newest_seal() -> AuditSeal | None:
+    """None before the first."""
+    return AuditSeal.objects.order_by("-number").first()
+
+
+def count_unsealed(newest: AuditSeal | None) -> int:
+    """Entries that are younger than the newest seal."""
+    return _younger_than(newest.last if newest else 0)
+
+
+def _younger_than(entry: int) -> int:
+    return AuditEvent.objects.filter(pk__gt=entry).count()
+
+
 def seal_entries(now: datetime | None = None) -> int:
     """Seal every settled entry; returns how many seals were made. Another process that seals too loses nothing."""
     made = 0
     while True:
-        last = AuditSeal.objects.order_by("-number").first()
+        last = newest_seal()
         found = _settled(last, now or clock.now())
         if not found:
             return made
@@ -125,8 +139,7 @@ def verify_chain(*, expected: str = "") -> Report:
         digests.add(kept.digest)
     if expected and expected not in digests:
         flaws.append(Flaw(number, f"no seal is {expected}: the end of the chain was cut off or made anew"))
-    unsealed = AuditEvent.objects.filter(pk__gt=at).count()
-    return Report(entries, number, previous if number else "", unsealed, tuple(flaws))
+    return Report(entries, number, previous if number else "", _younger_than(at), tuple(flaws))
 
 
 def _between(kept: AuditSeal, at: int) -> Iterator[Flaw]:
