@@ -25,7 +25,6 @@ from tests import servers
 from tests.server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
-CELERY = [sys.executable, "-m", "celery", "-A", "ocmconsole"]
 numbers = itertools.count(1)
 
 
@@ -37,6 +36,7 @@ class Hub(Server):
     environment: Mapping[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     program: tuple[str, ...] = (sys.executable, "manage.py")
+    application: str = "ocmconsole"  # Celery's
 
     def beside(self) -> Self:
         """One more server with the same home and database, at other addresses, which it writes into the admin's kubeconfig."""
@@ -60,8 +60,9 @@ class Hub(Server):
         server = {"server": [*self.program, "serve"]}
         if "OCMCONSOLE_REDIS_URL" not in self.environment:
             return server
-        worker = [*CELERY, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
-        return server | {"worker": worker, "beat": [*CELERY, "beat", f"--schedule={self.home / 'beat'}"]}
+        celery = [sys.executable, "-m", "celery", "-A", self.application]
+        worker = [*celery, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
+        return server | {"worker": worker, "beat": [*celery, "beat", f"--schedule={self.home / 'beat'}"]}
 
     def start(self, name: str) -> None:
         """Start a process; for the server, wait for /readyz over TLS."""

@@ -2,7 +2,8 @@
 
 ``BENCH_QUICK=1`` gives a coarse answer on SQLite; ``BENCH_CLUSTERS`` takes another number of clusters than 10,000.
 ``BENCH_FLEET`` seeds another number for memory, rest and fleet_sustained. ``BENCH_ONLY`` names parts: api, silence,
-pages, fleet, placements; ``BENCH_DATABASE`` one database. Rows say what was left out or scaled. Every commit is durable.
+pages, fleet, placements; ``BENCH_DATABASE`` one database. ``BENCH_PLACEMENT_CONTROLLER`` names the program of OCM's
+placement controller, which then does the same beside ours. Rows say what was left out or scaled. Every commit is durable.
 """
 
 from __future__ import annotations

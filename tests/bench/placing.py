@@ -1,24 +1,29 @@
 """Placements among ten thousand clusters: all decided from scratch, one label, half the fleet silent and back again.
 
 Clusters come from ``crowd``, everything else through the API and the hub's own clock. When the last decision was made is
-read from the change log of the database, so that watching costs the hub nothing.
+read from the change log of the database, so that watching costs the hub nothing. Where ``BENCH_PLACEMENT_CONTROLLER`` names
+the program, OCM's placement controller does the same beside a hub that leaves Placements to it: a live comparison.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests import fleet
+from tests import fleet, servers
 from tests.bench import database, machine
 from tests.bench.callers import Caller, Doc
 from tests.bench.falling_silent import LEASE_SECONDS, moment
@@ -35,10 +40,15 @@ LEAVE_ALONE = 0.02  # of the placements read a label that no other one reads
 CALLERS = 16
 REGIONS = ("eu-west", "eu-north", "eu-central", "lyon", "paris", "madrid", "porto")  # labels and claims of the crowd
 STEP = 0.1  # seconds between two looks at the queue
+OTHERS_QUIET_STEPS = 50  # of those: what another scheduler still owes cannot be asked
 PATIENCE = 1_800.0
 # No brake: what is measured is what it would hold back. No ClusterProfiles: one for each cluster in each of the namespaces
 # would be 200,000 objects that placements do not need.
 SETTINGS = {"EVICTION_BRAKE": "off", "FEATURE_GATES": "ClusterProfile=false"}
+WITHOUT_SCHEDULER = {
+    "program": (sys.executable, "-m", "tests.bench.without_scheduler"),
+    "application": "tests.bench.without_scheduler",
+}
 
 Decisions = Mapping[tuple[str, str], frozenset[str]]
 
@@ -71,6 +81,7 @@ class Bench:
     hub: Hub
     scale: Scale
     pair: Path
+    quiet_steps: int = 3
 
     def admin(self) -> Caller:
         return Caller.of(self.hub, pair=self.pair)
@@ -105,12 +116,13 @@ class Bench:
         return Took(seconds, machine.cpu_seconds() - before, writes)
 
     def wait(self) -> None:
-        """Until nothing is due."""
-        deadline, quiet = time.monotonic() + PATIENCE, 0
-        while quiet < 3:
+        """Until nothing is due, and nothing was written meanwhile."""
+        deadline, quiet, head = time.monotonic() + PATIENCE, 0, 0
+        while quiet < self.quiet_steps:
             now = datetime.now(UTC).isoformat(sep=" ", timespec="microseconds")
             busy = f"SELECT count(*) FROM kubeapi_workitem WHERE due <= '{now}' OR busy_until > '{now}'"  # noqa: S608 - ours
-            quiet = 0 if self.ask(busy)[0][0] else quiet + 1
+            before, head = head, self._head()
+            quiet = 0 if self.ask(busy)[0][0] or head != before else quiet + 1
             if time.monotonic() > deadline:
                 raise TimeoutError(f"work is left after {PATIENCE:.0f} s")
             time.sleep(STEP)
@@ -130,10 +142,33 @@ class Bench:
 
 
 def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
-    with made.hub(scale.clusters, first=partial(database.shorten_grace, seconds=LEASE_SECONDS), **SETTINGS) as hub:
+    live: dict[str, Row] = {}
+    short = partial(database.shorten_grace, seconds=LEASE_SECONDS)
+    if program := os.environ.get("BENCH_PLACEMENT_CONTROLLER", ""):
+        others = replace(made, programs=WITHOUT_SCHEDULER)
+        with others.hub(scale.clusters, first=short, **SETTINGS) as hub, _controller(hub, program):
+            bench = Bench(hub, scale, hub.admin_pair(), quiet_steps=OTHERS_QUIET_STEPS)
+            for row in (row for part in (scratch, partial(label, times=1), storm) for row in part(bench)):
+                live[row.name] = row
+                sys.stderr.write(f"  live: {row.name} {row.value:.2f}: {row.detail}\n")
+    with made.hub(scale.clusters, first=short, **SETTINGS) as hub:
         bench = Bench(hub, scale, hub.admin_pair())
-        for part in (pipeline, scratch, label, storm, group_of_one):
-            yield from part(bench)
+        for row in (row for part in (pipeline, scratch, label, storm, group_of_one) for row in part(bench)):
+            other = f"; live, OCM's placement controller: {live[row.name].detail}" if row.name in live else ""
+            yield replace(row, detail=row.detail + other)
+
+
+@contextmanager
+def _controller(hub: Hub, program: str) -> Iterator[None]:
+    """OCM's, as the hub's administrator, with its own defaults."""
+    options = [f"--kubeconfig={hub.admin_kubeconfig}", f"--listen=127.0.0.1:{servers.free_port()}"]
+    options += ["--disable-leader-election", "--namespace=default"]
+    with (hub.home / "placement-controller.log").open("ab") as log:
+        process = subprocess.Popen([program, "controller", *options], stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        servers.stop(process)
 
 
 def pipeline(bench: Bench) -> Iterator[Row]:
@@ -224,7 +259,7 @@ def _together(bench: Bench, work: Any, act: Callable[[Caller, Any], object]) -> 
 # ----------------------------------------------------------------------------------------------------- one label
 
 
-def label(bench: Bench) -> Iterator[Row]:
+def label(bench: Bench, times: int = 5) -> Iterator[Row]:
     admin = bench.admin()
     rows = bench.ask("SELECT name, wire FROM clusters_managedcluster WHERE available = 'True' ORDER BY name")
     tainted = {name for name, wire in rows if json.loads(wire)["spec"].get("taints")}
@@ -233,10 +268,10 @@ def label(bench: Bench) -> Iterator[Row]:
     def patch(name: str, labels: Doc) -> None:
         admin.must("PATCH", f"{CLUSTERS}/{name}", {"metadata": {"labels": labels}}, media=MERGE)
 
-    found = [bench.timed(partial(patch, name, {"bench-tier": "gold"})) for name in free[:5]]
+    found = [bench.timed(partial(patch, name, {"bench-tier": "gold"})) for name in free[:times]]
     took = sorted(found, key=lambda each: each.seconds)[len(found) // 2]
     # A label that a seventh of all placements read, of a cluster that none of them may choose then.
-    many = bench.timed(partial(patch, free[5], {"region": "elsewhere"}))
+    many = bench.timed(partial(patch, free[times], {"region": "elsewhere"}))
     readers = math.ceil(bench.scale.placements * LEAVE_ALONE)
     detail = f"read by {readers} of {bench.scale.placements} placements, median of {len(found)}: {took}; "
     yield Row("placement_change_ms", took.seconds * 1000, f"{detail}one that most of a region's read: {many}")

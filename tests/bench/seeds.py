@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Seeds:
     redis: str = ""
     made: dict[int, Seed] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    programs: dict[str, Any] = field(default_factory=dict)  # of its hubs, where they are not the usual ones
 
     def seed(self, clusters: int) -> Seed:
         if clusters not in self.made:
@@ -68,7 +69,7 @@ class Seeds:
             urls["database_url"] = servers.create_database(self.postgres, name, seed.database)
             urls["redis_url"] = f"{self.redis}/{number}"
         shutil.copytree(seed.home, home)
-        hub = hubs.prepare(home, **urls, **(WITHOUT_LIMITS | settings))
+        hub = replace(hubs.prepare(home, **urls, **(WITHOUT_LIMITS | settings)), **self.programs)
         first(hub)
         try:
             with hubs.running(hub):

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 
 import httpx
 
+from tests.selection import FULL
 from tests.watch.streams import Doc
 
 GROUP = "cluster.open-cluster-management.io"
@@ -18,6 +19,8 @@ MERGE = {"Content-Type": "application/merge-patch+json"}
 LARGE = 0.1
 LARGE_BYTES, SMALL_BYTES = 100_000, 400
 EXPECTED = {200, 201, 404, 409}
+# Between two writes of a writer. Without it they take all that a machine has, which is asked of the hub with FULL=1.
+PAUSE_SECONDS = 0.0 if FULL else 0.03
 
 
 def color(doc: Doc) -> str | None:
@@ -43,6 +46,7 @@ class Writer(ABC):
                 continue
             assert answer.status_code in EXPECTED, answer.text
             self.done += answer.is_success
+            time.sleep(PAUSE_SECONDS)
 
     @abstractmethod
     def write(self, client: httpx.Client) -> httpx.Response: ...

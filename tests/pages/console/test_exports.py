@@ -20,7 +20,7 @@ from tests.selection import FULL
 
 pytestmark = [pytest.mark.django_db]
 
-MANY = 20_000 if FULL else 5_000
+MANY = 20_000 if FULL else 2_500
 
 
 @pytest.fixture
