@@ -24,6 +24,7 @@ from ocmconsole.environment import home
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import outages, probes
+from ocmconsole.kubeapi.outbound import outlets, positions, sending
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.schedule import BEAT, SLOW, TIMELY
 from registration import hub_setup
@@ -195,11 +196,31 @@ def _turns() -> list[set[str]]:
     return [every & TIMELY, every - TIMELY - SLOW, every & SLOW]
 
 
+class AuditSenders:
+    """A thread for each outlet of the audit, of which a hub may have none; others of the same hub may send as well."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._threads = [
+            _thread(f"audit-{outlet.name}", partial(sending.follow, outlet, self._stopping))
+            for outlet in outlets.configured()
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def ask_to_stop(self) -> None:
+        """What is on its way and was not acknowledged is sent again after the next start."""
+        self._stopping.set()
+
+
 class Workers:
     """Started by ``serve`` when no Redis is configured. What must be on time has a thread of its own."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
+        self._senders = AuditSenders()
         self._threads = [
             _thread("reconcilers", lambda: workqueue.follow(self._stopping)),
             *(_thread(f"beat-{number}", partial(self._beat, names)) for number, names in enumerate(_turns())),
@@ -209,12 +230,16 @@ class Workers:
         """``alone``: not inside a Celery worker. Then what a killed one had claimed is due."""
         if alone and not outages.state.superseded:
             workqueue.release()
+            positions.release()
         for thread in self._threads:
             thread.start()
+        if alone:
+            self._senders.start()
 
     def ask_to_stop(self) -> None:
         """What is due stays in the queue."""
         self._stopping.set()
+        self._senders.ask_to_stop()
         workqueue.woken.set()
 
     def stop(self) -> None:
@@ -260,6 +285,7 @@ class Standby:
     def start(self) -> None:
         """Raises HomeError while a restore is under way."""
         SuccessionWatch().start()
+        AuditSenders().start()
         threading.Thread(target=self._run, name="standby", daemon=True).start()
 
     def note_task(self) -> None:

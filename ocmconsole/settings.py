@@ -29,14 +29,19 @@ from ocmconsole.environment.readers import (
     issuer,
     kept_secret,
     listed,
+    networks,
     number,
     pairs,
+    path,
     proxies,
     resources,
     retention,
+    signing_secrets,
     size,
+    syslog,
     text,
     url,
+    webhook,
 )
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.server import intake, logs
@@ -71,7 +76,7 @@ OCMCONSOLE_BACKUP_KEY = text("OCMCONSOLE_BACKUP_KEY")
 OCMCONSOLE_BACKUP_EVERY = duration("OCMCONSOLE_BACKUP_EVERY", "") if text("OCMCONSOLE_BACKUP_EVERY") else None
 OCMCONSOLE_BACKUP_KEEP = number("OCMCONSOLE_BACKUP_KEEP", 14)
 OCMCONSOLE_REVOCATIONS_RETENTION = duration("OCMCONSOLE_REVOCATIONS_RETENTION", "400d")
-OCMCONSOLE_BACKUP_PLACE = Path(text("OCMCONSOLE_BACKUP_PLACE")) if text("OCMCONSOLE_BACKUP_PLACE") else None
+OCMCONSOLE_BACKUP_PLACE = path("OCMCONSOLE_BACKUP_PLACE")
 if OCMCONSOLE_BACKUP_EVERY and not OCMCONSOLE_BACKUP_PLACE:
     raise ImproperlyConfigured("OCMCONSOLE_BACKUP_EVERY needs a folder for the backups: set OCMCONSOLE_BACKUP_PLACE")
 # D20: for how long the agent of a cluster that was sent away or deleted may clean up; None is without limits.
@@ -114,6 +119,16 @@ OCMCONSOLE_LIMIT_STRANGER_BODIES = size(
 )
 OCMCONSOLE_LIMIT_BODIES = size("OCMCONSOLE_LIMIT_BODIES", "64Mi", least=intake.SHARE * intake.LARGEST_BODY)
 OCMCONSOLE_AUDIT_RETENTION = retention("OCMCONSOLE_AUDIT_RETENTION")
+OCMCONSOLE_AUDIT_STREAM = path("OCMCONSOLE_AUDIT_STREAM")
+OCMCONSOLE_AUDIT_SYSLOG = syslog("OCMCONSOLE_AUDIT_SYSLOG")
+OCMCONSOLE_AUDIT_WEBHOOK = webhook("OCMCONSOLE_AUDIT_WEBHOOK")
+OCMCONSOLE_AUDIT_ANCHOR = path("OCMCONSOLE_AUDIT_ANCHOR")
+OCMCONSOLE_AUDIT_ANCHOR_WEBHOOK = webhook("OCMCONSOLE_AUDIT_ANCHOR_WEBHOOK")
+OCMCONSOLE_AUDIT_WEBHOOK_SECRET = signing_secrets("OCMCONSOLE_AUDIT_WEBHOOK_SECRET")
+if (OCMCONSOLE_AUDIT_WEBHOOK or OCMCONSOLE_AUDIT_ANCHOR_WEBHOOK) and not OCMCONSOLE_AUDIT_WEBHOOK_SECRET:
+    raise ImproperlyConfigured("webhooks of the audit are signed: set OCMCONSOLE_AUDIT_WEBHOOK_SECRET")
+OCMCONSOLE_WEBHOOK_PRIVATE_ADDRESSES = networks("OCMCONSOLE_WEBHOOK_PRIVATE_ADDRESSES")
+OCMCONSOLE_WEBHOOK_CA_FILE = text("OCMCONSOLE_WEBHOOK_CA_FILE")
 # D23: limits for each identity; 0 is none. What an agent or kubectl sends by itself stays far below (docs/settings.md).
 OCMCONSOLE_LIMIT_REQUESTS = number("OCMCONSOLE_LIMIT_REQUESTS", 25)
 OCMCONSOLE_LIMIT_BURST = number("OCMCONSOLE_LIMIT_BURST", 500)

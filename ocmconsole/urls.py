@@ -13,6 +13,7 @@ from ocmconsole.console.attention import attention, dismiss
 from ocmconsole.console.hub_health import hub_health
 from ocmconsole.console.live_updates import live
 from ocmconsole.console.overview import overview
+from ocmconsole.console.reports import report_pages
 from ocmconsole.console.search import search
 from ocmconsole.demo import demo_pages
 
@@ -41,6 +42,7 @@ urlpatterns = [
     path("live", live, name="live"),
     path("search/", search, name="search"),
     path("activity/", activity, name="activity"),
+    path("activity/report/", report_pages.report, name="report"),
     path("first-steps/", first_steps.dismiss, name="first-steps"),
     path("attention/", attention, name="attention"),
     path("attention/dismiss/", dismiss, name="dismiss"),

@@ -215,7 +215,7 @@ def _entry_of_audit(row: AuditEvent) -> TrailEntry:
         source="audit",
         id=str(row.pk),
         at=row.time,
-        kind=kind_of(row.resource) or _noun(row.resource),
+        kind=noun_of(row.resource),
         name=row.name,
         namespace=row.namespace,
         actor=row.user,
@@ -265,8 +265,9 @@ def kind_of(resource: str) -> str:
     return next((kind.kind for kind in kinds.all_kinds() if kind.plural == plural), "")
 
 
-def _noun(resource: str) -> str:
-    return NOUNS.get(re.split("[./]", resource, maxsplit=1)[0], resource)
+def noun_of(resource: str) -> str:
+    """The kind, or what people call what is none."""
+    return kind_of(resource) or NOUNS.get(re.split("[./]", resource, maxsplit=1)[0], resource)
 
 
 def _is_of(kind: str) -> Q:

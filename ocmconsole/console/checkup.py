@@ -11,17 +11,22 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from ocmconsole.backup import scheduled
+from ocmconsole.environment.durations import span
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import disk_space, outages, probes
+from ocmconsole.kubeapi.outbound import backlog, outlets
+from ocmconsole.kubeapi.outbound.backlog import Backlog
 from ocmconsole.kubeapi.watch import change_log, redis_client
 from ocmconsole.kubeapi.writes import reencryption
 from registration import hub_setup
 from registration.keys import certificate_register
 from registration.pki import ca
 
+OUTSIDE = "audit outside"
 SOON = timedelta(days=30)  # before the CA or a serving certificate ends
+LATE = timedelta(minutes=10)  # that an outlet of the audit is behind, after which somebody must see to its receiver
 LARGEST_SKEW = timedelta(seconds=5)  # between the clocks of hub and database
 MOST_SHOWN = 5  # of a list of incidents
 
@@ -114,6 +119,30 @@ def _left_to_encrypt() -> str:
     return f"{left} texts are not encrypted with the newest key: {PROGRAM} encryption apply" if left else ""
 
 
+def _outlets() -> Iterator[str]:
+    """A hub that waits for its activation sends nothing for that reason (D28)."""
+    yield from (_behind(each) for each in _backlogs() if each.age > LATE and not each.is_quiet)
+
+
+def _outlets_waiting() -> str:
+    found = [each for each in _backlogs() if each.waiting and (each.is_quiet or (each.problem and each.age <= LATE))]
+    return "; ".join(map(_behind, found))
+
+
+def _backlogs() -> list[Backlog]:
+    try:
+        return backlog.backlogs()
+    except DatabaseError:
+        return []  # the check of the database says so
+
+
+def _behind(each: Backlog) -> str:
+    why = each.problem or "no process of the hub sends it"
+    if each.is_quiet:
+        why = f"a restored hub sends nothing until {PROGRAM} activate"
+    return f"{each.outlet}: {each.waiting} entries and seals wait, the oldest for {span(each.age)}: {why}"
+
+
 def _redis() -> Iterator[str]:
     if settings.OCMCONSOLE_REDIS_URL and not redis_client.answers():
         yield "it does not answer; sign-in, reconcilers and watches go on without it"
@@ -121,12 +150,18 @@ def _redis() -> Iterator[str]:
 
 def unused_checks() -> set[str]:
     """Names of the checks of what this hub is not set up with: neither well nor wrong."""
-    return set() if settings.OCMCONSOLE_REDIS_URL else {"Redis"}
+    is_used = {"Redis": bool(settings.OCMCONSOLE_REDIS_URL), OUTSIDE: bool(outlets.configured())}
+    return {name for name, used in is_used.items() if not used}
 
 
 def hub_warnings() -> dict[str, str]:
     """What will be wrong if nobody does something, by the name of the check."""
-    found = {"disk": disk_space.warning(), "backup": scheduled.warning(), "encryption": _left_to_encrypt()}
+    found = {
+        "disk": disk_space.warning(),
+        "backup": scheduled.warning(),
+        "encryption": _left_to_encrypt(),
+        OUTSIDE: _outlets_waiting(),
+    }
     return {name: text for name, text in found.items() if text}
 
 
@@ -135,5 +170,6 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
     "clock": _clock,
     "certificates": _certificates,
     "encryption": _encryption,
+    OUTSIDE: _outlets,
     "Redis": _redis,
 }

@@ -28,6 +28,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import AuditEvent, Change, HeldBack, WorkItem
+from ocmconsole.kubeapi.outbound import backlog
 from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log, redis_client
 
@@ -146,4 +147,5 @@ def _audit() -> dict[str, Any]:
         "unsealed": audit_chain.count_unsealed(seal),
         "count": AuditEvent.objects.count(),
         "days": retention and retention.days,
+        "outlets": backlog.backlogs(),
     }

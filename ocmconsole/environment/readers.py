@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 from datetime import timedelta
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +17,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ocmconsole.environment import home as files
 from ocmconsole.environment.durations import parse_duration, span
+from ocmconsole.kubeapi.outbound import signatures
+from ocmconsole.kubeapi.outbound.syslog import SyslogTarget
 from ocmconsole.server.proxy import Proxies
 
 LAST_PORT = 65_535  # of TCP: 16 bits
@@ -24,6 +26,7 @@ SHORTEST_SECRET = 32  # characters
 SHORTEST_RETENTION = timedelta(days=30)  # of the audit
 SHORTEST_CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq rounds one second up
 UNIX = "unix:"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
 UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes
 LARGEST_NUMBER = 1_000_000_000  # of any unit: more is a mistake, and far below what a database column holds
@@ -195,10 +198,67 @@ def proxies(places: list[str], secret: str) -> Proxies:
 def issuer(name: str) -> str:
     """An OpenID provider. What it says over plain HTTP anybody on the way could say."""
     value = url(name, "") if text(name) else ""
-    if value and not value.startswith("https:") and urlsplit(value).hostname not in {"localhost", "127.0.0.1", "::1"}:
+    if value and not value.startswith("https:") and urlsplit(value).hostname not in LOOPBACK:
         msg = f"{name} must be a https URL, not {value!r}"
         raise ImproperlyConfigured(msg)
     return value
+
+
+def path(name: str) -> Path | None:
+    """A file or folder, or none."""
+    return Path(text(name)) if text(name) else None
+
+
+def syslog(name: str) -> SyslogTarget | None:
+    """``unix:/dev/log``, ``udp://host:port`` or ``tcp://host:port``, or none."""
+    value = text(name)
+    if not value:
+        return None
+    if value.startswith(f"{UNIX}/"):
+        return SyslogTarget("unix", value.removeprefix(UNIX))
+    way, _, rest = value.partition("://")
+    host, _, port = rest.rpartition(":")
+    if way not in {"udp", "tcp"} or not host or not port.isdigit() or not 0 < int(port) <= LAST_PORT:
+        msg = f"{name} must be unix:/path, udp://host:port or tcp://host:port, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return SyslogTarget(way, host.strip("[]"), int(port))
+
+
+def webhook(name: str) -> str:
+    """Where something is sent, or empty. What is sent over plain HTTP anybody on the way reads.
+
+    No message shows it, as some addresses are secrets.
+    """
+    value = text(name)
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        is_known = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+        is_well = is_known and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+    except ValueError:
+        is_well = False
+    if not is_well:
+        msg = f"{name} must be a https URL without a user name, or a http URL on loopback"
+        raise ImproperlyConfigured(msg)
+    return value
+
+
+def signing_secrets(name: str) -> tuple[bytes, ...]:
+    """Secrets of webhooks as Standard Webhooks writes them; all of them sign. No message shows one."""
+    try:
+        return tuple(signatures.secret_of(part) for part in listed(name))
+    except ValueError as error:
+        msg = f"{name}: {error}"
+        raise ImproperlyConfigured(msg) from error
+
+
+def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(place) for place in listed(name))
+    except ValueError as error:
+        msg = f"{name} must be addresses or networks, such as 10.0.0.5,10.1.0.0/24: {error}"
+        raise ImproperlyConfigured(msg) from error
 
 
 def derived(scheme: str, place: tuple[str, int]) -> str:

@@ -351,6 +351,27 @@ class AuditSeal(models.Model):
         return f"{self.number} up to {self.last}: {self.digest[:16]}"
 
 
+class OutboundPosition(models.Model):
+    """Up to which audit entry and seal the receiver of an outlet has taken everything, and how sending goes.
+
+    ``sender`` is the process that sends, until ``busy_until``; nothing is sent before ``due``.
+    """
+
+    outlet = models.CharField(max_length=40, primary_key=True)
+    entry = models.BigIntegerField(default=0)
+    seal = models.PositiveIntegerField(default=0)
+    taken_at = models.DateTimeField(null=True)
+    sender = models.CharField(max_length=36, blank=True, default="")
+    busy_until = models.DateTimeField(null=True)
+    due = models.DateTimeField(null=True)
+    failures = models.PositiveIntegerField(default=0)
+    problem = models.CharField(max_length=300, blank=True, default="")
+    failing_since = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.outlet} up to {self.entry}"
+
+
 class WorkItem(models.Model):
     """Something to look at again: one row for each reconciler and key, written with the change that caused it."""
 

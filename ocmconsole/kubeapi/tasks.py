@@ -5,6 +5,7 @@ from __future__ import annotations
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import bulk_jobs, workqueue
 from ocmconsole.kubeapi.health import limit_records
+from ocmconsole.kubeapi.outbound import outlets, positions
 from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log
 
@@ -30,6 +31,6 @@ def bound_log() -> None:
 
 
 def seal() -> None:
-    """D11: seal new segments of the audit, and cut sealed ones that are older than its retention."""
+    """D11: seal new segments of the audit, and cut sealed ones that are older than its retention and taken outside."""
     audit_chain.seal_entries()
-    audit_chain.delete_old_entries()
+    audit_chain.delete_old_entries(taken=positions.lowest_entry(outlets.streaming()))

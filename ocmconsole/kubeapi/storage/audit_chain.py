@@ -2,7 +2,8 @@
 
 Keyed with a secret of the home, so that access to the database alone is not enough to forge a chain. Sealing
 waits until an entry is settled: denials of one minute are counted on one row. Never part of a commit. The newest seal
-is logged; who keeps that line elsewhere can show that nothing was cut off at the end (`verify(expected=…)`).
+is logged and goes to the anchors outside; with what was noted there `verify_chain(expected=…)` shows that the chain
+was neither cut off at its end nor made anew by somebody who has the key.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -22,8 +23,11 @@ from django.db import IntegrityError, transaction
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
+from ocmconsole.kubeapi.storage.audit_heads import NotedHead
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ocmconsole.kubeapi.models import AuditQuerySet
 
 log = logging.getLogger(__name__)
@@ -54,6 +58,8 @@ class Report:
     head: str
     unsealed: int
     flaws: tuple[Flaw, ...]
+    missing: tuple[NotedHead, ...] = ()  # that were expected
+    vouched: AuditSeal | None = None  # the newest that was expected and is there
 
 
 # ---------------------------------------------------------------- sealing
@@ -124,22 +130,40 @@ def digest(previous: str, lines: Iterator[bytes]) -> str:
 # ---------------------------------------------------------------- proving
 
 
-def verify_chain(*, expected: str = "") -> Report:
-    """Compute the whole chain again. ``expected`` is a digest that was noted elsewhere: it must be in it."""
+def verify_chain(*, expected: Iterable[NotedHead] = ()) -> Report:
+    """Compute the whole chain again. ``expected`` are heads that were noted elsewhere: each must be in it."""
+    return _verify(AuditSeal.objects.all(), None, {head.digest: head for head in expected})
+
+
+def verify_between(first: int, last: int) -> Report:
+    """Compute the seals again that hold these entries, on the word of the seal before them."""
+    seals = seals_between(first, last)
+    return _verify(seals, AuditSeal.objects.filter(last__lt=first).order_by("-number").first(), {})
+
+
+def seals_between(first: int, last: int) -> QuerySet[AuditSeal]:
+    """Up to the first that was made after the last of these entries: one that is missing leaves a gap before it."""
+    following = AuditSeal.objects.filter(last__gte=last).order_by("number").first()
+    seals = AuditSeal.objects.filter(last__gte=first)
+    return seals.filter(last__lte=following.last) if following else seals
+
+
+def _verify(seals: QuerySet[AuditSeal], before: AuditSeal | None, noted: dict[str, NotedHead]) -> Report:
     flaws: list[Flaw] = []
-    previous, at, entries, number = BEGINNING, FIRST, 0, 0
-    digests = set()
-    for kept in AuditSeal.objects.order_by("number").iterator():
+    previous, at, number = (before.digest, before.last, before.number) if before else (BEGINNING, FIRST, 0)
+    missing, vouched, entries = dict(noted), None, 0
+    for kept in seals.order_by("number").iterator():
         if kept.number != number + 1:
             flaws.append(Flaw(number + 1, f"seal {number + 1} is missing before seal {kept.number}"))
         flaws += _between(kept, at)
         flaws += _broken(kept, previous) if kept.cut_at is None else _wrongly_cut(kept)
         entries += kept.count if kept.cut_at is None else 0
         previous, at, number = kept.digest, kept.last, kept.number
-        digests.add(kept.digest)
-    if expected and expected not in digests:
-        flaws.append(Flaw(number, f"no seal is {expected}: the end of the chain was cut off or made anew"))
-    return Report(entries, number, previous if number else "", _younger_than(at), tuple(flaws))
+        if (head := noted.get(kept.digest)) is not None and head.number in {None, kept.number}:
+            missing.pop(kept.digest, None)
+            vouched = kept
+    head_of_chain = previous if number else ""
+    return Report(entries, number, head_of_chain, _younger_than(at), tuple(flaws), tuple(missing.values()), vouched)
 
 
 def _between(kept: AuditSeal, at: int) -> Iterator[Flaw]:
@@ -180,13 +204,17 @@ def segment(kept: AuditSeal) -> AuditQuerySet:
 # ---------------------------------------------------------------- retention
 
 
-def delete_old_entries(now: datetime | None = None) -> int:
-    """Remove sealed entries that are older than the retention; their seals stay. Returns how many were removed."""
+def delete_old_entries(now: datetime | None = None, *, taken: int | None = None) -> int:
+    """Remove sealed entries that are older than the retention; their seals stay. Returns how many were removed.
+
+    ``taken`` is the entry up to which they are outside of the hub, where they must be before they go.
+    """
     keep: timedelta | None = settings.OCMCONSOLE_AUDIT_RETENTION
     if keep is None:
         return 0
     now, removed = now or clock.now(), 0
-    for kept in AuditSeal.objects.filter(cut_at=None, newest__lt=now - keep).order_by("number"):
+    old = AuditSeal.objects.filter(cut_at=None, newest__lt=now - keep)
+    for kept in (old if taken is None else old.filter(last__lte=taken)).order_by("number"):
         with transaction.atomic():
             removed += segment(kept).cut()
             AuditSeal.objects.filter(pk=kept.pk).update(cut_at=now, cut_mark=_cut_mark(kept, now))

@@ -33,6 +33,11 @@ def all_of_them() -> list[Incarnation]:
     return list(Incarnation.objects.order_by("number"))
 
 
+def hub_uid() -> str:
+    """The same in all incarnations; empty before the first start of a hub."""
+    return Incarnation.objects.order_by("number").values_list("uid", flat=True).first() or ""
+
+
 def ensure_first() -> None:
     """The first one is active from its beginning. A second call changes nothing."""
     now = clock.now()

@@ -41,7 +41,7 @@ NOT_LISTED = {
         "guardian.userobjectpermission", "guardian.groupobjectpermission", "auth.permission",
     ),
     "the log of changes, and what the hub notes of itself": (
-        "kubeapi.revision", "kubeapi.incarnation", "kubeapi.change", "kubeapi.compaction", "clusters.serving",
+        "kubeapi.revision", "kubeapi.incarnation", "kubeapi.outboundposition", "kubeapi.change", "kubeapi.compaction", "clusters.serving",
         "clusters.fleetminute",
         "ocmconsole.demofleet", "placements.decisionrun", "placements.decisionmove", "placements.evictionbrake",
     ),

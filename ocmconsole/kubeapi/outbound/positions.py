@@ -1,0 +1,85 @@
+"""How far each outlet has come, kept in the database, and which process sends for it at present.
+
+Invariant: a position moves only when the receiver has taken what lies before it, so nothing is left out. One process
+sends at a time; if it dies, or stands still for longer than ``CLAIM``, another goes on from the position, and what was
+on its way is sent again.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Min, Q
+
+from ocmconsole.kubeapi import clock, write_queue
+from ocmconsole.kubeapi.models import OutboundPosition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ocmconsole.kubeapi.outbound.batches import OutboundBatch
+
+CLAIM = timedelta(seconds=45)  # more than twice what a receiver is given to take a batch
+LONGEST_PAUSE = timedelta(minutes=5)  # between two tries
+DOUBLINGS = 9  # of a second until that
+LONGEST_PROBLEM = 300  # characters, as the column
+
+
+def position_of(outlet: str) -> OutboundPosition:
+    """A new outlet begins with the oldest entry that is kept."""
+    if (row := OutboundPosition.objects.filter(pk=outlet).first()) is not None:
+        return row
+    with write_queue.forgettable():
+        return OutboundPosition.objects.get_or_create(outlet=outlet)[0]
+
+
+def claim(row: OutboundPosition, sender: str) -> bool:
+    """Whether this sender may send what comes after the position as it was read."""
+    now = clock.now()
+    free = OutboundPosition.objects.filter(pk=row.pk, entry=row.entry, seal=row.seal).filter(
+        Q(busy_until=None) | Q(busy_until__lt=now)
+    )
+    with write_queue.forgettable():
+        return bool(free.update(sender=sender, busy_until=now + CLAIM))
+
+
+def advance(row: OutboundPosition, sender: str, batch: OutboundBatch) -> None:
+    """The receiver has taken the batch."""
+    with write_queue.forgettable():
+        OutboundPosition.objects.filter(pk=row.pk, sender=sender).update(
+            entry=batch.entry,
+            seal=batch.seal,
+            taken_at=clock.now(),
+            busy_until=None,
+            failures=0,
+            problem="",
+            failing_since=None,
+            due=None,
+        )
+
+
+def put_off(row: OutboundPosition, sender: str, problem: str, retry_after: timedelta | None) -> None:
+    """The receiver has not taken it: longer and longer pauses, each a little different from those of other outlets."""
+    now = clock.now()
+    pause = min(timedelta(seconds=2 ** min(row.failures, DOUBLINGS)), LONGEST_PAUSE) * random.uniform(0.75, 1)  # noqa: S311 - no secret
+    with write_queue.forgettable():
+        OutboundPosition.objects.filter(pk=row.pk, sender=sender).update(
+            busy_until=None,
+            failures=row.failures + 1,
+            problem=problem[:LONGEST_PROBLEM],
+            failing_since=row.failing_since or now,
+            due=now + max(pause, min(retry_after or timedelta(), LONGEST_PAUSE)),
+        )
+
+
+def release() -> None:
+    """Everything is due, for a start with no other process: what a killed one had claimed is nobody's."""
+    OutboundPosition.objects.exclude(busy_until=None, due=None).update(busy_until=None, due=None)
+
+
+def lowest_entry(outlets: Collection[str]) -> int | None:
+    """Up to which entry all of these outlets have been taken; None for no outlets."""
+    rows = OutboundPosition.objects.filter(pk__in=outlets)
+    return (rows.aggregate(lowest=Min("entry"))["lowest"] if len(rows) == len(outlets) else 0) if outlets else None

@@ -1,0 +1,77 @@
+"""Sending: one batch at a time for each outlet, in a thread of its own, so that no receiver holds up anything else."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, close_old_connections
+
+from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi.health import outages
+from ocmconsole.kubeapi.outbound import batches, positions
+from ocmconsole.kubeapi.outbound.delivery import DeliveryError
+from ocmconsole.kubeapi.storage import incarnations
+
+if TYPE_CHECKING:
+    import threading
+
+    from ocmconsole.kubeapi.models import OutboundPosition
+    from ocmconsole.kubeapi.outbound.outlets import Outlet
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0  # between two looks at what is new
+AFTER_ERROR_SECONDS = 5.0  # of the database, or of the hub itself
+
+
+def follow(outlet: Outlet, stopping: threading.Event) -> None:
+    """Until ``stopping`` is set."""
+    sender, pause = str(uuid.uuid4()), 0.0
+    while not stopping.wait(pause):
+        close_old_connections()
+        try:
+            pause = 0.0 if send_next(outlet, sender) else LOOK_SECONDS
+        except (DatabaseError, errors.ApiError) as error:  # the probes say so
+            log.warning("the audit's outlet %s waits for the database: %s", outlet.name, error)
+            pause = AFTER_ERROR_SECONDS
+        except Exception:  # the next look may do better
+            log.exception("the audit's outlet %s failed", outlet.name)
+            pause = AFTER_ERROR_SECONDS
+
+
+def send_next(outlet: Outlet, sender: str) -> bool:
+    """Send what comes next; whether the receiver took something. ``sender`` is this thread of all processes.
+
+    Nothing in a hub that was restored and not activated, or of which a newer incarnation has begun (D28).
+    """
+    if outages.state.superseded or incarnations.is_quiet():
+        return False
+    row, now = positions.position_of(outlet.name), clock.now()
+    if (row.due and row.due > now) or (row.busy_until and row.busy_until > now):
+        return False
+    batch = batches.next_batch(row, seals_only=outlet.seals_only)
+    if not batch.lines or not positions.claim(row, sender):
+        return False
+    try:
+        outlet.receiver.deliver(batch.lines)
+    except (DeliveryError, OSError) as error:
+        positions.put_off(row, sender, _problem_of(error), getattr(error, "retry_after", None))
+        _say(outlet, row, _problem_of(error))
+        return False
+    positions.advance(row, sender, batch)
+    _say(outlet, row, "")
+    return True
+
+
+def _problem_of(error: DeliveryError | OSError) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+
+
+def _say(outlet: Outlet, row: OutboundPosition, problem: str) -> None:
+    """A line in the log when it changes whether the receiver takes anything; ``row`` is from before."""
+    if problem and problem != row.problem:
+        log.warning("the audit's outlet %s is behind: %s", outlet.name, problem)
+    elif row.problem and not problem:
+        log.info("the audit's outlet %s goes on, after %d failures", outlet.name, row.failures)

@@ -1,0 +1,46 @@
+"""A webhook as receiver: batches by POST, signed, taken when it answers with 2xx."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING
+
+from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.outbound import http_client
+from ocmconsole.kubeapi.outbound.delivery import DeliveryError
+from ocmconsole.kubeapi.outbound.signatures import signed_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocmconsole.kubeapi.outbound.delivery import OutboundLine
+    from ocmconsole.kubeapi.outbound.http_client import HttpAnswer, Network
+
+HEADERS = {"Content-Type": "application/json", "User-Agent": "ocmconsole"}
+
+
+class Webhook:
+    """``kind`` is the type of its messages. The same lines have the same ``webhook-id`` whenever they are sent."""
+
+    def __init__(
+        self, url: str, kind: str, secrets: Sequence[bytes], *, private: Sequence[Network] = (), ca_file: str = ""
+    ) -> None:
+        self._url, self._kind, self._secrets = url, kind, secrets
+        self._private, self._ca_file = private, ca_file
+
+    def deliver(self, lines: Sequence[OutboundLine]) -> None:
+        time = lines[-1].time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        head = f'{{"type":"{self._kind}","timestamp":"{time}","data":[\n'.encode()
+        body = head + b",\n".join(line.body for line in lines) + b"\n]}"
+        message = hashlib.sha256(" ".join((self._kind, *(line.id for line in lines))).encode()).hexdigest()[:32]
+        signed = signed_headers(self._secrets, f"msg_{message}", int(clock.now().timestamp()), body)
+        answer = http_client.post(self._url, body, {**HEADERS, **signed}, private=self._private, ca_file=self._ca_file)
+        if not answer.is_success:
+            raise DeliveryError(f"it answered {answer.status}", retry_after=_retry_after(answer))
+
+
+def _retry_after(answer: HttpAnswer) -> timedelta | None:
+    """Seconds; the form with a date is rare, and the hub's own pauses do as well."""
+    text = answer.retry_after
+    return timedelta(seconds=int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("86400") else None
