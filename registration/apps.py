@@ -16,6 +16,7 @@ REGISTERING = (
     "registration.approvals.sending_away",
     "registration.kinds",
     "registration.admission.token_limits",
+    "registration.admission.repair_rules",
     "registration.policies.policy_reconcilers",
 )
 

@@ -117,16 +117,9 @@ def bootstrap_kubeconfig(token: str, reach: Reach) -> str:
 
 def manifest(token: str, name: str, reach: Reach) -> str:
     """For ``kubectl apply`` on a cluster that has the klusterlet operator."""
-    secret = base64.b64encode(bootstrap_kubeconfig(token, reach).encode()).decode()
     docs: list[Doc] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT_NAMESPACE}},
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": BOOTSTRAP_SECRET, "namespace": AGENT_NAMESPACE},
-            "type": "Opaque",
-            "data": {"kubeconfig": secret},
-        },
+        _secret(token, reach),
         {
             "apiVersion": "operator.open-cluster-management.io/v1",
             "kind": "Klusterlet",
@@ -135,6 +128,22 @@ def manifest(token: str, name: str, reach: Reach) -> str:
         },
     ]
     return yaml.safe_dump_all(docs, sort_keys=False)
+
+
+def bootstrap_secret(token: str, reach: Reach) -> str:
+    """For ``kubectl apply`` on a cluster that has an agent: it starts again by itself when this Secret changes."""
+    return yaml.safe_dump(_secret(token, reach), sort_keys=False)
+
+
+def _secret(token: str, reach: Reach) -> Doc:
+    kubeconfig = base64.b64encode(bootstrap_kubeconfig(token, reach).encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": BOOTSTRAP_SECRET, "namespace": AGENT_NAMESPACE},
+        "type": "Opaque",
+        "data": {"kubeconfig": kubeconfig},
+    }
 
 
 def join_command(token: str, name: str, reach: Reach) -> str:

@@ -146,6 +146,7 @@ for _act, _done in (
     ("managedcluster:decline", "Declined"),
     ("managedcluster:evidence", "Evidence of the decision kept"),
     ("managedcluster:lift-decline", "Decline lifted"),
+    ("managedcluster:repair", "Agent came back with a repair token"),
     ("certificatesigningrequest:approve", "Certificate request approved"),
     ("certificatesigningrequest:deny", "Certificate request denied"),
     ("certificatesigningrequest:fail", "Certificate request failed"),

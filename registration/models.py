@@ -81,6 +81,7 @@ class AcceptedKey(models.Model):
         RENEWAL = "renewal"  # the certificate of the identity vouched for it
         OVERRIDE = "override"  # the name was known under other keys, and somebody vouched for this one
         UPGRADE = "upgrade"  # found in a request from before the hub remembered
+        REPAIR = "repair"  # a repair token vouched for it (D29)
         RECORDED = "recorded"  # of a certificate that was not issued here and is honoured (D26)
 
     cluster = NameField(max_length=63)

@@ -53,6 +53,11 @@ def requests_of_all(clusters: Collection[str]) -> QuerySet[Any]:
     return found.order_by("-created", "-resource_version")
 
 
+def is_withheld(cluster: str) -> bool:
+    """D5: whether somebody took the right to renew away from its agent on purpose."""
+    return plain_sql.is_there(ClusterFacts, cluster=cluster, renewal_withheld=True)
+
+
 def request_at(key: Key) -> CertificateSigningRequest | None:
     return cast("CertificateSigningRequest | None", reader.read_row(CERTIFICATE_SIGNING_REQUEST, key))
 

@@ -19,6 +19,7 @@ from clusters.admission import GUARDED_NAMES
 from clusters.kinds import ACCEPTS_CLIENT, MANAGED_CLUSTER, is_deleting
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.kinds import CLUSTER_ROLE
+from ocmconsole.core.tokens.tokens import REPAIRING
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import Actor
@@ -31,7 +32,7 @@ from registration import queries
 from registration.admission import decisions
 from registration.admission.decisions import AUTO_ACCEPTED
 from registration.admission.request_admission import cluster_of
-from registration.keys import key_history, key_lines
+from registration.keys import key_history, key_lines, repair_tokens
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import conditions_of, request_pem, state_of
 from registration.models import CertificateSigningRequest
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import AuditEvent
     from registration.keys.key_history import Asker
-    from registration.models import Decline
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ State = CertificateSigningRequest.State
 VERDICTS = frozenset({"Approved", "Denied"})  # at most one of them
 DECIDED_KEPT = timedelta(hours=1)  # as in Kubernetes (W25)
 PENDING_KEPT = timedelta(hours=24)  # as in Kubernetes (W25)
+AUTO_APPROVED = "Auto approving Managed cluster agent certificate after SubjectAccessReview."  # as upstream's
 AUTO_GATE = "ManagedClusterAutoApproval"
 
 
@@ -92,26 +93,24 @@ def reconcile_request_refusal(key: Key) -> None:
     asker = key_history.asker_of_request(row.doc)
     for cluster in decisions.clusters_named(row.doc):
         if decline := key_history.decline_of(cluster, row.key_fingerprint, asker):
-            verbs.edit(CONTROLLER, CSR, key, _deny_as(decline), subresource="approval")
+            _decide(key, "Denied", "DeclinedBefore", decline.reason or f"Declined by {decline.declined_by}.")
             return
 
 
-def _deny_as(decline: Decline) -> verbs.Edit:
-    def deny(doc: Doc) -> None:
-        add_decision(doc, "Denied", "DeclinedBefore", decline.reason or f"Declined by {decline.declined_by}.")
-
-    return deny
+def _decide(key: Key, kind: str, reason: str, message: str) -> None:
+    verbs.edit(CONTROLLER, CSR, key, lambda doc: add_decision(doc, kind, reason, message), subresource="approval")
 
 
 # ---------------------------------------------------------------- approval
 
 
 def _by_agent_or_listed(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:  # noqa: ARG001 - the signature of Keys
-    """A pending request by a user of an agent's name, or by one whose requests need no person."""
+    """A pending request by a user of an agent's name, with a repair token, or by one whose requests need no person."""
     if new is None or state_of(new) != State.PENDING:
         return ()
-    user = new["spec"].get("username", "")
-    return (key,) if agent_names.agent_name(user) is not None or _is_listed(user) else ()
+    user, groups = new["spec"].get("username", ""), new["spec"].get("groups") or ()
+    is_agents = agent_names.agent_name(user) is not None or REPAIRING in groups
+    return (key,) if is_agents or _is_listed(user) else ()
 
 
 @reconciler(CSR, keys=_by_agent_or_listed, also={CLUSTER_ROLE: _pending_of})
@@ -119,7 +118,8 @@ def reconcile_request_approval(key: Key) -> None:
     """H34 to H38: approve CSRs of agents that need no person.
 
     1. Skipped: decided CSRs, those of add-ons, those that do not speak for a cluster (H35), and declined ones (D10).
-    2. Approved: a renewal by the identity itself that may renew (H36), or the CSR of a listed user (H37).
+    2. Approved: a renewal by the identity itself that may renew (H36), the CSR of a listed user (H37), or one that came
+       with a repair token (D29), unless renewal is withheld (D5).
     3. All others wait for a person.
     """
     row = queries.request_at(key)
@@ -129,16 +129,10 @@ def reconcile_request_approval(key: Key) -> None:
     if not cluster or key_history.decline_of(cluster, row.key_fingerprint, asker):
         return
     if _renews(row.doc, asker, cluster) or _is_given(row, cluster):
-        verbs.edit(CONTROLLER, CSR, key, _approve, subresource="approval")
-
-
-def _approve(doc: Doc) -> None:
-    add_decision(
-        doc,
-        "Approved",
-        "AutoApprovedByHubCSRApprovingController",
-        "Auto approving Managed cluster agent certificate after SubjectAccessReview.",
-    )
+        _decide(key, "Approved", "AutoApprovedByHubCSRApprovingController", AUTO_APPROVED)
+    elif (token := repair_tokens.continued_by(row.doc, asker, cluster)) and not queries.is_withheld(cluster):
+        text = f"The repair token {token.pk}, minted by {token.created_by}, continues the cluster's line of keys."
+        _decide(key, "Approved", "ApprovedByRepairToken", text)
 
 
 def add_decision(doc: Doc, kind: str, reason: str, message: str) -> None:

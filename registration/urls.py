@@ -5,7 +5,13 @@ from __future__ import annotations
 from django.urls import path
 
 from registration.approvals import bulk_pages, decision_pages, inbox_pages, request_pages
-from registration.certificates import certificate_pages, disconnect_pages, identity_tab
+from registration.certificates import (
+    certificate_pages,
+    disconnect_pages,
+    fallen_pages,
+    identity_tab,
+    repair_pages,
+)
 from registration.joining import token_pages, wizard_pages
 from registration.policies import policy_pages
 
@@ -27,6 +33,7 @@ urlpatterns = [
     path("approvals/<str:name>/later/", decision_pages.put_off, name="later"),
     path("approvals/<str:name>/back/", decision_pages.bring_back, name="back"),
     path("certificates/", certificate_pages.certificate_list, name="certificates"),
+    path("certificates/-/fallen/", fallen_pages.fallen_list, name="fallen"),
     path("certificates/-/revoke/", certificate_pages.revoke_many, name="revoke-many"),
     path("ca/", certificate_pages.authority, name="ca"),
     path("ca/ca.crt", certificate_pages.authority_file, name="ca-file"),
@@ -49,4 +56,6 @@ urlpatterns = [
     path("policies/<str:name>/delete/", policy_pages.delete, name="delete-policy"),
     path("clusters/<str:name>/disconnect/", disconnect_pages.disconnect, name="disconnect"),
     path("clusters/<str:name>/reconnect/", disconnect_pages.reconnect, name="reconnect"),
+    path("clusters/<str:name>/repair/", repair_pages.repair, name="repair"),
+    path("clusters/<str:name>/repair/file/", repair_pages.download, name="repair-file"),
 ]

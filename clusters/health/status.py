@@ -213,7 +213,9 @@ def _revoked(facts: Facts, since: datetime, now: datetime) -> Status:
         f"Its certificate was revoked{by} {_ago(since, now)}{reason}. The agent cannot speak.",
         "The hub refuses the last certificate of its agent, and no other one is valid.",
         NextStep(
-            "Make its agent ask with a new key, then accept that request.", NextStepPage.IDENTITY, BOOTSTRAP_AGAIN[0]
+            "Make a repair manifest for its agent, or accept the new key with which it asks.",
+            NextStepPage.IDENTITY,
+            BOOTSTRAP_AGAIN[0],
         ),
     )
 
@@ -256,7 +258,7 @@ def _inside(facts: Facts, now: datetime) -> Status:
             f"Its certificate ended {_ago(ends, now)}; the agent cannot speak.",
             "The last certificate is past its end and was not renewed.",
             NextStep(
-                "Make its agent ask with a new key, then accept that request.",
+                "Make a repair manifest for its agent, or accept the new key with which it asks.",
                 NextStepPage.IDENTITY,
                 BOOTSTRAP_AGAIN[0],
             ),

@@ -103,7 +103,8 @@ class BootstrapTokenQuerySet(models.QuerySet["BootstrapToken"]):
 class BootstrapToken(models.Model):
     """A bootstrap token, made here and shown once: only its hash is kept. No resource: clients cannot read it.
 
-    ``clusterset`` and ``labels`` are what its minter wishes for the clusters that come with it.
+    ``clusterset`` and ``labels`` are what its minter wishes for the clusters that come with it. A repair token (D29)
+    has a ``key_line``: it brings nobody, and lets the agent of an accepted cluster come back with a new key, once.
     """
 
     class State(models.TextChoices):
@@ -123,6 +124,9 @@ class BootstrapToken(models.Model):
     addresses = models.JSONField(default=list, blank=True)
     clusterset = NameField(max_length=253, blank=True, default="")
     labels = models.JSONField(default=dict, blank=True)
+    # The line of keys (D19) that it continues, by its id, and the state of the hub's CAs in which it was minted.
+    key_line = models.PositiveBigIntegerField(null=True, blank=True)
+    rotation = models.CharField(max_length=64, blank=True, default="")
     created_by = models.CharField(max_length=320)
     created = models.DateTimeField()
     expires = models.DateTimeField(db_index=True)
@@ -137,6 +141,15 @@ class BootstrapToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.name}".rstrip()
+
+    @property
+    def is_repair(self) -> bool:
+        return self.key_line is not None
+
+    @property
+    def is_right(self) -> bool:
+        """Saving it ends a credential (``Revision.rights``)."""
+        return self.revoked_at is not None
 
     @property
     def uses(self) -> int:
@@ -168,6 +181,8 @@ class BootstrapTokenUse(models.Model):
     token = models.ForeignKey(BootstrapToken, on_delete=models.CASCADE, related_name="brought")
     cluster = NameField(max_length=253)
     since = models.DateTimeField()
+    # The address of the hub at that time; "" from before it was noted.
+    hub_url = models.CharField(max_length=300, blank=True, default="")
     # The ManagedCluster that has what the token's minter wished for, or could not get it, and then why.
     wished_uid = models.CharField(max_length=36, blank=True, default="")
     wish_failure = models.TextField(blank=True, default="")

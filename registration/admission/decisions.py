@@ -23,7 +23,7 @@ from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
 from registration.admission.request_admission import request_forbidden
-from registration.keys import key_history, key_lines
+from registration.keys import key_history, key_lines, repair_tokens
 from registration.keys.key_history import KeyOverride
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.kinds import adds, conditions_of
@@ -82,10 +82,10 @@ def clusters_named(doc: Doc) -> list[str]:
 @admission.validator(CSR, subresource="approval")
 @admission.reads_given
 def known_names_keep_their_keys(actor: Actor, old: Doc | None, new: Doc, *, given: object = None) -> None:  # noqa: ARG001 - a rule's signature
-    """D9, K7: an unknown key is not approved for a known name without an override. Raises Forbidden.
+    """D9, D29, K7: an unknown key is not approved for a known name without an override. Raises Forbidden.
 
     The override is a KeyOverride that the act gives, or the annotation with the key's fingerprint on the
-    ManagedCluster. A renewal needs none.
+    ManagedCluster. A renewal needs none, nor does a request that came with a repair token.
     """
     if adds("Approved", old, new):
         _require_known(new, _override_of(given))
@@ -100,7 +100,9 @@ def _require_known(doc: Doc, override: KeyOverride | None) -> None:
     for cluster in key_history.names_of(doc):
         if not key_history.is_barred(cluster, fingerprint, override):
             continue
-        if not key_history.is_renewal(doc, key_history.asker_of_request(doc), cluster):
+        asker = key_history.asker_of_request(doc)
+        is_renewal = key_history.is_renewal(doc, asker, cluster)
+        if not is_renewal and repair_tokens.continued_by(doc, asker, cluster) is None:
             raise request_forbidden(doc["metadata"]["name"], stranger_text(cluster, fingerprint))
 
 
@@ -118,6 +120,8 @@ def stranger_text(cluster: str, fingerprint: str) -> str:
 @admission.reads_given
 def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None, *, given: object = None) -> list[Model]:
     """D9, D19: an approved key enters the key history; one outside the open line ends it and revokes its certificates.
+
+    D29: that of a request which came with a repair token enters the line for which the token was minted.
 
     Known names are checked once more under the counter's lock, because two users may approve at the same time.
     """

@@ -27,7 +27,7 @@ from registration.admission.request_admission import cluster_of, may_use_signer,
 from registration.approvals import stale_decision
 from registration.evidence import assessment, evidence_queries
 from registration.evidence.assessment import Verdict
-from registration.keys import key_history, key_lines
+from registration.keys import key_history, key_lines, repair_tokens
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import Decline, IssuedCertificate
 from registration.pki import agent_names
@@ -152,6 +152,7 @@ def decline_cluster(
         _note_evidence(batch, assessment.evidence_of(name), "declined")
         if scope == Decline.Scope.NAME:
             batch.records.append(lambda: decline_row(actor, name, NOBODY, reason, scope=scope))
+            batch.records.append(lambda: repair_tokens.ended(actor, name, "Everybody who asks for it was declined."))
         if not is_in:
             batch.records.append(lambda: record_decision(actor, name, ClusterFacts.Decision.DECLINED, reason))
         if row is not None and not waiting:  # it has not asked for a certificate yet: who made it is declined

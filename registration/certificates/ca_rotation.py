@@ -3,7 +3,7 @@
 What phase there is, the certificates in the home say (``registration.pki.authority_files``). Two things are counted,
 and never added up. Of clients: whose newest certificate is of the CA that signs and was *seen* in use, so that nobody
 is counted who was given one and never came back. Of serving: which clusters were *given* the new CA to trust, which is
-when they joined with a bootstrap token that was minted after the rotation began; what an agent trusts cannot be seen.
+when they joined, or came back, with a token that was minted after the rotation began; what one trusts cannot be seen.
 
 Steps are taken as an admin, noted in the audit before they are done, and published afterwards by this process or, if it
 is killed, by the next server that looks.
@@ -113,8 +113,8 @@ def _given(found: Progress) -> Progress:
     names = set(ManagedCluster.objects.filter(hub_accepts_client=True).values_list("name", flat=True))
     if found.phase is ca.Phase.TURNED_BACK:
         return _counted(found, len(names), [])
-    minted = BootstrapTokenUse.objects.filter(token__created__gte=found.begun + SECOND)
-    since = {use.cluster: use.since - ca.BACKDATED - SECOND for use in minted}
+    minted = BootstrapTokenUse.objects.filter(token__created__gte=found.begun + SECOND).order_by("-since")
+    since = {use.cluster: use.since - ca.BACKDATED - SECOND for use in minted}  # the first of each cluster
     joined = IssuedCertificate.objects.filter(cluster__in=list(since)).exclude(authority="")
     given = {name for name, begin in joined.values_list("cluster", "not_before") if begin >= since[name]}
     assert found.other is not None

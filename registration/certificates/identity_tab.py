@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -17,12 +16,11 @@ from clusters.cluster.page_frame import Opened, tab, tab_url
 from clusters.forms import TypedNameForm
 from clusters.health.status import BOOTSTRAP_AGAIN
 from clusters.models import ManagedCluster
-from ocmconsole.core.tokens import tokens
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from registration.approvals import sending_away, services
-from registration.certificates import issued_certificates
+from registration.certificates import agent_troubles, issued_certificates
 from registration.models import IssuedCertificate
 
 if TYPE_CHECKING:
@@ -40,14 +38,13 @@ def _pending(cluster: Opened) -> int:
 @tab(IDENTITY, "Identity", "registration/certificates/identity.html", count=_pending)
 def identity(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     lives = issued_certificates.certificate_lives(cluster.name, cluster.now)
-    wizard = page_frame.link("registration:add") if tokens.may_mint(cluster.actor).allowed else ""
     return {
         "lives": lives,
         "current": lives.current,
         "pending": issued_certificates.pending_of(cluster.name),
         "rejected": issued_certificates.rejected_of(cluster.name),
         "failed": issued_certificates.failed_of(cluster.name),
-        "wizard_url": f"{wizard}?{urlencode({'name': cluster.name})}" if wizard else "",
+        "trouble": agent_troubles.what_is_wrong(cluster.name, cluster.now) if cluster.row.hub_accepts_client else None,
         "rebootstrap": BOOTSTRAP_AGAIN,
         "commands": [
             f"{PROGRAM} revoke_certificate {lives.current.issued.pk} --reason '…'",

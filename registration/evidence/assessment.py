@@ -16,7 +16,7 @@ from ocmconsole.environment.durations import in_words
 from registration import superseding
 from registration.evidence import evidence_queries, risk_checks
 from registration.evidence.evidence_items import SUPERSEDED, Asked, Evidence, Fact, KeyHistory, Recorded, Verdict
-from registration.keys import key_history
+from registration.keys import key_history, repair_tokens
 from registration.kinds import conditions_of, state_of
 from registration.pki import agent_names
 
@@ -123,6 +123,9 @@ def _history(
         return KeyHistory.KNOWN
     if key_history.is_renewal(doc, asker, row.cluster, gathered.revoked.__contains__):
         return KeyHistory.RENEWAL
+    if (token := gathered.tokens.get(asker.credential)) is not None and token.is_repair:
+        continues = repair_tokens.continued_by(doc, asker, row.cluster) is not None
+        return KeyHistory.REPAIR if continues else KeyHistory.UNKNOWN
     return KeyHistory.UNKNOWN if known else KeyHistory.FIRST
 
 

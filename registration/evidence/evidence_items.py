@@ -63,6 +63,7 @@ class KeyHistory(StrEnum):
     FIRST = "first key of this name"
     KNOWN = "accepted before"
     RENEWAL = "new, vouched for by the agent's own certificate"
+    REPAIR = "new, vouched for by a repair token"
     UNKNOWN = "never accepted for this name"
 
 

@@ -135,6 +135,8 @@ def _memory_facts(found: Evidence) -> Iterator[Fact]:
         yield Fact(ok=False, title=f"“{found.name}” is known, and not under this key", text=text, weight=weight)
     if KeyHistory.RENEWAL in histories:
         yield Fact(ok=True, title="The agent's own certificate vouches for the new key")
+    if KeyHistory.REPAIR in histories:
+        yield Fact(ok=True, title="A repair token vouches for the new key")
     if KeyHistory.KNOWN in histories:
         yield Fact(ok=False, title=f"The name was seen before with the same key{_removed(found)}", weight=Verdict.CHECK,
                    text="A cluster that comes back brings its key. So does one who has taken it.")  # fmt: skip

@@ -2,8 +2,9 @@
 
 Invariants: at most one line of a name is open; a certificate that is honoured belongs to open lines only. A line begins
 when a key is accepted under a name that has none, or that has others (override, D9); a renewal by the identity's own
-certificate extends the line of that certificate; deleting the ManagedCluster changes nothing. A line ends when another
-begins, or when all that a cluster holds is revoked, and its unexpired certificates are revoked with it.
+certificate extends the line of that certificate, a repair token (D29) the one for which it was minted; deleting the
+ManagedCluster changes nothing. A line ends when another begins, or when all that a cluster holds is revoked, and its
+unexpired certificates and repair tokens end with it.
 
 The functions that end or extend return unsaved rows: their callers save them in the transaction of the decision, and
 call them under the counter's lock, so that two decisions about one name see each other. Called by ``decisions``,
@@ -19,7 +20,7 @@ from django.db.models import Q
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.storage import audit, plain_sql
-from registration.keys import key_history
+from registration.keys import key_history, repair_tokens
 from registration.keys.key_history import KeyOverride
 from registration.models import AcceptedKey, IssuedCertificate, KeyLine
 from registration.pki.ca import BACKDATED
@@ -88,10 +89,10 @@ def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None)
     key = keys.get(request.key_fingerprint)
     if key is not None and not key_history.is_unknown_key(cluster, request.key_fingerprint):
         return
-    is_renewal = key_history.asks_as_itself(doc, cluster) and key_history.is_renewal(
-        doc, key_history.asker_of_request(doc), cluster
-    )
-    line = open_line(cluster) if is_renewal else None
+    asker = key_history.asker_of_request(doc)
+    is_renewal = key_history.asks_as_itself(doc, cluster) and key_history.is_renewal(doc, asker, cluster)
+    repair = None if is_renewal or override is not None else repair_tokens.continued_by(doc, asker, cluster)
+    line = open_line(cluster) if is_renewal or repair else None
     if line is None:
         how = AcceptedKey.How.OVERRIDE if keys else AcceptedKey.How.ACCEPT
         line = KeyLine(cluster=cluster, begun_at=clock.now())
@@ -101,13 +102,24 @@ def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None)
         yield line
     if is_renewal:
         how = AcceptedKey.How.RENEWAL
+    elif repair is not None:
+        how = AcceptedKey.How.REPAIR
     key = key or AcceptedKey(cluster=cluster, fingerprint=request.key_fingerprint)
     key.line, key.how = line, how
     key.key = request.key_text[:64]
     key.accepted_by, key.accepted_at = actor.user[:320], clock.now()
     key.reason = key_history.reason_of(override, cluster, request.key_fingerprint)
+    if repair is not None:
+        key.accepted_by = repair.created_by
+        key.reason = f"The repair token {repair.pk}, minted by {repair.created_by}, vouched for it."
+        yield _repaired(actor, cluster, f"{key.fingerprint}: {key.reason}")
     key.request, key.request_uid = doc["metadata"]["name"], doc["metadata"]["uid"]
     yield key
+
+
+def _repaired(actor: Actor, cluster: str, reason: str) -> Model:
+    place = {"resource": MANAGED_CLUSTER.resource, "namespace": "", "name": cluster}
+    return audit.entry_of(actor, "managedcluster:repair", verb="update", reason=reason, diff=[], **place)
 
 
 # ---------------------------------------------------------------- a certificate that the register did not know
@@ -152,12 +164,13 @@ def joined_rows(actor: Actor, cluster: str, certificate: Certificate) -> Iterato
 
 
 def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
-    """The open line of a name ends, and every certificate that still gives rights of the cluster is revoked."""
+    """The open line of a name ends, every certificate that still gives rights of it is revoked, repair tokens end."""
     now = clock.now()
     for line in plain_sql.rows_where(KeyLine.objects, OPEN, cluster):
         line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
         yield line
     yield from _revoked_all(actor, cluster, reason)
+    yield from repair_tokens.ended(actor, cluster, reason)
 
 
 def _revoked_all(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:

@@ -44,7 +44,7 @@ def test_a_revoked_certificate_is_said_and_a_new_bootstrap_kubeconfig_brings_the
     hub: Hub, start_agent: StartAgent
 ) -> None:
     agent = join(hub, "revoked", start_agent)
-    fingerprint = asyncio.run(_fingerprint(agent.files / "tls.crt"))
+    fingerprint = asyncio.run(fingerprint_of(agent.files / "tls.crt"))
     hub.manage("revoke_certificate", fingerprint, "--reason", "stolen")
     change_cluster(hub, "revoked", {"spec": {"leaseDurationSeconds": 1}})
     agent.wait_for("watch of managedclusters: 401 Unauthorized")
@@ -54,7 +54,7 @@ def test_a_revoked_certificate_is_said_and_a_new_bootstrap_kubeconfig_brings_the
     agent.wait_for("waits for approval", times=2)
 
 
-async def _fingerprint(path: Path) -> str:
+async def fingerprint_of(path: Path) -> str:
     process = await asyncio.create_subprocess_exec(
         "openssl", "x509", "-in", str(path), "-noout", "-fingerprint", "-sha256", stdout=asyncio.subprocess.PIPE
     )

@@ -103,6 +103,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/certificates/",
         "/certificates/?q=nothing-like-it",
         "/certificates/?bucket=removed",
+        "/certificates/-/fallen/",
         "/certificates/{fingerprint}/revoke/",
         "/ca/",
         # clusters
@@ -132,6 +133,8 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/clusters/{healthy}/disconnect/",
         "/clusters/{healthy}/set/?to=default",
         "/clusters/{disconnected}/reconnect/",
+        "/clusters/{healthy}/repair/",
+        "/clusters/{disconnected}/repair/",
         # Django admin in the console's look
         "/admin/",
         "/admin/clusters/managedcluster/",

@@ -35,6 +35,7 @@ from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
 from placements.models import EvictionBrake
 from registration import hub_setup
+from registration.approvals import services
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
 from tests import requests
@@ -92,6 +93,13 @@ def _joined(*_: Any) -> None:
     now = timezone.now()
     make.certificate("eu-1", CERTIFICATE, begins=now, ends=now + timedelta(days=9))
     make.certificate("gone-1", ODD, begins=now, ends=now + timedelta(days=9))
+    make.settle()
+
+
+def _joined_with_a_key(_: Client) -> None:
+    make.cluster("eu-1")
+    requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1")
+    services.accept_cluster(make.ADMIN, "eu-1")
     make.settle()
 
 
@@ -227,6 +235,7 @@ SAMPLES = {
     "registration:override": Sample(
         "/approvals/eu-1/override/", lambda: make.stored("eu-1").hub_accepts_client, prepare=_contested
     ),
+    "registration:repair": Sample("/clusters/eu-1/repair/", BootstrapToken.objects.exists, prepare=_joined_with_a_key),
     "registration:mint": Sample("/tokens/mint/", BootstrapToken.objects.exists, {"lifetime": "1h", "uses": "", "cluster": ""}),
     "registration:mint for many": Sample(
         "/tokens/mint/", BootstrapToken.objects.exists, {"lifetime": "1h", "uses": "10000", "cluster": ""}

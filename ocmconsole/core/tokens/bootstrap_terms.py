@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PREFIX = "bootstrap:"
 LONGEST_LIFE = timedelta(days=365)  # a bootstrap token is short-lived
+LONGEST_REPAIR = timedelta(days=1)  # a repair token needs no person's look at the key that it brings
 LONGEST_NAME = 120  # characters
 MOST_USES = 10_000  # clusters
 TOKEN_OBJECTS = "OCMCONSOLE_LIMIT_TOKEN_OBJECTS"  # noqa: S105 - the name of a setting
@@ -42,7 +43,10 @@ GROUP, PLURAL = "ocmconsole.io", "bootstraptokens"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a token is minted for. No ``addresses`` is everywhere, ``max_uses`` None any number up to the limit."""
+    """What a token is minted for. No ``addresses`` is everywhere, ``max_uses`` None any number up to the limit.
+
+    A repair token has a ``key_line`` and the ``rotation`` in which it was minted (D29).
+    """
 
     ttl: timedelta
     name: str = ""
@@ -51,6 +55,8 @@ class Terms:
     addresses: tuple[str, ...] = ()
     clusterset: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    key_line: int | None = None
+    rotation: str = ""
 
     def check(self) -> None:
         """Raises Invalid with every flaw."""
@@ -62,8 +68,9 @@ class Terms:
             yield errors.invalid_field(
                 "name", quoted(self.name), f"must be at most {LONGEST_NAME} printable characters"
             )
-        if not timedelta() < self.ttl <= LONGEST_LIFE:
-            text = f"must be positive and at most {LONGEST_LIFE.days} days"
+        longest = LONGEST_LIFE if self.key_line is None else LONGEST_REPAIR
+        if not timedelta() < self.ttl <= longest:
+            text = f"must be positive and at most {longest.days} day{'' if longest.days == 1 else 's'}"
             yield errors.invalid_field("ttl", quoted(str(self.ttl)), text)
         for path, name in (("cluster", self.cluster), ("clusterset", self.clusterset)):
             yield from (
@@ -90,6 +97,8 @@ class Terms:
             "addresses": list(self.addresses),
             "clusterset": self.clusterset,
             "labels": dict(self.labels),
+            "key_line": self.key_line,
+            "rotation": self.rotation,
         }
 
 
@@ -130,6 +139,9 @@ def token_refusal(token: BootstrapToken | None, names: Iterable[str]) -> str:
     """Why the token opens nothing for these clusters, or ""."""
     if token is None or not (uses := most_uses(token)):
         return ""
+    if token.is_repair:
+        is_spent = plain_sql.is_there(BootstrapTokenUse, token_id=token.pk)
+        return f"the repair token {token.pk} has been used: it works once" if is_spent else ""
     wanted = set(names)
     new = wanted - brought_among(token, wanted)
     if wanted and not new:  # it is joining
@@ -165,7 +177,8 @@ def new_uses(token: BootstrapToken | None, names: Iterable[str]) -> list[Bootstr
         return []
     wanted, now = set(names), clock.now()
     new = sorted(wanted - brought_among(token, wanted))
-    return [BootstrapTokenUse(token=token, cluster=name, since=now) for name in new]
+    url = settings.OCMCONSOLE_API_URL[:300]
+    return [BootstrapTokenUse(token=token, cluster=name, since=now, hub_url=url) for name in new]
 
 
 # ---------------------------------------------------------------- sight

@@ -27,7 +27,9 @@ from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage import audit, plain_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from django.db.models import Model
 
     from ocmconsole.core.tokens.token_formats import Claims, SigningKey
     from ocmconsole.kubeapi.errors import Doc
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 JOINING = "system:bootstrappers:managedcluster"
+REPAIRING = f"{JOINING}:repair"  # of repair tokens as well (D29); it has no rights of its own
 # The right to mint, and how RBAC spells it: tokens are no resource of the API, so the group is the hub's own.
 MINTING = Attributes("create", bootstrap_terms.GROUP, bootstrap_terms.PLURAL)
 # How exactly it is known when a token was used last: not each of an agent's requests is a write.
@@ -174,7 +177,7 @@ def bootstrap_actor(token: str, address: str = "") -> Actor | None:
 def _groups_of_row(row: BootstrapToken, secret: str) -> tuple[str, ...] | None:
     if not token_formats.secret_matches(secret, row.hash) or row.revoked_at is not None or row.expires <= clock.now():
         return None
-    return token_formats.BOOTSTRAPPERS, JOINING
+    return (token_formats.BOOTSTRAPPERS, JOINING, *((REPAIRING,) if row.is_repair else ()))
 
 
 def _require_address(actor: Actor, row: BootstrapToken) -> None:
@@ -233,18 +236,31 @@ def issue_bootstrap_token(
 
     The caller has asked for permission; it is asked again, and Forbidden raised, where rights have changed meanwhile.
     """
-    terms = Terms(ttl, name, cluster, max_uses, tuple(addresses), clusterset, labels or {})
+    return issue_token(actor, Terms(ttl, name, cluster, max_uses, tuple(addresses), clusterset, labels or {}))
+
+
+def issue_token(
+    actor: Actor,
+    terms: Terms,
+    *,
+    require: Callable[[Actor], object] = require_mint,
+    confirm: Callable[[], object] = lambda: None,
+) -> str:
+    """As ``issue_bootstrap_token``. ``require`` asks for the right that it takes.
+
+    ``confirm`` is called while nobody else may write, and raises where the token is not to be minted any more.
+    """
     terms.check()
 
     def issue(present: Actor) -> str:
         if present is not actor:
-            require_mint(present)
-        return _issue(present, terms)
+            require(present)
+        return _issue(present, terms, confirm)
 
     return verbs.with_present_rights(actor, issue)
 
 
-def _issue(actor: Actor, terms: Terms) -> str:
+def _issue(actor: Actor, terms: Terms, confirm: Callable[[], object]) -> str:
     token_id, secret = token_formats.new_bootstrap_token()
     now = clock.now()
     row = BootstrapToken(
@@ -258,6 +274,7 @@ def _issue(actor: Actor, terms: Terms) -> str:
     recorded = {**terms.columns(), "expires": row.expires.isoformat()}
     diff = [{"path": path, "new": value} for path, value in recorded.items() if value]
     with verbs.while_permitted(actor):
+        confirm()
         row.save(force_insert=True)
         _record(actor, "create", "bootstraptokens", token_id, diff=diff).save()
     return f"{token_id}.{secret}"
@@ -294,8 +311,26 @@ def _revoke(actor: Actor, token_id: str) -> None:
         raise errors.not_found("", "bootstraptokens", token_id)
 
 
+def ended_repairs(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
+    """D29: the repair tokens of a cluster, revoked, and an audit entry of each: rows for the caller's transaction."""
+    now = clock.now()
+    for row in BootstrapToken.objects.usable(now).filter(cluster=cluster, key_line__isnull=False):
+        row.revoked_at = now
+        yield row
+        diff = [{"path": "revoked", "new": now.isoformat()}]
+        yield _record(actor, "revoke", "bootstraptokens", row.pk, diff=diff, reason=reason)
+
+
 def _record(
-    actor: Actor, verb: str, resource: str, name: str, *, namespace: str = "", uid: str = "", diff: list[Doc]
+    actor: Actor,
+    verb: str,
+    resource: str,
+    name: str,
+    *,
+    namespace: str = "",
+    uid: str = "",
+    diff: list[Doc],
+    reason: str = "",
 ) -> AuditEvent:
     singular = resource.partition("/")[0].removesuffix("s")
     return audit.entry_of(
@@ -307,6 +342,7 @@ def _record(
         name=name,
         uid=uid,
         diff=diff,
+        reason=reason,
     )
 
 

@@ -221,6 +221,7 @@ QUERIES = (
     "certificates/?bucket=removed",
     "certificates/?bucket=revoked",
     "certificates/?bucket=ended",
+    "certificates/-/fallen/?trouble=ended",
     "approvals/?verdict=safe",
     "approvals/?verdict=blocked",
     "approvals/-/selected/?all=safe",

@@ -1,0 +1,98 @@
+"""Repair tokens (D29): bootstrap tokens with which the agent of an accepted cluster comes back under a new key.
+
+Invariant: such a token is worth something for one cluster name, one line of keys and one state of the hub's CAs, and
+for one certificate request. The request extends that line as a renewal by the identity's own certificate would; nobody
+vouches for its key again. A token is bound to the line by the line's id, which a re-created cluster keeps (D19), so it
+ends too when the cluster is un-accepted or removed: in the same transaction, by ``admission.repair_rules``.
+
+Reads, but for ``ended``, whose rows its callers save. Called by ``key_lines``, rules, the reconciler of requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from clusters.kinds import MANAGED_CLUSTER, is_accepted, is_deleting
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import bootstrap_terms, tokens
+from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.storage import plain_sql, reader
+from registration.keys import key_history
+from registration.models import KeyLine
+from registration.pki import ca
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import Model
+
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from registration.keys.key_history import Asker
+
+CHANGED = "the CAs of the hub have changed since the repair token {} was minted: make a new manifest"
+
+
+def rotation_of(*authorities: ca.Authority) -> str:
+    """Which CAs the hub has and which of them sign, in short: each step of a rotation makes another of it."""
+    keys = [[each.key_fingerprint for each in (found, *found.others)] for found in authorities]
+    return hashlib.sha256(repr(keys).encode()).hexdigest()
+
+
+def present_rotation() -> str:
+    """Raises AuthorityError."""
+    return rotation_of(*(ca.authority_of(settings.OCMCONSOLE_HOME, role) for role in ca.AuthorityRole))
+
+
+# ---------------------------------------------------------------- what comes with a token
+
+
+def refusal(token: BootstrapToken, doc: Doc) -> str:
+    """Why a request that is created with the token does not continue its line, or "". Whose it is, is asked before."""
+    row = reader.read_row(MANAGED_CLUSTER, Key("", token.cluster))
+    if row is None or not is_accepted(row.doc) or is_deleting(row.doc):
+        return f"the cluster of the repair token {token.pk} is not accepted"
+    if not _is_open(token):
+        return f"the line of keys that the repair token {token.pk} continued has ended"
+    try:
+        if token.rotation != present_rotation():
+            return CHANGED.format(token.pk)
+    except ca.AuthorityError:
+        return f"the CAs of the hub cannot be read, so the repair token {token.pk} cannot be compared with them"
+    if _is_closed(token.cluster, doc):
+        return "the key of the request was revoked: the agent must make a new one"
+    return ""
+
+
+def continued_by(doc: Doc, asker: Asker, cluster: str) -> BootstrapToken | None:
+    """The repair token with which a request was created, if it vouches for the request's key under this name now.
+
+    Its time may be over meanwhile: what counts is when the request was created.
+    """
+    if not asker.credential.startswith(bootstrap_terms.PREFIX) or key_history.names_of(doc) != (cluster,):
+        return None
+    token = plain_sql.row_by(BootstrapToken.objects, id=asker.credential.removeprefix(bootstrap_terms.PREFIX))
+    if token is None or not token.is_repair or token.cluster != cluster or token.revoked_at is not None:
+        return None
+    return token if _is_open(token) and not _is_closed(cluster, doc) else None
+
+
+def _is_open(token: BootstrapToken) -> bool:
+    open_lines = KeyLine.objects.filter(cluster=token.cluster, ended_at=None)
+    return any(line.pk == token.key_line for line in open_lines)  # one at most
+
+
+def _is_closed(cluster: str, doc: Doc) -> bool:
+    """Somebody else may have the key of a certificate that was revoked."""
+    return key_history.requested(doc).key_fingerprint in key_history.closed_keys([cluster]).get(cluster, ())
+
+
+# ---------------------------------------------------------------- their end
+
+
+def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
+    """Rows that end every repair token of a cluster, no matter who minted it."""
+    yield from tokens.ended_repairs(actor, cluster, reason)
