@@ -9,7 +9,7 @@ from django.apps import AppConfig
 from ocmconsole.kubeapi import virtual_resources
 from ocmconsole.kubeapi.virtual_resources import RegisteredView
 
-REGISTERING = (
+REGISTERING: tuple[str, ...] = (
     "placements.kinds",
     "placements.admission",
     "placements.reconcilers",
