@@ -18,6 +18,7 @@ REGISTERING = (
     "registration.admission.token_limits",
     "registration.admission.repair_rules",
     "registration.policies.policy_reconcilers",
+    "registration.certificates.certificate_metrics",
 )
 
 

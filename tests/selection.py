@@ -81,6 +81,7 @@ PLACES: dict[str, Runs] = {
     "controllers/test_silence_together.py": Runs.BOTH,
     "crash": Runs.BOTH,
     "crash/test_convergence.py": Runs.POSTGRES,
+    "deploy": Runs.SQLITE,
     "entry_points": Runs.SQLITE,
     "fuzz": Runs.BOTH,
     "pages": Runs.SQLITE,

@@ -25,6 +25,7 @@ from typing import TypedDict
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 import redis
 from psycopg import sql
 
@@ -287,3 +288,21 @@ def _initdb(binaries: Path, home: Path, password: str) -> None:
         if made.returncode == 0:
             return
     raise ServerError(f"initdb failed:\n{made.stderr}")
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own, which only root can have."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

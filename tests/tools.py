@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "var" / "tools"
 KUBECTL_DEBIAN = CACHE / "kubernetes-client" / "usr" / "bin" / "kubectl"
 NGINX = CACHE / "nginx" / "usr" / "sbin" / "nginx"
+PROMTOOL = CACHE / "prometheus" / "usr" / "bin" / "promtool"
 HEADLESS = "chromium-headless-shell"  # Debian's package of that name
 
 
@@ -44,6 +45,10 @@ def kubectl_of_machine() -> Path | None:
 
 def nginx() -> Path | None:
     return _on_path("nginx") or _existing(NGINX)
+
+
+def promtool() -> Path | None:
+    return _on_path("promtool") or _existing(PROMTOOL)
 
 
 def redis_server() -> Path | None:
@@ -81,14 +86,19 @@ def install_missing() -> list[str]:
         subprocess.run(["apt-get", "update", "-qq"], check=True)
         if not _install(HEADLESS) and "chromium" in missing:
             _install("chromium")
-        for package in ("kubernetes-client", "nginx"):
+        for package in ("kubernetes-client", "nginx", "prometheus"):
             if package in missing:
                 _unpack(package, CACHE / package)
     return _missing()
 
 
 def _missing() -> list[str]:
-    found = {"chromium": chromium(), "kubernetes-client": kubectl_of_debian(), "nginx": nginx()}
+    found = {
+        "chromium": chromium(),
+        "kubernetes-client": kubectl_of_debian(),
+        "nginx": nginx(),
+        "prometheus": promtool(),
+    }
     return [package for package, path in found.items() if path is None]
 
 

@@ -1,4 +1,4 @@
-"""Clusters by their state, for Prometheus: the words of ``status`` as labels (K43)."""
+"""For Prometheus: clusters by their state, in the words of ``status`` (K43), and the last look at leases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Count
 
 from clusters.health import status_sql
-from clusters.models import ManagedCluster
+from clusters.models import ManagedCluster, Serving
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import metrics
 
@@ -25,3 +25,13 @@ def clusters_by_state() -> Iterator[Metric]:
     for word in status_sql.WORST_FIRST:
         family.add_metric([word.value], found.get(word, 0))
     yield family
+
+
+@metrics.reads
+def sweeps() -> Iterator[Metric]:
+    """Nothing of a hub that has never served."""
+    seen = Serving.objects.values_list("seen", flat=True).first()
+    if seen is not None:
+        said = "How long ago leases were looked at for silence."
+        age = (clock.now() - seen).total_seconds()
+        yield metrics.GaugeMetricFamily("ocmconsole_sweep_age_seconds", said, value=age)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -157,24 +156,6 @@ def _send_create(client: httpx.Client, name: str) -> Any:
 # ---------------------------------------------------------------- a full disk
 
 
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own, which only root can have."""
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
@@ -185,7 +166,7 @@ def test_a_full_disk_refuses_what_grows_while_deletes_and_sign_in_go_on(tmp_path
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("SQLite's: the disk of PostgreSQL is not the hub's")
     with ExitStack() as stack:
-        disk = stack.enter_context(small_disk(tmp_path / "disk", "64m"))
+        disk = stack.enter_context(servers.small_disk(tmp_path / "disk", "64m"))
         hub = stack.enter_context(hubs.serve(disk / "home", DISK_RESERVE="16Mi"))
         admin = stack.enter_context(admin_of(hub))
         for number in range(8):

@@ -7,6 +7,7 @@ read from the database when somebody scrapes, by the readers that apps have regi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
 from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.health import disk_space
 from ocmconsole.kubeapi.models import Change, WorkItem
 from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log
@@ -111,7 +113,8 @@ def machinery() -> Iterator[Metric]:
     """The log, the work that waits, the audit."""
     now = clock.now()
     oldest = WorkItem.objects.filter(due__lte=now).aggregate(oldest=Min("due"))["oldest"]
-    unsealed = audit_chain.count_unsealed(audit_chain.newest_seal())
+    seal = audit_chain.newest_seal()
+    unsealed_since = audit_chain.oldest_unsealed(seal)
     for name, said, value in (
         ("revision", "The newest resourceVersion.", change_log.newest_revision()),
         ("changes", "Changes that watches can still be given.", Change.objects.count()),
@@ -121,6 +124,19 @@ def machinery() -> Iterator[Metric]:
             "How long the oldest due work waits.",
             (now - oldest).total_seconds() if oldest else 0,
         ),
-        ("audit_unsealed", "Audit entries that are not sealed yet.", unsealed),
+        ("audit_unsealed", "Audit entries that are not sealed yet.", audit_chain.count_unsealed(seal)),
+        (
+            "audit_unsealed_age_seconds",
+            "How old the oldest audit entry is that is not sealed yet.",
+            (now - unsealed_since).total_seconds() if unsealed_since else 0,
+        ),
     ):
         yield GaugeMetricFamily(f"ocmconsole_{name}", said, value=value)
+
+
+@reads
+def disk() -> Iterator[Metric]:
+    with suppress(OSError):
+        used = disk_space.used_percent() / 100
+        said = "How full the disk of the SQLite file is, or of the home."
+        yield GaugeMetricFamily("ocmconsole_disk_used_ratio", said, value=used)

@@ -75,6 +75,12 @@ def count_unsealed(newest: AuditSeal | None) -> int:
     return _younger_than(newest.last if newest else 0)
 
 
+def oldest_unsealed(newest: AuditSeal | None) -> datetime | None:
+    """When the oldest entry that is younger than the newest seal was made; None where every entry is sealed."""
+    entries = AuditEvent.objects.filter(pk__gt=newest.last if newest else 0)
+    return entries.order_by("pk").values_list("time", flat=True).first()
+
+
 def _younger_than(entry: int) -> int:
     return AuditEvent.objects.filter(pk__gt=entry).count()
 

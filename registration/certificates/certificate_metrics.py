@@ -1,0 +1,54 @@
+"""For Prometheus: what waits for a decision, and which certificates end, by the buckets that the console shows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.health import metrics
+from registration.certificates import issued_certificates
+from registration.models import CertificateSigningRequest
+from registration.pki import ca
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from prometheus_client.core import Metric
+
+
+@metrics.reads
+def requests() -> Iterator[Metric]:
+    waiting = CertificateSigningRequest.objects.filter(state=CertificateSigningRequest.State.PENDING).count()
+    said = "Certificate requests that nobody has decided."
+    yield metrics.GaugeMetricFamily("ocmconsole_certificate_requests_pending", said, value=waiting)
+
+
+@metrics.reads
+def certificates() -> Iterator[Metric]:
+    """Clients by bucket, of which ``week`` and ``month`` are in ``in-use`` too; then the hub's own, by their role."""
+    now = clock.now()
+    said = "Client certificates of agents; those that end within a week or a month are in use too."
+    family = metrics.GaugeMetricFamily("ocmconsole_client_certificates", said, labels=["bucket"])
+    for bucket, count in issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now).items():
+        family.add_metric([bucket.value or "in-use"], count)
+    yield family
+    said = "How long a certificate of the hub itself is still valid."
+    family = metrics.GaugeMetricFamily("ocmconsole_hub_certificate_valid_seconds", said, labels=["certificate"])
+    with suppress(ca.AuthorityError, OSError, ValueError):  # ``doctor`` says what is wrong
+        for name, end in _ends().items():
+            family.add_metric([name], (end - now).total_seconds())
+    yield family
+
+
+def _ends() -> dict[str, datetime]:
+    home = settings.OCMCONSOLE_HOME
+    serving = ca.parse_certificate((home / "serving.crt").read_bytes())
+    return {
+        "client-ca": ca.client_authority(home).certificate.not_valid_after_utc,
+        "serving-ca": ca.serving_authority(home).certificate.not_valid_after_utc,
+        "serving": serving.not_after,
+    }

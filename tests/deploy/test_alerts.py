@@ -1,0 +1,242 @@
+"""Each alert fires where its condition is caused, and none of a hub that is well. promtool evaluates the rules.
+
+A hub is scraped before and after something happens to it; what was scraped becomes the series of a rule test: a gauge
+stays as it was found, a counter goes on by as much each minute.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from datetime import timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+import yaml
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+
+from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.health import disk_space, limit_records, metrics
+from ocmconsole.kubeapi.kinds import Key
+from placements.kinds import PLACEMENT
+from placements.models import EvictionBrake
+from registration.pki import ca
+from tests import factories as make
+from tests import requests, servers, tools
+from tests.actors import signed_in
+from tests.conftest import missing
+from tests.hub import ROOT
+from tests.security.callers import CLUSTERS, bearer
+
+pytestmark = pytest.mark.django_db
+
+DEPLOY = ROOT / "deploy"
+RULES = DEPLOY / "prometheus" / "rules.yaml"
+DASHBOARD = DEPLOY / "grafana" / "dashboard.json"
+RUNBOOKS = ROOT / "docs" / "guide" / "operations.md"
+NAME = re.compile(r"\bocmconsole_[a-z_]+|\bscheduling_[a-z_]+")
+MINUTES = 600  # longer than the longest ``for``
+COUNTED = ("_total", "_bucket", "_count", "_sum")
+
+Scrape = dict[str, float]
+Act = Callable[[], timedelta | None]
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    return {rule["alert"]: rule for rule in group["rules"]}
+
+
+def scrape() -> Scrape:
+    found = {}
+    for family in text_string_to_metric_families(metrics.exposition().decode()):
+        for sample in family.samples:
+            labels = {**sample.labels, "job": "ocmconsole", "instance": "hub-1"}
+            shown = ",".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
+            found[f"{sample.name}{{{shown}}}"] = sample.value
+    return found
+
+
+def firing(before: Scrape, after: Scrape, folder: Path, *, is_up: bool = True) -> set[str]:
+    """Alerts that fire after ten hours of it."""
+    promtool = tools.promtool()
+    if promtool is None:
+        missing("promtool")
+    series = {'up{job="ocmconsole",instance="hub-1"}': f"{int(is_up)}x{MINUTES}"}
+    for name, value in after.items():
+        rises = value - before.get(name, 0.0) if name.partition("{")[0].endswith(COUNTED) else 0.0
+        series[name] = f"{value!r}+{rises!r}x{MINUTES}"
+    expected = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in alerts()]
+    test = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": 'max by (alertname) (ALERTS{alertstate="firing"})',
+                        "eval_time": f"{MINUTES - 1}m",
+                        "exp_samples": expected,
+                    }
+                ],
+            }
+        ],
+    }
+    file = folder / "alerts.yaml"
+    file.write_text(yaml.safe_dump(test))
+    said = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False, timeout=60)
+    if said.returncode == 0:
+        return set(alerts())
+    _, _, got = said.stdout.partition("got:") if "got:" in said.stdout else said.stderr.partition("got:")
+    assert got, said.stdout + said.stderr
+    return set(re.findall(r'alertname="(\w+)"', got))
+
+
+# ---------------------------------------------------------------- what happens to a hub
+
+
+def nobody_works() -> timedelta:
+    """An hour passes in which nobody sweeps, seals, reconciles or sends."""
+    workqueue.put({("cluster", Key("", "web"))}, timezone.now())
+    return timedelta(hours=1)
+
+
+def a_cluster_falls_silent() -> None:
+    make.available("web", "Unknown")
+
+
+def a_brake_stands() -> None:
+    now = timezone.now()
+    EvictionBrake.objects.create(scope="", since=now, begun=now, silent=1, late=1, members=4)
+
+
+def a_certificate_is_not_renewed() -> None:
+    now = timezone.now()
+    make.certificate("web", "1" * 64, begins=now - timedelta(days=30), ends=now + timedelta(days=3), serial="1")
+
+
+def a_request_waits() -> None:
+    make.cluster("new")
+    requests.ask("new-1", requests.agent_pem("new"), cluster="new")
+
+
+def passwords_are_tried() -> None:
+    for _ in range(70):
+        assert bearer("nonsense").get(CLUSTERS).code == HTTPStatus.UNAUTHORIZED
+
+
+def somebody_asks_too_much() -> None:
+    limit_records.write_counts({("mallory", "10.0.0.1", "OCMCONSOLE_LIMIT_REQUESTS"): 3})
+
+
+def a_table_is_lost() -> None:
+    """Pages of clusters fail."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE clusters_managedcluster RENAME TO clusters_elsewhere")
+    client = signed_in("root", is_superuser=True)
+    client.raise_request_exception = False
+    for _ in range(10):
+        assert client.get("/clusters/").status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE clusters_elsewhere RENAME TO clusters_managedcluster")
+
+
+def answers_take_long() -> None:
+    for _ in range(10):
+        metrics.count_request("api", "GET", HTTPStatus.OK, 2.0)
+
+
+HAPPENS: list[tuple[Act, set[str]]] = [
+    (lambda: None, set()),
+    (nobody_works, {"LeasesNotLookedAt", "WorkWaits", "AuditNotSealed", "AuditNotTaken"}),
+    (a_cluster_falls_silent, {"ManyClustersSilent"}),
+    (a_brake_stands, {"EvictionBrakeStands"}),
+    (a_certificate_is_not_renewed, {"ClientCertificatesEnd"}),
+    (a_request_waits, {"RequestsWait"}),
+    (passwords_are_tried, {"CredentialsRefused"}),
+    (somebody_asks_too_much, {"LimitsRefuse"}),
+    (a_table_is_lost, {"RequestsFail"}),
+    (answers_take_long, {"RequestsSlow"}),
+]
+ELSEWHERE = {"HubDown", "HubCertificateEnds", "DiskNearlyFull"}
+
+
+@pytest.fixture
+def home(tmp_path: Path, settings: Any) -> Path:
+    """Of a hub with three healthy clusters, whose audit goes to a file too."""
+    make.hub(tmp_path / "home", settings)
+    settings.OCMCONSOLE_AUDIT_STREAM = tmp_path / "audit.jsonl"
+    make.serve_since(timedelta(days=1))
+    make.joined("web", "shop", "lab")
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize(("act", "expected"), HAPPENS, ids=lambda each: getattr(each, "__name__", ""))
+def test_an_alert_fires_when_its_condition_is_there(act: Act, expected: set[str], home: Path, tmp_path: Path) -> None:
+    before = scrape()
+    later = act()
+    with time_machine.travel(timezone.now() + (later or timedelta())):
+        after = scrape()
+    assert firing(before, after, tmp_path) == expected
+
+
+def test_every_alert_is_caused_by_some_test() -> None:
+    assert {name for _, names in HAPPENS for name in names} | ELSEWHERE == set(alerts())
+
+
+def test_a_hub_that_cannot_be_scraped_is_down(home: Path, tmp_path: Path) -> None:
+    assert firing({}, {}, tmp_path, is_up=False) == {"HubDown"}
+
+
+def test_certificates_of_the_hub_end(home: Path, tmp_path: Path) -> None:
+    serving, before = ca.parse_certificate((home / "serving.crt").read_bytes()), scrape()
+    with time_machine.travel(serving.not_after - timedelta(days=10)):
+        make.serve_since(timedelta(days=1))
+        assert "HubCertificateEnds" in firing(before, scrape(), tmp_path)
+
+
+def test_a_disk_is_nearly_full(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = scrape()
+    with servers.small_disk(tmp_path / "disk", "1m") as disk:
+        (disk / "filler").write_bytes(b"0" * 1_000_000)
+        monkeypatch.setattr(disk_space, "folder", lambda: disk)
+        assert firing(before, scrape(), tmp_path) == {"DiskNearlyFull"}
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_every_metric_that_a_rule_or_the_dashboard_names_is_there(home: Path) -> None:
+    client = Client()
+    client.get("/livez")
+    somebody_asks_too_much()
+    make.create(
+        PLACEMENT,
+        make.document(PLACEMENT, "checkout", spec={"numberOfClusters": 1}, namespace="shop"),
+        namespace="shop",
+    )
+    make.settle()
+    there = {name.partition("{")[0] for name in scrape()}
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    asked += [rule["expr"] for rule in alerts().values()]
+    named = {name for expression in asked for name in NAME.findall(expression)}
+    assert named
+    assert named - there == set()
+
+
+def test_every_alert_has_a_runbook_of_its_name() -> None:
+    headings = set(re.findall(r"^## (\w+)$", RUNBOOKS.read_text(), re.MULTILINE))
+    assert headings == set(alerts())
+    for name, rule in alerts().items():
+        assert rule["annotations"]["runbook"] == f"docs/guide/operations.md#{name.lower()}"
