@@ -231,6 +231,7 @@ PAGES: Mapping[str, Shot] = {
     "access-give": Shot("/access/give/"),
     "access-add-person": Shot("/access/add/person/"),
     "activity": Shot("/activity/"),
+    "report": Shot("/activity/report/?from=2020-01-01&to=2099-01-01"),
     "hub": Shot("/hub/"),
     "demo": Shot("/demo/"),
     "help": Shot("/help/"),

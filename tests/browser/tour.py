@@ -65,6 +65,8 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/attention/",
         "/activity/",
         "/activity/?q=nothing-like-it",
+        "/activity/report/",
+        "/activity/report/?from=2020-01-01&to=2099-01-01",
         "/search/",
         "/search/?q=store",
         "/search/?q=nothing-like-it",

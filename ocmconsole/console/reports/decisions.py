@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q, Sum
+from django.db.models import Max, Q, Sum
 
 from ocmconsole.components import trail
 from ocmconsole.environment.installation import PROGRAM
@@ -27,6 +27,7 @@ MOST_VERIFIED = 100_000  # entries whose seals are computed again for a page: so
 AROUND = timedelta(seconds=1)  # entries of one transaction have times of one transaction
 LONGEST_CHANGE = 400  # characters of what changed
 CLUSTERS = ("accept", "accept-key", "decline", "lift-decline", "disconnect", "detach", "delete")
+ON_EVIDENCE = ("managedcluster:accept", "managedcluster:decline")
 POLICIES = ("create", "update", "enable", "disable", "delete")
 GENERIC = ("create", "update", "patch", "delete", "deletecollection")
 BINDING_KINDS = ("rolebinding", "clusterrolebinding")
@@ -98,7 +99,15 @@ class ReportedDecision:
 
     @property
     def title(self) -> str:
-        return audit_acts.done_sentence(self.entry.act) or self.entry.act
+        """With the kind where the act alone says nothing, as "Created" does."""
+        if self.entry.act in audit_acts.declared():
+            return audit_acts.declared()[self.entry.act].done
+        return f"{audit_acts.done_sentence(self.entry.act) or self.entry.act}: {self.kind}"
+
+    @property
+    def is_on_evidence(self) -> bool:
+        """Whether the console keeps evidence with such a decision."""
+        return self.entry.act in ON_EVIDENCE
 
     @property
     def kind(self) -> str:
@@ -187,7 +196,8 @@ def make_report(
     ``is_whole`` computes the chain again from its beginning, and not the seals of the period alone. Raises
     TooManyDecisions.
     """
-    period = rows.filter(time__gte=since, time__lt=until).order_by("pk")
+    top = AuditEvent.objects.aggregate(top=Max("pk"))["top"] or 0  # what comes meanwhile is in no figure
+    period = rows.filter(time__gte=since, time__lt=until, pk__lte=top).order_by("pk")
     found = list(KINDS[kind].among(period)[: MOST + 1])
     if len(found) > MOST:
         msg = f"there are more than {MOST:,} decisions in this time: choose a shorter one, or a kind"
@@ -196,7 +206,7 @@ def make_report(
     notes = _notes_of(rows, since, until) if found else {}
     decisions = tuple(_decision(entry, seals, notes) for entry in found)
     lines = hashlib.sha256(b"\n".join(map(audit_chain.line, found))).hexdigest()
-    chain = _chain_of(since, until, is_whole=is_whole) if with_chain else None
+    chain = _chain_of(since, until, top, is_whole=is_whole) if with_chain else None
     return DecisionReport(kind, since, until, reader, clock.now(), period.count(), decisions, lines, chain)
 
 
@@ -239,11 +249,13 @@ def _decision(entry: AuditEvent, seals: list[AuditSeal], notes: Notes) -> Report
     )
 
 
-def _chain_of(since: datetime, until: datetime, *, is_whole: bool) -> ChainStatement:
-    period = AuditEvent.objects.filter(time__gte=since, time__lt=until)
+def _chain_of(since: datetime, until: datetime, top: int, *, is_whole: bool) -> ChainStatement:
+    period = AuditEvent.objects.filter(time__gte=since, time__lt=until, pk__lte=top)
     numbers = period.order_by("pk").values_list("pk", flat=True)
     first, last = numbers.first() or 0, numbers.last() or 0
-    covering = AuditSeal.objects.filter(first__lte=last).order_by("-number").first()
+    head = audit_chain.newest_seal()
+    made = AuditSeal.objects.filter(number__lte=head.number if head else 0)  # not what is made meanwhile
+    covering = made.filter(first__lte=last).order_by("-number").first()
     unsealed = period.filter(pk__gt=covering.last if covering else 0).count()
     report = None
     if is_whole:
@@ -251,6 +263,4 @@ def _chain_of(since: datetime, until: datetime, *, is_whole: bool) -> ChainState
     elif (audit_chain.seals_between(first, last).aggregate(total=Sum("count"))["total"] or 0) <= MOST_VERIFIED:
         report = audit_chain.verify_between(first, last)
     flaws = tuple(f"seal {flaw.seal}: {flaw.text}" for flaw in report.flaws) if report else ()
-    return ChainStatement(
-        audit_chain.newest_seal(), covering, unsealed, report.entries if report else None, flaws, is_whole
-    )
+    return ChainStatement(head, covering, unsealed, report.entries if report else None, flaws, is_whole)

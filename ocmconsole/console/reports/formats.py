@@ -145,7 +145,7 @@ def _rows(decisions: Iterable[ReportedDecision]) -> SafeString:
 
 def _evidence(decision: ReportedDecision) -> SafeString | str:
     if not decision.verdict:
-        return "none kept"
+        return "none kept" if decision.is_on_evidence else ""
     lines = format_html_join("", "<li>{}</li>", ((line,) for line in (*decision.facts, *decision.keys)))
     return format_html("{}<ul>{}</ul>", decision.verdict, lines)
 

@@ -19,9 +19,12 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.models import ManagedCluster
+from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
 from ocmconsole.accounts import permissions
 from ocmconsole.console.reports import decisions
+from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.storage import audit, audit_chain
 from registration.approvals import services
@@ -125,6 +128,27 @@ def test_a_report_says_who_decided_what_by_which_way_and_on_which_evidence(decid
     assert found["asks-2", "managedcluster:disconnect"]["way"] == "Kubernetes API"
     assert found["asks-3", "managedcluster:decline"]["user"] == "ana"
     assert not [row for row in rows if row["act"].startswith("managedcluster:evidence")]
+
+
+def test_bindings_and_rights_are_reported_with_what_was_given_and_taken(tmp_path: Path) -> None:
+    make.clusterset("web")
+    make.namespace("team")
+    make.binding("web", namespace="team")
+    verbs.delete(ROOT, MANAGED_CLUSTER_SET_BINDING, Key("team", "web"))
+    user = User.objects.create_user("tom")
+    permissions.grant_permission(ROOT, "clusters.view_managedcluster", to=user)
+    permissions.revoke_permission(ROOT, "clusters.view_managedcluster", to=user)
+    _, rows = rows_of(written(tmp_path / "r.csv", "--kind", "bindings"))
+    assert [(row["decision"], row["namespace"], row["name"]) for row in rows if row["act"].endswith((":create", ":delete"))] == [
+        ("Created: ManagedClusterSetBinding", "team", "web"), ("Deleted: ManagedClusterSetBinding", "team", "web"),
+    ]  # fmt: skip
+    assert {row["kind"] for row in rows} == {"ManagedClusterSetBinding"}
+    _, rows = rows_of(written(tmp_path / "r.csv", "--kind", "rights"))
+    given = [(row["decision"], row["changes"]) for row in rows if row["act"].startswith("permission:")]
+    assert [title for title, _ in given] == ["Permission granted", "Permission taken back"]
+    assert given[0][1] == 'clusters.view_managedcluster: user "tom"'
+    assert given[1][1] == 'clusters.view_managedcluster: user "tom" taken away'
+    assert {row["seal"] for row in rows} == {""}, "younger than two minutes"
 
 
 def test_what_a_spreadsheet_would_run_is_text(decided: None, tmp_path: Path) -> None:

@@ -218,6 +218,7 @@ QUERIES = (
     "activity/?actor=ana",
     "activity/?denied=1",
     "activity/?export=jsonl",
+    "activity/report/?from=2020-01-01&to=2099-01-01",
     "certificates/?bucket=removed",
     "certificates/?bucket=revoked",
     "certificates/?bucket=ended",
