@@ -20,7 +20,7 @@ from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
 from ocmconsole.core.tokens.bootstrap_terms import Terms
 from ocmconsole.environment.installation import PROGRAM
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.formats import documents
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import reader
@@ -91,6 +91,12 @@ def mint_manifest(actor: Actor, name: str, *, ttl: timedelta = LIFETIME) -> Repa
     token = BootstrapToken.objects.get(pk=secret.partition(".")[0])
     reach = Reach(join_guide.addresses()[0], authority=found[ca.AuthorityRole.SERVING].ca_pem.decode())
     return RepairManifest(token, _headed(token, join_guide.bootstrap_secret(secret, reach)))
+
+
+def standing(name: str) -> list[BootstrapToken]:
+    """Repair tokens of the cluster with which its agent may still come back, those that end first."""
+    found = BootstrapToken.objects.usable(clock.now()).filter(cluster=name, key_line__isnull=False, brought=None)
+    return list(found.order_by("expires", "pk"))
 
 
 def token_of_manifest(text: str) -> BootstrapToken | None:

@@ -89,6 +89,10 @@ def _page(request: HttpRequest, cluster: Opened, code: int = 200) -> HttpRespons
         "trouble": _trouble(cluster),
         "obstacle": obstacle,
         "lifetime": in_words(repairs.LIFETIME),
+        "standing": [
+            {"token": each, "may_revoke": bootstrap_terms.may_revoke(cluster.actor, each)}
+            for each in repairs.standing(cluster.name)
+        ],
         "wizard_url": f"{wizard}?{urlencode({'name': cluster.name})}" if wizard else "",
         "commands": [f"{PROGRAM} repair {cluster.name}"],
     }

@@ -77,6 +77,8 @@ def continued_by(doc: Doc, asker: Asker, cluster: str) -> BootstrapToken | None:
     token = plain_sql.row_by(BootstrapToken.objects, id=asker.credential.removeprefix(bootstrap_terms.PREFIX))
     if token is None or not token.is_repair or token.cluster != cluster or token.revoked_at is not None:
         return None
+    if asker.at is None or asker.at < token.created:  # with a Secret of the same id, which anybody may choose
+        return None
     return token if _is_open(token) and not _is_closed(cluster, doc) else None
 
 

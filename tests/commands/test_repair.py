@@ -175,18 +175,45 @@ def test_the_serving_ca_is_being_rotated_or_was_and_a_repair_counts_as_given() -
     assert (found.kind, found.must_start_over) == (Trouble.NOT_GIVEN, False)
     assert "loses the hub when the old one is retired" in found.text
     assert [each.name for each in ca_rotation.progress_of(ca.AuthorityRole.SERVING).left] == ["edge"]
-    # Dates of certificates are whole seconds: the token is minted in a later one.
     out, _ = repair()
     kubeconfig = yaml.safe_load(base64.b64decode(yaml.safe_load(out)["data"]["kubeconfig"]))
     given = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])
     assert given.count(b"BEGIN CERTIFICATE") == 2
-    BootstrapToken.objects.filter(key_line__isnull=False).update(created=F("created") + timedelta(seconds=2))
     assert bearer(kubeconfig["users"][0]["user"]["token"]).post(REQUESTS, request_for("edge", "edge-1")).code == 201
     make.settle()
+    # Dates of certificates are whole seconds: the token was minted in a later one.
+    BootstrapToken.objects.filter(key_line__isnull=False).update(created=F("created") + timedelta(seconds=2))
     assert [each.name for each in ca_rotation.progress_of(ca.AuthorityRole.SERVING).left] == ["edge"]  # not seen yet
     IssuedCertificate.objects.filter(request="edge-1").update(authority="SHA256:seen")
     assert ca_rotation.progress_of(ca.AuthorityRole.SERVING).left == ()
     assert wrong().kind is Trouble.NOTHING
+
+
+def test_a_rotation_has_a_manifest_made_for_each_who_is_left(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    join()
+    make.cluster("keyless", accepted=True)
+    make.settle()
+    for model, column in ((BootstrapToken, "created"), (BootstrapTokenUse, "since")):
+        model.objects.update(**{column: F(column) - timedelta(hours=1)})
+    with pytest.raises(CommandError, match="is not being rotated"):
+        call_command("repair", "--not-given", str(folder))
+    ca_rotation.rotate(ROOT, ca.AuthorityRole.SERVING)
+    out, err = StringIO(), StringIO()
+    call_command("repair", "--not-given", str(folder), "--ttl", "24h", stdout=out, stderr=err, no_color=True)
+    assert [path.name for path in folder.iterdir()] == ["repair-edge.yaml"]
+    assert out.getvalue().splitlines()[-1] == "1 made, each to be applied on its cluster once; 1 not"
+    assert "keyless has no line of keys to continue" in err.getvalue()
+    User.objects.create_user("li")
+    for arguments, says in (
+        (("--not-given", str(folder), "--as", "li"), "by its admins"),
+        (("--not-given", str(tmp_path / "none")), "is no folder that can be written"),
+        (("edge", "--not-given", str(folder)), "repair takes NAME, or --not-given FOLDER alone"),
+        ((), "repair takes NAME"),
+    ):
+        with pytest.raises(CommandError, match=says):
+            call_command("repair", *arguments, stdout=StringIO(), stderr=StringIO())
 
 
 # ---------------------------------------------------------------- bad input

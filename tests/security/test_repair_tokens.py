@@ -22,7 +22,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from registration.approvals import repairs, services
 from registration.certificates import ca_rotation
 from registration.evidence import assessment
-from registration.keys import key_lines, repair_tokens
+from registration.keys import key_history, key_lines, repair_tokens
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest, Decline, IssuedCertificate, KeyLine
 from registration.pki import ca
@@ -222,6 +222,21 @@ def test_the_group_of_repair_tokens_alone_approves_nothing() -> None:
     requests.ask("posing", requests.agent_pem("edge"), cluster="edge", by=actor)
     make.settle()
     assert requests.state("posing") == "Pending"
+
+
+def test_a_request_from_before_it_was_minted_is_not_its_own() -> None:
+    """Ids of bootstrap tokens in Secrets are chosen by who makes the Secret."""
+    join()
+    poser = Actor(user="system:bootstrap:abcdef", groups=requests.BOOTSTRAP.groups, credential="bootstrap:abcdef")
+    requests.ask("early", requests.agent_pem("edge"), cluster="edge", by=poser)
+    mint()
+    BootstrapToken.objects.update(id="abcdef")
+    doc = requests.row("early").doc
+    asker = key_history.asker_of_request(doc)
+    assert asker.credential == "bootstrap:abcdef"
+    assert repair_tokens.continued_by(doc, asker, "edge") is None
+    BootstrapToken.objects.update(created=asker.at)
+    assert repair_tokens.continued_by(doc, asker, "edge") is not None
 
 
 # ---------------------------------------------------------------- how it ends

@@ -95,6 +95,22 @@ def _kubeconfig(text: str) -> str:
     return base64.b64decode(yaml.safe_load(text)["data"]["kubeconfig"]).decode()
 
 
+def test_a_manifest_that_stands_is_shown_and_revoked_by_who_minted_it_without_the_right_to_mint_tokens() -> None:
+    join("edge")
+    ana = person("ana", "view_managedcluster", "accept_managedcluster")
+    assert ana.get("/tokens/").status_code == 404
+    ana.post("/clusters/edge/repair/")
+    token = BootstrapToken.objects.get()
+    shown = page(ana.get("/clusters/edge/repair/"))
+    assert "It has not been used, and ends" in shown
+    assert f"/tokens/{token.pk}/revoke/" in shown
+    others = page(person("raj", "view_managedcluster", "accept_managedcluster").get("/clusters/edge/repair/"))
+    assert "It has not been used, and ends" in others
+    assert f"/tokens/{token.pk}/revoke/" not in others
+    assert "repair of edge" in page(ana.post(f"/tokens/{token.pk}/revoke/", follow=True))
+    assert "It has not been used" not in page(ana.get("/clusters/edge/repair/"))
+
+
 def test_only_who_minted_it_downloads_it_and_only_for_its_cluster() -> None:
     join("edge", "other")
     ana = person("ana", "view_managedcluster", "accept_managedcluster")
