@@ -192,6 +192,14 @@ def _to_a_draft_with_something_pretended(guided: Tour, windows: Callable[[str], 
     return page
 
 
+def _to_a_repair_manifest(guided: Tour, windows: Callable[[str], Page]) -> Page:
+    page = windows(ADMIN)
+    page.goto(guided.address("/clusters/{healthy}/repair/"))
+    page.get_by_role("button", name="Make the manifest").click()
+    page.locator("summary", has_text="repair-").click()
+    return page
+
+
 @pytest.mark.parametrize(
     ("number", "go"),
     [
@@ -199,6 +207,7 @@ def _to_a_draft_with_something_pretended(guided: Tour, windows: Callable[[str], 
         (1, _to_the_second_factor),
         (2, _to_what_a_taint_does),
         (3, _to_a_draft_with_something_pretended),
+        (4, _to_a_repair_manifest),
     ],
 )
 def test_a_page_after_an_act_is_accessible(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -367,6 +370,13 @@ def test_one_of_another_cluster_with_an_open_line_is_no_help() -> None:
     assert held.asks().code == 403
 
 
+@pytest.fixture
+def own_home(fresh_hub: None, tmp_path: Path, settings: Any) -> None:
+    """The home of the process is every test's: its CAs stay as they are."""
+    settings.OCMCONSOLE_HOME = Path(shutil.copytree(settings.OCMCONSOLE_HOME, tmp_path / "home"))
+
+
+@pytest.mark.usefixtures("own_home")
 @pytest.mark.parametrize("role", list(ca.AuthorityRole))
 def test_a_step_of_a_rotation_ends_those_that_were_minted_before(role: ca.AuthorityRole) -> None:
     join()
@@ -376,6 +386,18 @@ def test_a_step_of_a_rotation_ends_those_that_were_minted_before(role: ca.Author
     assert refused.code == 403
     assert repair_tokens.CHANGED.format(held.token.pk) in refused.message
     assert mint().asks().code == 201
+
+
+@pytest.mark.usefixtures("own_home")
+@pytest.mark.contract("D26")
+def test_it_brings_back_an_agent_whose_ca_was_retired() -> None:
+    join()
+    IssuedCertificate.objects.update(authority=ca.client_authority(settings.OCMCONSOLE_HOME).key_fingerprint)
+    ca_rotation.rotate(ROOT, ca.AuthorityRole.CLIENT)
+    ca_rotation.retire(ROOT, ca.AuthorityRole.CLIENT, force=True)
+    assert IssuedCertificate.objects.get(request="edge-first").revoked_at is not None
+    assert mint().asks().code == 201
+    assert requests.state("repair") == "Issued"
 
 
 @pytest.mark.contract("D5")
