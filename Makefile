@@ -87,6 +87,7 @@ assets: $(ASSETS) ## build static/vendor
 lock: $(DEV) ## resolve the locks anew from pyproject.toml and package.json (LOCK=--upgrade for newest)
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group pkcs11 -c requirements-dev.lock -o requirements-pkcs11.lock
 	$(COMPILE) --group node -o requirements-node.lock
 	$(NPM) install --package-lock-only
 

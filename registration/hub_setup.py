@@ -5,6 +5,7 @@ Run at every start; a second run writes nothing.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from datetime import timedelta
 from pathlib import Path
@@ -39,6 +40,8 @@ from registration.pki import ca, kubeconfigs
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.models import AuditEvent
+
+log = logging.getLogger(__name__)
 
 ADMIN = "admin"
 ADMIN_LIFETIME = timedelta(days=365)  # of the first admin's certificate
@@ -264,8 +267,12 @@ def _ensure_admin(home: Path) -> str:
         files.write_file(home / "admin-password", f"{password}\n".encode(), secret=True)
     path = home / "admin.kubeconfig"
     if not _is_current(path, home):
-        text = kubeconfigs.of_user(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
-        files.write_file(path, text.encode(), secret=True)
+        try:
+            text = kubeconfigs.of_user(CONTROLLER, ADMIN, groups=(MASTERS,), lifetime=ADMIN_LIFETIME)
+        except ca.KeyAwayError as error:  # a hub goes on without it
+            log.warning("admin.kubeconfig is not made anew: %s", error)
+        else:
+            files.write_file(path, text.encode(), secret=True)
     return generated
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db.models import Q
 
 from clusters.acceptance import agent_roles
@@ -28,13 +28,13 @@ from ocmconsole.kubeapi.control.controllers import reconciler
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema import times
 from ocmconsole.kubeapi.storage import plain_sql
-from registration import queries
+from registration import queries, signing
 from registration.admission import decisions
 from registration.admission.decisions import AUTO_ACCEPTED
 from registration.admission.request_admission import cluster_of
-from registration.keys import key_history, key_lines, repair_tokens
+from registration.keys import key_history, repair_tokens
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
-from registration.kinds import conditions_of, request_pem, state_of
+from registration.kinds import conditions_of, state_of
 from registration.models import CertificateSigningRequest
 from registration.pki import agent_names, ca
 
@@ -260,36 +260,45 @@ def _is_younger(request: CertificateSigningRequest, creation: AuditEvent | None)
 
 
 @reconciler(CSR, keys=_in_state(State.APPROVED))
-def reconcile_request_signing(key: Key) -> None:
+def reconcile_request_signing(key: Key) -> timedelta | None:
     """W24: an approved CSR for the hub's signer gets exactly one certificate.
 
     1. Nothing is done where an external signer is configured.
     2. A CSR that cannot be signed gets the condition Failed with the reason.
-    3. Else it is signed while nobody else may write, so that two workers never sign one CSR twice.
+    3. Else it is signed while nobody else may write, so that two workers never sign one CSR twice. Where the CA's key
+       is not in the home, it is signed before, as others may write meanwhile, and stored if no worker was first.
+    4. While the CA cannot sign, the CSR waits, and the log says why.
     """
     row = queries.request_at(key)
     if row is None or row.state != State.APPROVED or row.signer != agent_names.SIGNER:
-        return
+        return None
     if settings.OCMCONSOLE_CSR_SIGNER != "internal":
-        return
+        return None
     doc = row.doc
-    if problem := _unsignable(doc):
+    if problem := signing.flaw_of(doc):
         _fail(key, problem)
-        return
+        return None
     try:
-        verbs.edit(CONTROLLER, CSR, key, _sign, subresource="status", options=verbs.Options(alone=True))
+        chain = signing.chain_for(doc) if ca.client_authority(settings.OCMCONSOLE_HOME).key_place else b""
+        store = partial(_sign, uid=doc["metadata"]["uid"], chain=chain)
+        verbs.edit(CONTROLLER, CSR, key, store, subresource="status", options=verbs.Options(alone=True))
+    except ca.AuthorityError as error:
+        signing.waiting.note(str(error))
+        return signing.WHILE_UNABLE
     except ValueError as error:
         _fail(key, str(error))
+    else:
+        signing.waiting.note("")
+    return None
 
 
-def _sign(doc: Doc) -> None:
+def _sign(doc: Doc, *, uid: str, chain: bytes) -> None:
     """Run while nobody else may write: a request that has its certificate, or never gets one, is not signed again."""
     if doc["status"].get("certificate") or "Failed" in {condition["type"] for condition in conditions_of(doc)}:
         return
-    chain = ca.client_authority(settings.OCMCONSOLE_HOME).sign_client(
-        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=clock.now()
-    )
-    doc["status"]["certificate"] = base64.b64encode(chain).decode()
+    if chain and doc["metadata"]["uid"] != uid:  # another request came in its place, which has its own work
+        return
+    doc["status"]["certificate"] = base64.b64encode(chain or signing.chain_for(doc)).decode()
 
 
 def _fail(key: Key, problem: str) -> None:
@@ -297,35 +306,6 @@ def _fail(key: Key, problem: str) -> None:
         add_decision(doc, "Failed", "SignerValidationFailure", problem)
 
     verbs.edit(CONTROLLER, CSR, key, fail, subresource="status")
-
-
-def _unsignable(doc: Doc) -> str:
-    """Why the hub's signer refuses, or ""."""
-    usages = set(doc["spec"].get("usages") or [])
-    if "client auth" not in usages or not usages <= agent_names.AGENT_USAGES:
-        return f"invalid usage for client certificate: {', '.join(sorted(usages))}"
-    request = ca.parse_request(request_pem(doc))
-    if request.size_flaw:  # from before such sizes were refused
-        return request.size_flaw
-    if not request.signature_valid:
-        return "the request is not signed by the key it carries"
-    if plain_sql.is_there(get_user_model(), username=request.common_name):
-        return f"the common name {request.common_name} is a person's user name on this hub"
-    if (line := key_lines.ended_among(key_lines.of_request(doc))) is not None:
-        return f"the keys of the cluster {line.cluster} that it belongs to were revoked: {line.end_reason}"
-    return ""
-
-
-def lifetime(doc: Doc) -> timedelta:
-    """For how long the hub's own signer would sign.
-
-    G25: an agent looks at its certificate every five minutes and renews in the last fifth of its life, so one that
-    lasts less than half an hour may end before it is renewed.
-    """
-    longest: timedelta = settings.OCMCONSOLE_CERT_LIFETIME
-    asked = doc["spec"].get("expirationSeconds")
-    wanted = min(timedelta(seconds=asked), longest) if asked else longest
-    return max(wanted, settings.OCMCONSOLE_CERT_SHORTEST_LIFETIME) if cluster_of(doc) else wanted
 
 
 # ---------------------------------------------------------------- collection

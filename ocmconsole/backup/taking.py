@@ -23,6 +23,7 @@ from ocmconsole.backup.encryption import BackupError, BackupKey
 from ocmconsole.environment import home as files
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import outages
+from registration.pki import ca
 
 if TYPE_CHECKING:
     from ocmconsole.backup.archive import Manifest
@@ -36,7 +37,7 @@ NEEDED = ("ca.crt", "ca.key", "audit-key")  # a home without them is no hub's
 SCRATCH = ".backup"
 PREFIX = "OCMCONSOLE_"
 # Settings whose values are not kept: they belong to a machine, or open what is outside of the hub.
-NOT_KEPT = ("DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "ADMIN_PASSWORD", "SECRET", "_FILE")
+NOT_KEPT = ("DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "ADMIN_PASSWORD", "SECRET", "_PIN", "_FILE")
 COPIES = 3  # of the database, at most: the copy, what is packed of it, and the archive
 
 
@@ -66,6 +67,7 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
                 migrations=facts.migrations,
                 settings=kept_settings(os.environ),
                 members={name: archive.member_of(path) for name, path in members.items()},
+                key_places=tuple(ca.key_places(home)),
             )
             archive.pack(folder / "archive", manifest, members)
             with files.replacing(target, secret=True) as file:

@@ -167,7 +167,8 @@ def _incidents() -> Item | None:
     if newest is None:
         return None
     text = (
-        f"Refused. Last: {newest.common_name}, from {newest.address or 'an unknown address'}. Somebody else has ca.key."
+        f"Refused. Last: {newest.common_name}, from {newest.address or 'an unknown address'}. "
+        "Somebody else has the CA's key."
     )
     url = f"{reverse('registration:ca')}#unknown"
     state = f"{count} {max(row.first_seen for row in rows[:MOST_COUNTED])}"

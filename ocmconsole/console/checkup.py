@@ -72,6 +72,7 @@ def _certificates() -> Iterator[str]:
     except (ca.AuthorityError, OSError, ValueError) as error:
         yield str(error)
         return
+    yield from ca.key_problems(home)
     yield from _unknown_certificates()
     now = clock.now()
     authorities = {"CA": signs} if signs == serves else {"CA of clients": signs, "CA of serving": serves}
@@ -97,7 +98,7 @@ def _unknown_certificates() -> Iterator[str]:
         last = f"{each.last_seen:%Y-%m-%d %H:%M} UTC from {each.address or 'an unknown address'}"
         yield (
             f"a certificate of the hub's CA for {each.common_name!r} that the hub did not issue was shown and refused, "
-            f"last at {last}: somebody else has ca.key"
+            f"last at {last}: somebody else has its key"
         )
 
 

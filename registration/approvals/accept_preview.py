@@ -20,7 +20,7 @@ from clustersets.rights import reach, set_rights
 from ocmconsole.kubeapi import clock
 from registration.evidence.assessment import lifetime_text
 from registration.pki import ca
-from registration.reconcilers import lifetime
+from registration.signing import lifetime
 
 if TYPE_CHECKING:
     from clusters.models import ManagedCluster

@@ -12,8 +12,9 @@ is killed, by the next server that looks.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -56,8 +57,8 @@ class Holder:
 class Progress:
     """``done`` clusters would go on if the other CA were retired now, and who is ``left`` would not.
 
-    ``removed`` are names of removed clusters whose certificates end with it. ``signs`` and ``other`` are PEM; in a
-    steady phase there is no other, and nobody is counted.
+    ``removed`` are names of removed clusters whose certificates end with it. In a steady phase there is no ``other``,
+    and nobody is counted. ``places`` are URIs of the two CAs' keys, empty for one in the home.
     """
 
     role: ca.AuthorityRole
@@ -65,6 +66,7 @@ class Progress:
     signs: ca.Certificate
     other: ca.Certificate | None
     begun: datetime
+    places: tuple[str, str] = ("", "")
     done: int = 0
     left: tuple[Holder, ...] = ()
     removed: int = 0
@@ -76,10 +78,11 @@ def progress_of(role: ca.AuthorityRole) -> Progress:
     signs = ca.described(authority.certificate)
     phase, begun = ca.phase_of(authority), ca.begun(authority)
     if not authority.others:
-        return Progress(role, phase, signs, None, begun)
+        return Progress(role, phase, signs, None, begun, (authority.key_place, ""))
     other = ca.described(authority.others[0].certificate)
+    places = (authority.key_place, authority.others[0].key_place)
     count = _clients if role is ca.AuthorityRole.CLIENT else _given
-    return count(Progress(role, phase, signs, other, begun))
+    return count(Progress(role, phase, signs, other, begun, places))
 
 
 def _clients(found: Progress) -> Progress:
@@ -126,18 +129,19 @@ def _given(found: Progress) -> Progress:
 
 def _counted(found: Progress, done: int, left: list[Holder], removed: int = 0) -> Progress:
     ordered = tuple(sorted(left, key=lambda each: (not each.is_cluster, each.name)))
-    return Progress(found.role, found.phase, found.signs, found.other, found.begun, done, ordered, removed)
+    return replace(found, done=done, left=ordered, removed=removed)
 
 
 # ---------------------------------------------------------------- steps
 
 
-def rotate(actor: Actor, role: ca.AuthorityRole) -> None:
+def rotate(actor: Actor, role: ca.AuthorityRole, *, place: str = "") -> None:
     """A new CA signs, or the one of a rotation that was rolled back; the present one is trusted too.
 
-    Raises Forbidden unless the actor is an admin, Conflict where one is under way, AuthorityError, OSError.
+    ``place`` says where the new key is, as for ``authority_files.rotate``. Raises Forbidden unless the actor is an
+    admin, Conflict where one is under way, AuthorityError, OSError.
     """
-    _take(actor, ca.rotate, role, ROTATE)
+    _take(actor, partial(ca.rotate, place=place), role, ROTATE)
 
 
 def turn_back(actor: Actor, role: ca.AuthorityRole) -> None:

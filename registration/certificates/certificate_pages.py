@@ -197,7 +197,12 @@ def authority(request: HttpRequest) -> HttpResponse:
     counts = issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now)
     context = {
         "authorities": [
-            {"certificate": each.signs, "days": (each.signs.not_after - now).days, "role": each.role}
+            {
+                "certificate": each.signs,
+                "days": (each.signs.not_after - now).days,
+                "role": each.role,
+                "place": each.places[0],
+            }
             for each in (found if found[0].signs != found[1].signs else found[:1])
         ],
         "rotations": [

@@ -3,7 +3,7 @@
 ``ca.crt`` and ``ca.key`` are the authority of serving: by ``ca.crt`` agents and kubectl know the hub. The authority of
 clients has ``client-ca.crt`` and ``client-ca.key``; while there are none, as in every home before its first rotation,
 the CA of serving signs clients too. The first certificate of a file signs, with what is above it; any other is trusted
-until it is retired. Each has its key in the file of keys.
+until it is retired. Each has its key in the file of keys, or there the URI of the place that holds it (``key_files``).
 
 Invariants: what phase a rotation is in is read from the certificates, and nothing else remembers it. Each step is done
 by one replacement of a file of certificates: what is killed before it has changed nothing. A file of keys gains keys
@@ -12,31 +12,29 @@ before that and loses them after it. Who changes these files holds the home. No 
 
 from __future__ import annotations
 
-import re
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 from ocmconsole.environment import home as files
 from ocmconsole.kubeapi import clock
-from registration.pki import x509_reading
-from registration.pki.issuing import BACKDATED, Authority, key_pem, new_root
+from registration.pki import external_keys, key_files, x509_reading
+from registration.pki.external_keys import AuthorityError, KeyAwayError
+from registration.pki.issuing import BACKDATED, Authority, new_root
 
-PRIVATE_KEY = re.compile(rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END \1-----", re.DOTALL)
+log = logging.getLogger(__name__)
+
 SECOND = timedelta(seconds=1)  # times of certificates have no parts of it
+IN_FILE = "file"
 MOST = 2  # CAs of one authority: the one that signs, and the one that is to go or was to come
 
 Note = Callable[[Authority], None]
-
-
-class AuthorityError(Exception):
-    """The files in the home are no usable authority; the text says which and why."""
 
 
 class RotationError(Exception):
@@ -100,7 +98,7 @@ def _read(home: Path, stem: str, now: datetime) -> Authority:
         with x509_reading.value_errors_only(f"authority in {home}"):
             pem = (home / f"{stem}.crt").read_bytes()
             chains = x509_reading.split_chains(x509.load_pem_x509_certificates(pem))
-            keys = _load_keys(home / f"{stem}.key")
+            keys = key_files.load_all(home / f"{stem}.key")
             found = [_with_key(chain, keys) for chain in chains]
             _check(stem, chains, found, now)
     except (OSError, ValueError) as error:
@@ -138,20 +136,41 @@ def _check(
         raise AuthorityError(f"{stem}.crt holds {len(chains)} CAs: a rotation has {MOST}")
 
 
-def _load_keys(path: Path) -> list[CertificateIssuerPrivateKeyTypes]:
-    """Raises OSError, TypeError (encrypted), ValueError, UnsupportedAlgorithm."""
-    text = path.read_bytes()
-    return [load_key(found[0], path.name) for found in PRIVATE_KEY.finditer(text)] or [load_key(text, path.name)]
+# ---------------------------------------------------------------- keys that are elsewhere
 
 
-def load_key(pem: bytes, name: str) -> CertificateIssuerPrivateKeyTypes:
-    """``name`` is that of its file. Raises TypeError (encrypted), ValueError, UnsupportedAlgorithm."""
-    key = serialization.load_pem_private_key(pem, password=None)
-    if not isinstance(
-        key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
-    ):
-        raise TypeError(f"{name} holds a key that cannot sign")
-    return key
+def key_places(home: Path) -> list[str]:
+    """URIs of the CA keys that are not in the home. No place is asked."""
+    return list(dict.fromkeys(uri for stem in STEMS.values() for uri in key_files.named(home / f"{stem}.key")))
+
+
+def key_problems(home: Path) -> list[str]:
+    """Of each key that is not in the home, what is wrong with it. Raises AuthorityError for what is wrong here."""
+    found = {}
+    for authority in (client_authority(home), serving_authority(home)):
+        for each in (authority, *authority.others):
+            try:
+                external_keys.probe(each.key)
+            except AuthorityError as error:
+                found[each.key_fingerprint] = str(error)
+    return list(found.values())
+
+
+def require_keys(home: Path, now: datetime) -> None:
+    """Those that sign are there. Of one that does not answer the log tells: all that needs no signature goes on.
+
+    The caller holds the home. Raises AuthorityError.
+    """
+    keys = {
+        each.key_fingerprint: each.key for each in (client_authority(home, now=now), serving_authority(home, now=now))
+    }
+    for key in keys.values():
+        try:
+            external_keys.probe(key)
+        except KeyAwayError as error:
+            log.warning("no certificate is signed for now: %s", error)
+    for certificates in {client_file(home), home / "ca.crt"}:
+        key_files.note_public_keys(certificates.with_suffix(".key"))
 
 
 # ---------------------------------------------------------------- writing
@@ -160,25 +179,34 @@ def load_key(pem: bytes, name: str) -> CertificateIssuerPrivateKeyTypes:
 def create(home: Path, now: datetime) -> None:
     """The first CA of a home. Key first: a key alone is what an interrupted start leaves; the next goes on with it.
 
-    The caller holds the home. Raises AuthorityError.
+    So does a first start with a key that a person has put there, or named by its URI: ``ca.key`` for both authorities,
+    or ``client-ca.key`` for one of clients. The caller holds the home. Raises AuthorityError.
     """
-    path = home / "ca.key"
-    if not path.exists():
-        files.write_file(path, key_pem(ec.generate_private_key(ec.SECP256R1())), secret=True)
+    if not (home / "ca.key").exists():
+        key_files.write_all(home / "ca.key", ec.generate_private_key(ec.SECP256R1()))
+    for stem in STEMS.values():  # that of clients first: ``ca.crt`` says that all is done
+        if (home / f"{stem}.key").exists() and not (home / f"{stem}.crt").exists():
+            key = _first_key(home / f"{stem}.key")
+            certificate = new_root(key, now - BACKDATED, now)
+            files.write_file(home / f"{stem}.crt", x509_reading.as_pem(certificate), secret=False)
+
+
+def _first_key(path: Path) -> CertificateIssuerPrivateKeyTypes:
+    """Of a file of keys. Raises AuthorityError."""
     try:
         with x509_reading.value_errors_only(f"key {path}"):
-            (key, *_) = _load_keys(path)
+            (key, *_) = key_files.load_all(path)
     except (OSError, ValueError) as error:
         raise AuthorityError(str(error)) from error
-    certificate = new_root(key, now - BACKDATED, now)
-    files.write_file(home / "ca.crt", x509_reading.as_pem(certificate), secret=False)
+    return key
 
 
-def rotate(home: Path, role: AuthorityRole, *, note: Note, now: datetime | None = None) -> Authority:
+def rotate(home: Path, role: AuthorityRole, *, note: Note, place: str = "", now: datetime | None = None) -> Authority:
     """Let a new CA sign, and trust the present one beside it; or go on with a rotation that was rolled back.
 
-    ``note`` is called with what will be, before it is. Raises RotationError, AuthorityError, OSError and what ``note``
-    raises; then nothing has changed.
+    ``place`` is where the new key is: the URI of one, ``IN_FILE`` for a new one in the home, and nothing for that too
+    where the present one is there. ``note`` is called with what will be, before it is. Raises RotationError,
+    AuthorityError, OSError and what ``note`` raises; then nothing has changed.
     """
     now = now or clock.now()
     with files.locked(home):
@@ -187,9 +215,11 @@ def rotate(home: Path, role: AuthorityRole, *, note: Note, now: datetime | None 
             raise RotationError(
                 f"the {role} CA is being rotated already, since {begun(present):%Y-%m-%d %H:%M} UTC; nothing is changed"
             )
+        if present.others and place:
+            raise RotationError(f"a rotation of the {role} CA goes on with the key that it began with: leave out --key")
         if present.others:
             return _commit(home, role, _led_by_last(present), note)
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = _new_key(home, present, place)
         begin = max(now - BACKDATED, present.certificate.not_valid_before_utc + SECOND)
         new = Authority((new_root(key, begin, now),), key, b"", (Authority(present.chain, present.key, b""),))
         if role is AuthorityRole.SERVING:
@@ -197,6 +227,27 @@ def rotate(home: Path, role: AuthorityRole, *, note: Note, now: datetime | None 
             _keep_client_authority(home, present)
         _write_keys(home, role, new)
         return _commit(home, role, new, note)
+
+
+def _new_key(home: Path, present: Authority, place: str) -> CertificateIssuerPrivateKeyTypes:
+    """Raises RotationError, AuthorityError."""
+    if not place and present.key_place:
+        raise RotationError(
+            f"the key of the present CA is not in the home ({present.key_place}): say where the new one is, "
+            f"by --key and its URI, or --key {IN_FILE} for a file in the home"
+        )
+    if place in {"", IN_FILE}:
+        return ec.generate_private_key(ec.SECP256R1())
+    try:
+        key = key_files.external(place)
+    except ValueError as error:
+        raise AuthorityError(str(error)) from error
+    if flaw := x509_reading.size_flaw(key.public_key()):
+        raise RotationError(f"the key {place} is refused: {flaw}")
+    known = (client_authority(home), serving_authority(home))
+    if key.public_key() in [each.key.public_key() for authority in known for each in (authority, *authority.others)]:
+        raise RotationError(f"{place} is the key of a CA of this hub already: a new CA needs a new key")
+    return key
 
 
 def turn_back(home: Path, role: AuthorityRole, *, note: Note, now: datetime | None = None) -> Authority:
@@ -253,8 +304,7 @@ def _keep_client_authority(home: Path, present: Authority) -> None:
 
 
 def _write_keys(home: Path, role: AuthorityRole, authority: Authority) -> None:
-    keys = b"".join(key_pem(each.key) for each in (authority, *authority.others))
-    files.write_file(home / f"{STEMS[role]}.key", keys, secret=True)
+    key_files.write_all(home / f"{STEMS[role]}.key", *(each.key for each in (authority, *authority.others)))
 
 
 def _commit(home: Path, role: AuthorityRole, wanted: Authority, note: Note) -> Authority:

@@ -7,7 +7,6 @@ reconcilers, commands that issue kubeconfigs, the serve command, pages.
 from __future__ import annotations
 
 from registration.pki.authority_files import (
-    AuthorityError,
     AuthorityRole,
     Phase,
     RotationError,
@@ -15,12 +14,15 @@ from registration.pki.authority_files import (
     begun,
     client_authority,
     client_file,
+    key_places,
+    key_problems,
     phase_of,
     retire,
     rotate,
     serving_authority,
     turn_back,
 )
+from registration.pki.external_keys import AuthorityError, KeyAwayError
 from registration.pki.issuing import BACKDATED, CA_LIFETIME, Authority
 from registration.pki.serving_certificate import check_name, ensure_authority, is_served
 from registration.pki.x509_reading import (
@@ -41,6 +43,7 @@ __all__ = [
     "AuthorityError",
     "AuthorityRole",
     "Certificate",
+    "KeyAwayError",
     "Phase",
     "Request",
     "Roots",
@@ -54,6 +57,8 @@ __all__ = [
     "ensure_authority",
     "is_of",
     "is_served",
+    "key_places",
+    "key_problems",
     "parse_certificate",
     "parse_request",
     "phase_of",

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.types import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ocmconsole.kubeapi.access.actor import OWN_PREFIX
-from registration.pki import x509_reading
+from registration.pki import external_keys, x509_reading
 from registration.pki.x509_reading import parse_request
 
 CA_LIFETIME = timedelta(days=3650)  # ten years
@@ -57,6 +57,11 @@ class Authority:
     def key_fingerprint(self) -> str:
         """As ``Certificate.authority`` has it."""
         return x509_reading.fingerprint_of(self.certificate.public_key())
+
+    @property
+    def key_place(self) -> str:
+        """The URI of a key that is not in the home, else empty."""
+        return external_keys.place_of(self.key)
 
     def sign_client(self, csr_pem: bytes, *, usages: Sequence[str], lifetime: timedelta, now: datetime) -> bytes:
         """PEM, leaf first. Alternative names are left out: a client is known by its subject (K12).

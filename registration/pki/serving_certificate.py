@@ -3,7 +3,8 @@
 While a new CA of serving takes the place of an old one, the chain also holds the new one as signed by the old: so
 agents that trust only the old one find their way to it. That certificate is nowhere else; what agents are given to
 trust are the CAs themselves. Nobody trusts only the new one before the old one is retired. Callers reach this through
-``registration.pki.ca``.
+``registration.pki.ca``. The key of the hub's own certificate is a file in the home, wherever that of the CA is: TLS
+needs it for each connection.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ocmconsole.environment import home as files
 from ocmconsole.kubeapi import clock
-from registration.pki import authority_files, x509_reading
-from registration.pki.authority_files import AuthorityError, Phase
+from registration.pki import authority_files, key_files, x509_reading
+from registration.pki.authority_files import Phase
+from registration.pki.external_keys import AuthorityError
 from registration.pki.issuing import Authority, key_pem, key_usage
 
 LONGEST_HOST = 253  # characters: RFC 1123
@@ -42,7 +44,7 @@ def ensure_authority(home: Path, names: Collection[str], *, now: datetime | None
         if not (home / "ca.crt").exists():
             authority_files.create(home, now)
         authority = authority_files.serving_authority(home, now=now)
-        authority_files.client_authority(home, now=now)
+        authority_files.require_keys(home, now)
         if not _serves(home, authority, wanted, now):
             _issue(home, authority, wanted, now)
     return authority
@@ -58,7 +60,7 @@ def _serves(home: Path, authority: Authority, wanted: list[x509.GeneralName], no
     """Whether the serving files are whole, ours, for these names, and last a while."""
     try:
         leaf, *above = x509.load_pem_x509_certificates((home / "serving.crt").read_bytes())
-        key = authority_files.load_key((home / "serving.key").read_bytes(), "serving.key")
+        key = key_files.load_key((home / "serving.key").read_bytes(), "serving.key")
         names = list(leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
         end = authority.certificate.not_valid_after_utc
     except (OSError, TypeError, ValueError, UnsupportedAlgorithm, x509.ExtensionNotFound):

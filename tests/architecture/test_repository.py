@@ -24,7 +24,9 @@ def tracked(*patterns: str) -> list[Path]:
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock", "requirements-node.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements-dev.lock", "requirements-node.lock", "requirements-pkcs11.lock"]
+)
 def test_a_python_lock_holds_versions_and_hashes_only(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()
     odd = [line for line in lines if not (line.lstrip().startswith("#") or PINNED.match(line) or HASH.match(line))]

@@ -36,3 +36,5 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{options['file']} {what}: {manifest.database}, resource version {manifest.revision}, {manifest.time}"
         )
+        for place in manifest.key_places:
+            self.stdout.write(f"not in it: the CA key {place}, without which the restored hub signs nothing")

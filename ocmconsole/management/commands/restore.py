@@ -61,6 +61,11 @@ class Command(BaseCommand):
             )
         for name, value in done.manifest.settings.items():
             self.stdout.write(f"it was set: {name}={value}")
+        for uri in done.manifest.key_places:
+            self.stdout.write(
+                f"its CA key {uri} is where it was: make it reachable from here, with OCMCONSOLE_PKCS11_MODULE and "
+                "OCMCONSOLE_PKCS11_PIN_FILE, before you serve"
+            )
         self.stdout.write(f"it starts quiet: serve it, look through it, then run {installation.PROGRAM} activate")
 
     def _inside(self, step: str, backup_at: datetime, after: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.management.base import CommandError
 
 from ocmconsole.accounts.acting_command import ActingCommand
@@ -31,6 +32,12 @@ class Command(ActingCommand):
         rotate = acts.add_parser("rotate", help="let a new CA sign; the present one is trusted beside it")
         rotate.add_argument("role", choices=roles)
         rotate.add_argument("--back", action="store_true", help="let the old CA sign again")
+        rotate.add_argument(
+            "--key",
+            default="",
+            metavar="PLACE",
+            help="where the key of the new CA is: the URI of one in a token, pkcs11:token=…;object=…, or file",
+        )
         super().add_arguments(rotate)
         retire = acts.add_parser("retire", help="trust only the CA that signs")
         retire.add_argument("role", choices=roles)
@@ -49,13 +56,16 @@ class Command(ActingCommand):
             raise CommandError(str(error)) from error
 
     def _take(self, actor: Actor, step: str, role: ca.AuthorityRole, **options: Any) -> None:
+        before = ca.key_places(settings.OCMCONSOLE_HOME)
         try:
             if step == "retire":
                 ca_rotation.retire(actor, role, force=options["force"])
+            elif options["back"] and options["key"]:
+                raise CommandError("--back lets the old CA sign, with the key that it has: leave out --key")
             elif options["back"]:
                 ca_rotation.turn_back(actor, role)
             else:
-                ca_rotation.rotate(actor, role)
+                ca_rotation.rotate(actor, role, place=options["key"])
         except OSError as error:
             raise CommandError(
                 f"the home cannot be written ({error.strerror or error}): make room or see to its modes, then look at "
@@ -65,6 +75,8 @@ class Command(ActingCommand):
             self.stdout.write(BACKUP)
         if role is ca.AuthorityRole.SERVING:
             self.stdout.write(RELOAD)
+        for place in sorted({*before} - {*ca.key_places(settings.OCMCONSOLE_HOME)}):
+            self.stdout.write(f"The hub has forgotten the key {place}, which is where it was: remove it there.")
 
     def _show(self, *roles: ca.AuthorityRole) -> None:
         for role in roles:
@@ -73,11 +85,11 @@ class Command(ActingCommand):
 
 def _lines(found: Progress) -> list[str]:
     name, signs = f"CA of {'clients' if found.role is ca.AuthorityRole.CLIENT else 'serving'}", found.signs
-    lines = [f"{name}: {found.phase}", f"  signs    {_shown(signs)}"]
+    lines = [f"{name}: {found.phase}", f"  signs    {_shown(signs, found.places[0])}"]
     if found.other is None:
         return lines
     program = f"{installation.PROGRAM} ca"
-    lines.append(f"  trusted  {_shown(found.other)}")
+    lines.append(f"  trusted  {_shown(found.other, found.places[1])}")
     if found.role is ca.AuthorityRole.CLIENT:
         lines.append(f"  clusters seen with a certificate of the CA that signs: {found.done}; left: {len(found.left)}")
     else:
@@ -95,6 +107,7 @@ def _lines(found: Progress) -> list[str]:
     return lines
 
 
-def _shown(certificate: ca.Certificate) -> str:
+def _shown(certificate: ca.Certificate, place: str) -> str:
     dates = f"{certificate.not_before:%Y-%m-%d} to {certificate.not_after:%Y-%m-%d}"
-    return f"{certificate.common_name}, {dates}, key {certificate.key_fingerprint}"
+    key = f"{certificate.key_fingerprint}, {place}" if place else certificate.key_fingerprint
+    return f"{certificate.common_name}, {dates}, key {key}"

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from ocmconsole.accounts.acting_command import ActingCommand
 from ocmconsole.environment.durations import parse_duration
-from registration.pki import kubeconfigs
+from registration.pki import ca, kubeconfigs
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -34,4 +34,7 @@ class Command(ActingCommand):
             lifetime = parse_duration(ttl)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(kubeconfigs.of_user(actor, user, groups=tuple(groups), lifetime=lifetime))
+        try:
+            self.stdout.write(kubeconfigs.of_user(actor, user, groups=tuple(groups), lifetime=lifetime))
+        except ca.AuthorityError as error:
+            raise CommandError(str(error)) from error
