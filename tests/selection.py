@@ -98,7 +98,6 @@ PLACES: dict[str, Runs] = {
     "proxy/test_nginx.py": Runs.SQLITE,
     "security": Runs.SQLITE,
     "security/test_audit_order.py": Runs.BOTH,
-    "security/test_audit_outside.py": Runs.BOTH,
     "security/test_audit_seals.py": Runs.BOTH,
     "security/test_audit_senders.py": Runs.BOTH,
     "security/test_ended_rights.py": Runs.BOTH,

@@ -109,6 +109,10 @@ def test_every_entry_and_seal_leaves_once_and_each_seal_follows_what_it_holds(
     for position, each in enumerate(found):
         if each["type"] == lines.SEAL:
             assert found[position - 1]["data"]["id"] == each["data"]["last"]
+            held = [
+                line for line in found if each["data"]["first"] <= line["data"].get("id", -1) <= each["data"]["last"]
+            ]
+            assert len(held) == each["data"]["count"], "by which a receiver knows that it has all"
     assert len({each["id"] for each in found}) == len(found)
     assert send() == 0
 

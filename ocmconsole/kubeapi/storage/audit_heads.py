@@ -6,7 +6,7 @@ Whatever holds digests of seals will do: what an anchor received, the stream, li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,9 @@ class NotedHead:
         return f"seal {self.number} ({self.digest})" if self.number else f"a seal {self.digest}"
 
 
-def read_heads(text: str) -> list[NotedHead]:
+def read_heads(lines: Iterable[str]) -> list[NotedHead]:
     """Those of all lines, in their order; a line without one is passed over."""
-    return [head for line in text.splitlines() for head in _of_line(line.strip().rstrip(","))]
+    return [head for line in lines for head in _of_line(line.strip().rstrip(","))]
 
 
 def _of_line(line: str) -> Iterator[NotedHead]:

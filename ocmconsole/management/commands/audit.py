@@ -109,13 +109,15 @@ class Command(BaseCommand):
 
 def _heads(noted: str) -> list[NotedHead]:
     """Of one ``--head``. Raises CommandError where there is none."""
-    text = noted
-    if noted.startswith("@"):
+    if not noted.startswith("@"):
+        found = audit_heads.read_heads([noted])
+    else:
         try:
-            text = Path(noted[1:]).read_text(encoding="utf-8")
+            with Path(noted[1:]).open(encoding="utf-8") as lines:  # a whole stream may be large
+                found = audit_heads.read_heads(lines)
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{noted[1:]} cannot be read: {getattr(error, 'strerror', '') or error}") from error
-    if not (found := audit_heads.read_heads(text)):
+    if not found:
         raise CommandError(f"{noted.removeprefix('@')} holds no digest of a seal: 64 hexadecimal digits in lower case")
     return found
 
