@@ -145,15 +145,15 @@ def key_places(home: Path) -> list[str]:
 
 
 def key_problems(home: Path) -> list[str]:
-    """Of each key that is not in the home, what is wrong with it. Raises AuthorityError for what is wrong here."""
-    found = {}
-    for authority in (client_authority(home), serving_authority(home)):
+    """What is wrong with keys that are not in the home, also of CAs that do not sign now. Raises AuthorityError."""
+    found = []
+    for authority in _signing(home, clock.now()):
         for each in (authority, *authority.others):
             try:
                 external_keys.probe(each.key)
             except AuthorityError as error:
-                found[each.key_fingerprint] = str(error)
-    return list(found.values())
+                found.append(str(error))
+    return list(dict.fromkeys(found))
 
 
 def require_keys(home: Path, now: datetime) -> None:
@@ -161,16 +161,17 @@ def require_keys(home: Path, now: datetime) -> None:
 
     The caller holds the home. Raises AuthorityError.
     """
-    keys = {
-        each.key_fingerprint: each.key for each in (client_authority(home, now=now), serving_authority(home, now=now))
-    }
-    for key in keys.values():
+    for authority in {each.key_fingerprint: each for each in _signing(home, now)}.values():
         try:
-            external_keys.probe(key)
+            external_keys.probe(authority.key)
         except KeyAwayError as error:
             log.warning("no certificate is signed for now: %s", error)
     for certificates in {client_file(home), home / "ca.crt"}:
         key_files.note_public_keys(certificates.with_suffix(".key"))
+
+
+def _signing(home: Path, now: datetime) -> tuple[Authority, Authority]:
+    return client_authority(home, now=now), serving_authority(home, now=now)
 
 
 # ---------------------------------------------------------------- writing
@@ -219,7 +220,7 @@ def rotate(home: Path, role: AuthorityRole, *, note: Note, place: str = "", now:
             raise RotationError(f"a rotation of the {role} CA goes on with the key that it began with: leave out --key")
         if present.others:
             return _commit(home, role, _led_by_last(present), note)
-        key = _new_key(home, present, place)
+        key = _new_key(home, present, place, now)
         begin = max(now - BACKDATED, present.certificate.not_valid_before_utc + SECOND)
         new = Authority((new_root(key, begin, now),), key, b"", (Authority(present.chain, present.key, b""),))
         if role is AuthorityRole.SERVING:
@@ -229,7 +230,7 @@ def rotate(home: Path, role: AuthorityRole, *, note: Note, place: str = "", now:
         return _commit(home, role, new, note)
 
 
-def _new_key(home: Path, present: Authority, place: str) -> CertificateIssuerPrivateKeyTypes:
+def _new_key(home: Path, present: Authority, place: str, now: datetime) -> CertificateIssuerPrivateKeyTypes:
     """Raises RotationError, AuthorityError."""
     if not place and present.key_place:
         raise RotationError(
@@ -244,7 +245,7 @@ def _new_key(home: Path, present: Authority, place: str) -> CertificateIssuerPri
         raise AuthorityError(str(error)) from error
     if flaw := x509_reading.size_flaw(key.public_key()):
         raise RotationError(f"the key {place} is refused: {flaw}")
-    known = (client_authority(home), serving_authority(home))
+    known = _signing(home, now)
     if key.public_key() in [each.key.public_key() for authority in known for each in (authority, *authority.others)]:
         raise RotationError(f"{place} is the key of a CA of this hub already: a new CA needs a new key")
     return key

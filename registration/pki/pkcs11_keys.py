@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
@@ -47,6 +47,10 @@ class TokenPlace:
     serial: str
     manufacturer: str
     model: str
+
+    def __str__(self) -> str:
+        named = zip(OF_TOKEN, (self.token, self.serial, self.manufacturer, self.model), strict=True)
+        return SCHEME + ";".join(f"{name}={quote(value)}" for name, value in named if value)
 
     def fits(self, token: Any) -> bool:
         serial = token.serial.decode("utf-8", "replace") if isinstance(token.serial, bytes) else token.serial
@@ -251,12 +255,12 @@ class _Tokens:
 
         pin = settings.OCMCONSOLE_PKCS11_PIN
         if not pin:
-            raise AuthorityError(f"the token of {key.uri} wants a PIN: set OCMCONSOLE_PKCS11_PIN_FILE")
+            raise AuthorityError(f"the token {key.place} wants a PIN: set OCMCONSOLE_PKCS11_PIN_FILE")
         try:
             session: Session = token.open(user_pin=pin)
         except tuple(getattr(exceptions, name) for name in PIN_REFUSALS) as error:
             said = (
-                f"the token of {key.uri} refuses the PIN ({type(error).__name__}): see to OCMCONSOLE_PKCS11_PIN_FILE "
+                f"the token {key.place} refuses the PIN ({type(error).__name__}): see to OCMCONSOLE_PKCS11_PIN_FILE "
                 "and start again; this process does not try it again, as tokens lock after a few times"
             )
             self._refused[key.place] = pin, said
@@ -279,7 +283,7 @@ def _said(key: TokenKey, error: Exception) -> AuthorityError:
     if name in FLAWS:
         return AuthorityError(f"{key.uri}: {FLAWS[name]}")
     why = "there is no such token now" if name == "NoSuchToken" else f"{name} {error}".strip()
-    return KeyAwayError(f"the token of {key.uri} does not answer ({why})")
+    return KeyAwayError(f"the token {key.place} does not answer ({why})")
 
 
 _tokens = _Tokens()

@@ -37,4 +37,4 @@ class Command(BaseCommand):
             f"{options['file']} {what}: {manifest.database}, resource version {manifest.revision}, {manifest.time}"
         )
         for place in manifest.key_places:
-            self.stdout.write(f"not in it: the CA key {place}, without which the restored hub signs nothing")
+            self.stdout.write(f"not in it: the CA key {place}, which a restored hub needs to sign")
