@@ -13,8 +13,6 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django.conf import settings
-
 from clusters.kinds import MANAGED_CLUSTER, is_accepted, is_deleting
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
@@ -29,7 +27,6 @@ from registration.approvals import services
 from registration.join_guide import Reach
 from registration.keys import key_history, key_lines, repair_tokens
 from registration.models import Decline
-from registration.pki import ca
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
@@ -73,12 +70,14 @@ def mint_manifest(actor: Actor, name: str, *, ttl: timedelta = LIFETIME) -> Repa
     """Mint a repair token for the agent of a cluster and return what is applied there, this once.
 
     Raises Forbidden unless the actor may accept the cluster, NotFound, Conflict where there is nothing to continue,
-    Invalid for a lifetime of more than a day, AuthorityError.
+    Invalid for a lifetime of more than a day.
     """
     services.require_accept(actor, name)
     line = line_to_repair(name)
-    found = {role: ca.authority_of(settings.OCMCONSOLE_HOME, role) for role in ca.AuthorityRole}
-    rotation = repair_tokens.rotation_of(*found.values())
+    try:
+        rotation, authorities = repair_tokens.present_rotation()
+    except OSError as error:
+        raise errors.Conflict(f"The CAs of the hub cannot be read ({error.strerror or error}).") from error
     terms = Terms(
         ttl, f"repair of {name}"[: bootstrap_terms.LONGEST_NAME], name, 1, key_line=line.pk, rotation=rotation
     )
@@ -89,7 +88,7 @@ def mint_manifest(actor: Actor, name: str, *, ttl: timedelta = LIFETIME) -> Repa
         confirm=partial(_require_line, name, line),
     )
     token = BootstrapToken.objects.get(pk=secret.partition(".")[0])
-    reach = Reach(join_guide.addresses()[0], authority=found[ca.AuthorityRole.SERVING].ca_pem.decode())
+    reach = Reach(join_guide.addresses()[0], authority=authorities.decode())
     return RepairManifest(token, _headed(token, join_guide.bootstrap_secret(secret, reach)))
 
 

@@ -170,7 +170,9 @@ def fallen_conditions(now: datetime) -> dict[Trouble, Q]:
 def not_given(rows: QuerySet[Any]) -> list[str]:
     """Names of those of the clusters that a rotation of the serving CA under way waits for, in order."""
     given = handed(())
-    return sorted(rows.filter(name__in=given.without).values_list("name", flat=True)) if given.is_rotating else []
+    if not given.is_rotating or not given.without:
+        return []
+    return sorted(name for name in rows.values_list("name", flat=True) if name in given.without)
 
 
 # ---------------------------------------------------------------- what was handed out

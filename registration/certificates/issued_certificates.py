@@ -16,6 +16,8 @@ from django.db.models import Count, Exists, OuterRef, Q
 from clusters.cluster import related_events
 from clusters.health import certificate_expiry
 from clusters.models import ClusterFacts, ManagedCluster
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import bootstrap_terms
 from registration import queries
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import AcceptedKey, CertificateSigningRequest, Decline, IssuedCertificate
@@ -197,6 +199,13 @@ def rejected_of(cluster: str) -> list[Decline]:
 
 def failed_of(cluster: str) -> list[CertificateSigningRequest]:
     return list(queries.requests_of(cluster).filter(state=State.FAILED)[:SHOWN])
+
+
+@related_events.trace
+def repair_tokens_of_the_cluster(actor: Actor, name: str) -> Q:  # noqa: ARG001 - who sees a cluster sees who repairs it
+    """Their entries are under the ids of tokens."""
+    own = BootstrapToken.objects.filter(cluster=name, key_line__isnull=False).values("pk")
+    return Q(resource=bootstrap_terms.PLURAL, namespace="", name__in=own)
 
 
 @related_events.trace

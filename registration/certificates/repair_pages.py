@@ -21,12 +21,9 @@ from ocmconsole.kubeapi import errors
 from registration import join_guide
 from registration.approvals import repairs
 from registration.certificates import agent_troubles
-from registration.pki import ca
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
-
-UNREADABLE = "The hub's CAs cannot be read now."
 
 
 @never_cache
@@ -41,9 +38,6 @@ def repair(request: HttpRequest, cluster: Opened) -> HttpResponse:
     except errors.ApiError as error:
         messages.error(request, page_frame.refusal_text(error))
         return _page(request, cluster, error.code)
-    except ca.AuthorityError:
-        messages.error(request, UNREADABLE)
-        return _page(request, cluster, 503)
     context = {
         **frame(cluster),
         "page_name": "Repair",

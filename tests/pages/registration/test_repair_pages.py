@@ -88,7 +88,10 @@ def test_the_tab_and_the_page_say_what_is_wrong_and_the_manifest_is_shown_once()
     assert bearer(secret[0]).post(REQUESTS, request_for("edge", "edge-1")).code == 201
     make.settle()
     assert requests.state("edge-1") == "Issued"
-    assert "repair token" in page(ana.get("/clusters/edge/identity/"))
+    assert "with a repair token" in page(ana.get("/clusters/edge/identity/"))
+    trail = page(ana.get("/clusters/edge/events/?source=audit"))
+    assert BootstrapToken.objects.get().pk in trail
+    assert "Agent came back with a repair token" in trail
 
 
 def _kubeconfig(text: str) -> str:

@@ -89,6 +89,28 @@ def _(site: Site, person: str) -> Compared:
     }
 
 
+@figure("agents that fell off: which have an ended or revoked certificate", "admin", "raj")
+def _(site: Site, person: str) -> Compared:
+    shown = {}
+    for trouble in ("ended", "revoked"):
+        main = site.main(person, f"/certificates/-/fallen/?trouble={trouble}")
+        rows = main.one(id="fallen").all("tr") if main.all(id="fallen") else []
+        shown[trouble] = {row.attributes["id"].removeprefix("fallen-") for row in rows}
+    inside = {
+        name
+        for name, doc in site.rows.seen_by(person).items()
+        if doc["spec"].get("hubAcceptsClient") and "deletionTimestamp" not in doc["metadata"]
+    }
+    facts = {name: site.rows.facts[name] for name in inside if name in site.rows.facts}
+    revoked = {name for name, each in facts.items() if each["certificate_revoked_at"] is not None}
+    ended = {
+        name
+        for name, each in facts.items()
+        if each["certificate_not_after"] and each["certificate_not_after"] <= site.now
+    }
+    return shown, {"ended": ended - revoked, "revoked": revoked}
+
+
 @figure("hub CA: how many certificates of agents are honoured", "admin")
 def _(site: Site, person: str) -> Compared:
     found = buckets(site, person)
