@@ -83,6 +83,18 @@ migrations: $(DEV) ## write the migrations that the models ask for
 .PHONY: assets
 assets: $(ASSETS) ## build static/vendor
 
+# Each in an environment of its own, so that nothing but what the lock names is in the list.
+.PHONY: sbom
+sbom: $(DEV) $(ASSETS) ## the wheel, and what is in it and in its dependencies with their licences, into dist
+	rm -rf var/sbom
+	$(PIP) wheel --no-deps --wheel-dir dist .
+	$(PY) -m venv --without-pip var/sbom
+	$(VENV)/bin/uv pip install --quiet --python var/sbom/bin/python --require-hashes -r requirements.lock
+	$(VENV)/bin/uv pip install --quiet --python var/sbom/bin/python --no-deps dist/ocmconsole-*.whl
+	$(VENV)/bin/cyclonedx-py environment --pyproject pyproject.toml --gather-license-texts --output-reproducible -o dist/ocmconsole.cdx.json var/sbom
+	$(NPM) sbom --omit=dev --sbom-format=cyclonedx > dist/ocmconsole-assets.cdx.json
+	rm -rf var/sbom
+
 .PHONY: lock
 lock: $(DEV) ## resolve the locks anew from pyproject.toml and package.json (LOCK=--upgrade for newest)
 	$(COMPILE) pyproject.toml -o requirements.lock

@@ -82,6 +82,7 @@ PLACES: dict[str, Runs] = {
     "crash": Runs.BOTH,
     "crash/test_convergence.py": Runs.POSTGRES,
     "deploy": Runs.SQLITE,
+    "deploy/test_units.py": Runs.POSTGRES,
     "entry_points": Runs.SQLITE,
     "fuzz": Runs.BOTH,
     "pages": Runs.SQLITE,

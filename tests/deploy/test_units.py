@@ -1,0 +1,132 @@
+"""Units of systemd: their commands are a hub of several processes, and systemd finds nothing wrong with them."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests import hub as hubs
+from tests import servers
+from tests.hub import ROOT
+
+UNITS = ROOT / "deploy" / "systemd"
+MOST_EXPOSED = 2.0  # of systemd's 10 for a service without any protection
+PROGRAMS = {"ocmconsole": [sys.executable, "manage.py"], "celery": [sys.executable, "-m", "celery"]}
+SERVICES = ("ocmconsole-server@1", "ocmconsole-server@2", "ocmconsole-worker@1", "ocmconsole-clock", "ocmconsole-beat")
+
+
+@dataclass(frozen=True)
+class Service:
+    command: list[str]
+    environment: dict[str, str]
+
+    @classmethod
+    def of(cls, name: str, folder: Path) -> Service:
+        """As systemd starts it, but for its folders and the environment of its programs."""
+        template, _, instance = name.partition("@")
+        file = UNITS / f"{template}{'@' if instance else ''}.service"
+        text = file.read_text().replace("%i", instance).replace("%%", "%")
+        text = text.replace("/var/lib/ocmconsole", str(folder)).replace("/run/ocmconsole", str(folder))
+        lines = [line for line in text.splitlines() if line.startswith(("ExecStart=", "Environment="))]
+        program, *arguments = lines[0].removeprefix("ExecStart=").split()
+        variables = [line.removeprefix("Environment=").partition("=") for line in lines[1:]]
+        return cls([*PROGRAMS[Path(program).name], *arguments], {name: value for name, _, value in variables})
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """Home and last process: all five services run, each as its unit says. A socket's path has at most 107 bytes."""
+    redis = servers.redis_server()
+    with ExitStack() as stack:
+        home = Path("/tmp") / f"units-{os.getpid()}"  # noqa: S108 - short, and removed
+        home.mkdir(mode=0o700)
+        stack.callback(shutil.rmtree, home)
+        prepared = hubs.prepare(
+            home,
+            database_url=servers.create_database(os.environ["TEST_DATABASE_URL"], "hub_of_units"),
+            redis_url=f"{stack.enter_context(redis)}/0",
+            API_URL="https://hub.example.com",
+            CONSOLE_URL="https://hub.example.com:8443",
+        )
+        for name in SERVICES:
+            service = Service.of(name, home)
+            log = stack.enter_context((tmp_path / f"{name}.log").open("wb"))
+            process = subprocess.Popen(
+                service.command,
+                cwd=ROOT,
+                env={**prepared.environment, **service.environment},
+                stdout=log,
+                stderr=log,
+            )
+            stack.callback(servers.stop, process)
+            if "server" in name:
+                number = name.partition("@")[2]
+                servers.wait_until(lambda: ready(home / f"api-{number}.sock"), (OSError, httpx.HTTPError), process)  # noqa: B023
+        yield home, process
+
+
+def ready(socket: Path, query: str = "") -> str:
+    if not socket.exists():
+        raise OSError(f"{socket} is not there")
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://hub.example.com") as client:
+        return client.get(f"/readyz{query}").raise_for_status().text
+
+
+def test_the_units_together_are_a_hub_whose_parts_see_each_other(hub: tuple[Path, subprocess.Popen[bytes]]) -> None:
+    folder, process = hub
+
+    def all_are_seen() -> None:
+        for number in (1, 2):
+            found = ready(folder / f"api-{number}.sock", "?verbose")
+            if "[+]worker ok" not in found or "[+]clock ok" not in found or "not seen yet" in found:
+                raise OSError(found)
+
+    assert servers.wait_until(all_are_seen, OSError, process)
+
+
+def unit_files(folder: Path) -> list[Path]:
+    """With a program that is there, an instance for each template."""
+    found = []
+    for file in sorted(UNITS.glob("*.service")):
+        target = folder / file.name.replace("@.", "@1.")
+        target.write_text(file.read_text().replace("/opt/ocmconsole/bin/", "/bin/true "))
+        if target.name != file.name:
+            shutil.copy(target, folder / file.name)
+        found.append(target)
+    return found
+
+
+def test_systemd_finds_nothing_wrong_and_little_exposed(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze here")
+    for file in unit_files(tmp_path):
+        verified = subprocess.run(["systemd-analyze", "verify", file], capture_output=True, text=True, check=False)
+        assert (verified.returncode, verified.stdout + verified.stderr) == (0, ""), file.name
+        told = ["systemd-analyze", "security", "--offline=true", f"--threshold={10 * MOST_EXPOSED:.0f}", str(file)]
+        judged = subprocess.run(told, capture_output=True, text=True, check=False)
+        assert judged.returncode == 0, judged.stdout[-200:]
+
+
+def test_services_are_protected_alike() -> None:
+    """Those of one file hold for all: a line that one of them lacks is an oversight."""
+    protections = {}
+    for file in UNITS.glob("*.service"):
+        parsed = configparser.RawConfigParser(strict=False, interpolation=None)
+        parsed.optionxform = str  # type: ignore[assignment,method-assign] # names as they are written
+        parsed.read(file)
+        section = dict(parsed["Service"])
+        names = [name for name in section if name.startswith(("Protect", "Private", "Restrict", "SystemCall", "Capab"))]
+        protections[file.name] = {name: section[name] for name in names}
+    first, *others = protections.values()
+    assert len(first) > 15
+    assert all(each == first for each in others)
