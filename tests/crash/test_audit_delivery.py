@@ -6,10 +6,12 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL
+from typing import Any
 
 import pytest
 
@@ -70,16 +72,27 @@ def test_a_hub_that_is_killed_before_it_has_delivered_loses_no_entry(start_hub: 
             _killed_while_the_receiver_has_it(hub, receiver)
         receiver.answer = 200
         again(hub)
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not {*kept(hub)} <= {*_numbers(receiver.once)}:
-            assert time.monotonic() < deadline, hub.log("server")
-            time.sleep(0.1)
-        sent, numbers = _numbers(receiver.once), kept(hub)
-        assert sent[: len(numbers)] == numbers
-        while (written := _numbers(json.loads(line) for line in stream.read_bytes().splitlines()))[-1:] != numbers[-1:]:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert written[: len(numbers)] == numbers, "the file has each once"
+        numbers = kept(hub)
+        sent = _all_of(numbers, lambda: receiver.once)
+        written = _all_of(numbers, lambda: _read(stream))
+    assert sent[: len(numbers)] == numbers
+    assert written[: len(numbers)] == numbers, "the file has each once"
+
+
+def _read(stream: Path) -> list[dict[str, Any]]:
+    """Of the file, which may not be there yet."""
+    return [json.loads(line) for line in stream.read_bytes().splitlines()] if stream.exists() else []
+
+
+def _all_of(numbers: list[int], lines: Callable[[], list[dict[str, Any]]]) -> list[int]:
+    """Numbers of the entries outside, when these are among them."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        found = [line["data"]["id"] for line in lines() if line["type"] == "audit.entry"]
+        if {*numbers} <= {*found}:
+            return found
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _killed_while_the_receiver_has_it(hub: Hub, receiver: receivers.HttpReceiver) -> None:
@@ -96,8 +109,3 @@ def _killed_while_the_receiver_has_it(hub: Hub, receiver: receivers.HttpReceiver
     over.set()
     receiver.before = lambda: None
     hub.start("server")
-
-
-def _numbers(lines: object) -> list[int]:
-    found = lines if isinstance(lines, list) else list(lines)  # type: ignore[call-overload] # an iterable
-    return [line["data"]["id"] for line in found if line["type"] == "audit.entry"]

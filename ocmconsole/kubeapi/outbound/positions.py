@@ -75,8 +75,16 @@ def put_off(row: OutboundPosition, sender: str, problem: str, retry_after: timed
 
 
 def release() -> None:
-    """Everything is due, for a start with no other process: what a killed one had claimed is nobody's."""
-    OutboundPosition.objects.exclude(busy_until=None, due=None).update(busy_until=None, due=None)
+    """For a start with no other process: what a killed one had claimed is nobody's."""
+    OutboundPosition.objects.exclude(busy_until=None).update(busy_until=None)
+
+
+def try_at_once(outlet: str) -> None:
+    """No pause any more: a process starts, perhaps because somebody has changed something."""
+    paused = OutboundPosition.objects.filter(pk=outlet).exclude(due=None)
+    if paused.exists():
+        with write_queue.forgettable():
+            paused.update(due=None)
 
 
 def lowest_entry(outlets: Collection[str]) -> int | None:

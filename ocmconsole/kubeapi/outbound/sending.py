@@ -28,10 +28,13 @@ AFTER_ERROR_SECONDS = 5.0  # of the database, or of the hub itself
 
 def follow(outlet: Outlet, stopping: threading.Event) -> None:
     """Until ``stopping`` is set."""
-    sender, pause = str(uuid.uuid4()), 0.0
+    sender, pause, is_first = str(uuid.uuid4()), 0.0, True
     while not stopping.wait(pause):
         close_old_connections()
         try:
+            if is_first:
+                positions.try_at_once(outlet.name)
+                is_first = False
             pause = 0.0 if send_next(outlet, sender) else LOOK_SECONDS
         except (DatabaseError, errors.ApiError) as error:  # the probes say so
             log.warning("the audit's outlet %s waits for the database: %s", outlet.name, error)
