@@ -305,11 +305,17 @@ def test_it_ends_with_its_line_and_its_cluster_for_good(end: Callable[[], None])
 
 
 @pytest.mark.contract("D9", "D19")
+@pytest.mark.parametrize("is_over", [False, True], ids=["in-time", "time-is-over"])
 @pytest.mark.parametrize("end", [_override, _un_accept, _decline])
-def test_a_request_that_came_with_it_is_not_approved_after_it_has_ended(end: Callable[[], None]) -> None:
-    """Here the workers stand still until then."""
+def test_a_request_that_came_with_it_is_not_approved_after_it_has_ended(
+    end: Callable[[], None], *, is_over: bool
+) -> None:
+    """Here the workers stand still until then, perhaps for longer than the token works."""
     join()
-    assert mint().caller.post(REQUESTS, request_for("edge", "late")).code == 201
+    held = mint()
+    assert held.caller.post(REQUESTS, request_for("edge", "late")).code == 201
+    if is_over:
+        BootstrapToken.objects.update(expires=held.token.created)
     if end is _decline:  # of what waits
         services.decline_cluster(ROOT, "edge", reason="Wait.", scope=Decline.Scope.NAME)
     else:

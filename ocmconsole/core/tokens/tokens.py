@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from ocmconsole.core.models import BootstrapToken, Secret, ServiceAccount, TokenPermission
 from ocmconsole.core.rbac import known_rights
@@ -312,9 +313,13 @@ def _revoke(actor: Actor, token_id: str) -> None:
 
 
 def ended_repairs(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
-    """D29: the repair tokens of a cluster, revoked, and an audit entry of each: rows for the caller's transaction."""
+    """D29: the repair tokens of a cluster, revoked, and an audit entry of each: rows for the caller's transaction.
+
+    Spent ones too, also when their time is over: what was asked for with them may still wait.
+    """
     now = clock.now()
-    for row in BootstrapToken.objects.usable(now).filter(cluster=cluster, key_line__isnull=False):
+    found = BootstrapToken.objects.filter(cluster=cluster, key_line__isnull=False, revoked_at=None)
+    for row in found.filter(Q(expires__gt=now) | Q(brought__isnull=False)).distinct():
         row.revoked_at = now
         yield row
         diff = [{"path": "revoked", "new": now.isoformat()}]
