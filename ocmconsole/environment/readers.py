@@ -218,7 +218,7 @@ def syslog(name: str) -> SyslogTarget | None:
         return SyslogTarget("unix", value.removeprefix(UNIX))
     way, _, rest = value.partition("://")
     host, _, port = rest.rpartition(":")
-    if way not in {"udp", "tcp"} or not host or not port.isdigit() or not 0 < int(port) <= LAST_PORT:
+    if way not in {"udp", "tcp"} or not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= LAST_PORT:
         msg = f"{name} must be unix:/path, udp://host:port or tcp://host:port, not {value!r}"
         raise ImproperlyConfigured(msg)
     return SyslogTarget(way, host.strip("[]"), int(port))
@@ -235,11 +235,12 @@ def webhook(name: str) -> str:
     try:
         parts = urlsplit(value)
         is_known = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-        is_well = is_known and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+        is_plain = re.fullmatch("[!-~]+", value) is not None  # HTTP carries nothing else
+        is_well = is_known and is_plain and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
     except ValueError:
         is_well = False
     if not is_well:
-        msg = f"{name} must be a https URL without a user name, or a http URL on loopback"
+        msg = f"{name} must be a https URL in ASCII without a user name, or a http URL on loopback"
         raise ImproperlyConfigured(msg)
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import socket
 import threading
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from ocmconsole.console import checkup
 from ocmconsole.environment import readers
-from ocmconsole.kubeapi import tasks
+from ocmconsole.kubeapi import clock, tasks
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.health import metrics
@@ -162,6 +163,20 @@ def test_an_entry_that_is_too_long_for_any_receiver_goes_without_its_difference(
     assert "cut" not in after
 
 
+def test_groups_with_long_names_fit_into_a_datagram_too(settings: Any) -> None:
+    audit.entry_of(
+        Actor(user="mallory", groups=tuple(f"{n}{'x' * 2000}" for n in range(50)), entry_point=EntryPoint.API),
+        "managedcluster:update",
+        resource="tests",
+        diff=[],
+    ).save()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        settings.OCMCONSOLE_AUDIT_SYSLOG = syslog.SyslogTarget("udp", *receiver.getsockname())
+        assert send() == 1
+        assert b'"cut":true' in receiver.recv(65_535)
+
+
 # ---------------------------------------------------------------- a file
 
 
@@ -204,6 +219,20 @@ def test_a_file_that_cannot_be_written_loses_nothing(stream: Path) -> None:
     positions.try_at_once("file")  # as a process that starts does
     assert send() == 1
     assert len(read(stream)) == 2
+
+
+def test_what_another_writer_is_writing_is_not_cut_off(stream: Path) -> None:
+    """Such as one that stood still in the midst of a line until its claim was over."""
+    note(1)
+    with stream.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b'{"type":"audit.entry","id":"')
+        other.flush()
+        assert send() == 0
+        assert "another process or outlet writes it" in OutboundPosition.objects.get().problem
+        other.write(b'0-half"}\n')
+    assert try_now() == 1
+    assert next(each["id"] for each in read(stream)) == "0-half"
 
 
 # ---------------------------------------------------------------- syslog
@@ -342,6 +371,20 @@ def test_who_lost_its_claim_moves_nothing(stream: Path) -> None:
     OutboundPosition.objects.update(sender="fast")
     positions.advance(row, "slow", batches.next_batch(row, seals_only=False))
     assert OutboundPosition.objects.get().entry == 0
+
+
+def test_a_clock_that_is_put_back_holds_up_nothing(stream: Path) -> None:
+    """Neither a pause nor the claim of a process that was killed then lasts longer than it would have."""
+    note(2)
+    row = positions.position_of("file")
+    with clock.at(timezone.now() + timedelta(days=30)):
+        assert positions.claim(row, "killed")
+    assert send() == 1
+    note(1)
+    with clock.at(timezone.now() + timedelta(days=30)):
+        positions.put_off(positions.position_of("file"), "this process", "away", None)
+    assert send() == 1
+    assert len(read(stream)) == 3
 
 
 @pytest.mark.contract("D28")

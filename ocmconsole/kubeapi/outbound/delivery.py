@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_REASON = 1_000  # characters that stay of the reason of a line that was shortened
-MOST_GROUPS = 50  # that stay of it
+MOST_GROUPS, LONGEST_GROUP = 50, 320  # that stay of it, and characters of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +45,5 @@ def shortened(body: bytes) -> bytes:
     data = doc["data"]
     data |= {name: [] for name in ("diff", "counted") if name in data}
     data |= {"reason": data["reason"][:LONGEST_REASON]} if "reason" in data else {}
-    data |= {"groups": data["groups"][:MOST_GROUPS]} if "groups" in data else {}
+    data |= {"groups": [group[:LONGEST_GROUP] for group in data["groups"][:MOST_GROUPS]]} if "groups" in data else {}
     return orjson.dumps({**doc, "cut": True})

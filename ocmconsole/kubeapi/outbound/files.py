@@ -6,6 +6,7 @@ be moved away at any time; the next lines begin a new one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class FileReceiver:
             is_new = not self._path.exists()
             opened = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with os.fdopen(opened, "r+b", buffering=0) as file:
+                self._hold(file.fileno())
                 last = self._last_id(file.fileno())
                 ids = [line.id for line in lines]
                 new = lines[ids.index(last) + 1 :] if last in ids else lines
@@ -43,6 +45,14 @@ class FileReceiver:
                 self._keep_name()
         except OSError as error:
             raise DeliveryError(f"the file cannot be written: {error.strerror}") from error
+
+    @staticmethod
+    def _hold(file: int) -> None:
+        """Until it is closed. What another writer has half written, as one that stood still does, is not cut off."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DeliveryError("the file cannot be written: another process or outlet writes it") from error
 
     @staticmethod
     def _last_id(file: int) -> str:

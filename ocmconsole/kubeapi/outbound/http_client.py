@@ -100,7 +100,8 @@ def _meant(address: Address) -> Iterator[Address]:
 
 
 def _is_public(address: Address) -> bool:
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    is_site_local = isinstance(address, IPv6Address) and address.is_site_local  # Python calls it global
+    return address.is_global and not (address.is_multicast or address.is_reserved or is_site_local)
 
 
 def _connected(places: Sequence[tuple[int, Place]], until: float) -> socket.socket:

@@ -18,6 +18,7 @@ from ocmconsole.kubeapi.models import OutboundPosition
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
 
     from ocmconsole.kubeapi.outbound.batches import OutboundBatch
 
@@ -35,11 +36,17 @@ def position_of(outlet: str) -> OutboundPosition:
         return OutboundPosition.objects.get_or_create(outlet=outlet)[0]
 
 
+def is_due(row: OutboundPosition, now: datetime) -> bool:
+    """No pause and nobody else's claim. Times further ahead than such last are of a clock that was put back since."""
+    is_paused = row.due is not None and now < row.due <= now + LONGEST_PAUSE
+    return not is_paused and not (row.busy_until is not None and now < row.busy_until <= now + CLAIM)
+
+
 def claim(row: OutboundPosition, sender: str) -> bool:
     """Whether this sender may send what comes after the position as it was read."""
     now = clock.now()
     free = OutboundPosition.objects.filter(pk=row.pk, entry=row.entry, seal=row.seal).filter(
-        Q(busy_until=None) | Q(busy_until__lt=now)
+        Q(busy_until=None) | Q(busy_until__lt=now) | Q(busy_until__gt=now + CLAIM)
     )
     with write_queue.forgettable():
         return bool(free.update(sender=sender, busy_until=now + CLAIM))

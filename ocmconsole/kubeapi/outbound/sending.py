@@ -52,7 +52,7 @@ def send_next(outlet: Outlet, sender: str) -> bool:
     if outages.state.superseded or incarnations.is_quiet():
         return False
     row, now = positions.position_of(outlet.name), clock.now()
-    if (row.due and row.due > now) or (row.busy_until and row.busy_until > now):
+    if not positions.is_due(row, now):
         return False
     batch = batches.next_batch(row, seals_only=outlet.seals_only)
     if not batch.lines or not positions.claim(row, sender):

@@ -47,7 +47,7 @@ def test_secrets_come_from_a_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 
 PRIVATE = ("127.0.0.1", "10.0.0.5", "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.1", "224.0.0.1",
            "255.255.255.255", "::1", "::", "fe80::1", "fd00::1", "::ffff:10.0.0.5", "64:ff9b::a00:5", "2002:a00:5::1",
-           "2001:db8::1", "ff02::1")  # fmt: skip
+           "2001:db8::1", "ff02::1", "fec0::1")  # fmt: skip
 
 
 @pytest.mark.parametrize("address", PRIVATE)
@@ -85,6 +85,9 @@ def test_where_syslog_is_is_read(text: str, target: SyslogTarget | None, monkeyp
         (readers.syslog, "tcp://logs.example.com"),
         (readers.syslog, "udp://:514"),
         (readers.syslog, "tcp://logs.example.com:99999"),
+        (readers.syslog, "tcp://logs.example.com:²"),
+        (readers.webhook, "https://siem.example.com/a b"),
+        (readers.webhook, "https://siem.example.com/a\x01b"),
         (readers.webhook, "http://siem.example.com/x"),
         (readers.webhook, "ftp://siem.example.com"),
         (readers.webhook, "https://"),
