@@ -37,7 +37,10 @@ NEEDED = ("ca.crt", "ca.key", "audit-key")  # a home without them is no hub's
 SCRATCH = ".backup"
 PREFIX = "OCMCONSOLE_"
 # Settings whose values are not kept: they belong to a machine, or open what is outside of the hub.
-NOT_KEPT = ("DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "ADMIN_PASSWORD", "SECRET", "_PIN", "_FILE")
+NOT_KEPT = (
+    "DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "ADMIN_PASSWORD", "SECRET", "AUDIT_WEBHOOK", "ANCHOR_WEBHOOK",
+    "_PIN", "_FILE",
+)  # fmt: skip
 COPIES = 3  # of the database, at most: the copy, what is packed of it, and the archive
 
 

@@ -81,7 +81,7 @@ class TokenKey:
             name, _, value = part.partition("=")
             if name not in OF_TOKEN + OF_KEY or name in found or not value:
                 raise AuthorityError(
-                    f"{uri} is no URI of a key: {part!r} is not one of {', '.join(OF_TOKEN + OF_KEY)}, each once"
+                    f"this is no URI of a key: {name!r} is not one of {', '.join(OF_TOKEN + OF_KEY)}, each once"
                 )
             found[name] = unquote_to_bytes(value)
         if not found.keys() & set(OF_TOKEN) or not found.keys() & {"object", "id"}:

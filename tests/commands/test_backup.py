@@ -16,7 +16,7 @@ import pyrage
 import pytest
 from django.core.management import CommandError, call_command
 
-from ocmconsole.backup import archive, databases, encryption
+from ocmconsole.backup import archive, databases, encryption, taking
 from ocmconsole.environment import home as files
 from tests import tools
 from tests.conftest import StartHub
@@ -157,3 +157,15 @@ def test_a_backup_that_is_killed_leaves_the_older_one_in_its_place(saved: Hub, b
         saved.manage("backup", "--verify", str(backup), "--key", str(key))
     saved.manage("backup", str(backup), "--key", str(key))
     assert not (saved.home / ".backup").exists()
+
+
+def test_addresses_of_receivers_outside_are_not_kept_with_it() -> None:
+    """Some are secrets, and ``restore`` says what was set."""
+    kept = taking.kept_settings(
+        {
+            f"OCMCONSOLE_{name}": "x"
+            for name in ("AUDIT_WEBHOOK", "AUDIT_ANCHOR_WEBHOOK", "AUDIT_WEBHOOK_SECRET", "PKCS11_PIN", "HUB_NAME",
+                         "WEBHOOK_PRIVATE_ADDRESSES")
+        }
+    )  # fmt: skip
+    assert set(kept) == {"OCMCONSOLE_HUB_NAME", "OCMCONSOLE_WEBHOOK_PRIVATE_ADDRESSES"}

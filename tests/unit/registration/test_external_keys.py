@@ -182,11 +182,12 @@ def test_a_rotation_takes_a_key_from_a_file_into_a_token_and_back(
     [
         ("pkcs11:token=hub", "does not say which key"),
         ("pkcs11:object=first", "does not say which key"),
-        ("pkcs11:token=hub;object=first;slot-id=3", "'slot-id=3' is not one of token, "),
-        ("pkcs11:token=hub;token=other;object=first", "'token=other' is not one of token, "),
+        ("pkcs11:token=hub;object=first;slot-id=3", "'slot-id' is not one of token, "),
+        ("pkcs11:token=hub;token=other;object=first", "'token' is not one of token, "),
         ("pkcs11:token=hub;object=first;type=public", "is not a private key"),
         ("pkcs11:token=hub;object=%ff", "it is not UTF-8"),
         ("pkcs11:token=hub;object=first?pin-value=482615", "^pkcs11:token=hub;object=first says more .* settings"),
+        ("pkcs11:token=hub;pin-value=482615;object=first", "'pin-value' is not one of token, "),
         ("pkcs11:token=hub;object=none", "the token has no such key"),
     ],
 )
