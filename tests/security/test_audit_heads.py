@@ -112,7 +112,7 @@ def test_a_head_is_read_from_wherever_it_was_kept(form: str, anchored: list[Audi
     assert "by seal 3 (1 noted)" in verify(f"@{path}")
 
 
-@pytest.mark.parametrize("head", ["", "abc", "@", "@/nowhere/heads", "@EMPTY", "@BYTES"])
+@pytest.mark.parametrize("head", ["", "abc", '{"data":[1]}', "@", "@/nowhere/heads", "@EMPTY", "@BYTES"])
 def test_what_holds_no_head_is_refused_and_proves_nothing(head: str, db: None, tmp_path: Path) -> None:
     (tmp_path / "EMPTY").touch()
     (tmp_path / "BYTES").write_bytes(b"\xff\xfe" * 40)

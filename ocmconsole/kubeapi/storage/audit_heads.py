@@ -42,8 +42,10 @@ def _of_line(line: str) -> Iterator[NotedHead]:
         yield from map(NotedHead, DIGEST.findall(line))
 
 
-def _of_document(doc: dict[str, Any]) -> Iterator[NotedHead]:
+def _of_document(doc: Any) -> Iterator[NotedHead]:
     """A line of the stream, of which entries hold digests of other things; or a body of lines."""
+    if not isinstance(doc, dict):
+        return
     data = doc.get("data")
     if isinstance(data, list):
         for each in data:

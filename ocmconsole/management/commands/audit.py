@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +132,10 @@ def _between(since: str, until: str) -> QuerySet[AuditEvent]:
 def _instant(text: str, *, with_day: bool = False) -> datetime:
     """``with_day``: a date counts to its end."""
     found = datetime.fromisoformat(_moment(text))
-    return found + timedelta(days=1) if with_day and "T" not in text else found
+    try:
+        return found + timedelta(days=1) if with_day and parse_date(text) else found
+    except OverflowError as error:
+        raise CommandError(f"{text!r} is no such time: no day follows it") from error
 
 
 def _moment(text: str) -> str:
@@ -141,7 +144,7 @@ def _moment(text: str) -> str:
         if parse_date(text):
             return f"{text}T00:00:00+00:00"
         if (found := parse_datetime(text)) and found.tzinfo:
-            return text
-    except ValueError as error:
+            return found.astimezone(UTC).isoformat()
+    except (OverflowError, ValueError) as error:
         raise CommandError(f"{text!r} is no such time: {error}") from error
     raise CommandError(f"{text!r} must be like 2026-11-21 or 2026-11-21T14:00:00Z")

@@ -254,6 +254,18 @@ def test_an_auditor_reads_the_same_in_the_console_and_in_its_files(
     assert len(Cells(page(auditor, format="html")).tables["rows"]) == len(rows) + 1
 
 
+def test_who_acted_as_somebody_else_is_named_on_the_page_as_in_the_files(auditor: Client) -> None:
+    audit.entry_of(
+        Actor(user="ana", impersonator="mallory", entry_point=EntryPoint.API),
+        "managedcluster:accept",
+        resource="managedclusters",
+        name="edge",
+        diff=[],
+    ).save()
+    assert 'ana<br><span class="oc-xs">really mallory</span>' in page(auditor)
+    assert "ana, really mallory" in page(auditor, format="html")
+
+
 def test_others_read_what_they_see_and_nothing_of_the_chain(decided: None) -> None:
     client = signed_in("sam")
     assert "asks-" not in page(client)
@@ -291,11 +303,21 @@ def test_days_are_whole_and_the_last_one_counts(tmp_path: Path) -> None:
     assert (above["from"], above["before"]) == ("2026-10-01 00:00:00 UTC", "2026-11-01 00:00:00 UTC")
 
 
+@pytest.mark.parametrize("until", ["2026-10-31T14:00:00Z", "2026-10-31 14:00:00Z"])
+def test_a_time_of_day_counts_up_to_it_however_it_is_written(until: str, db: None, tmp_path: Path) -> None:
+    path = tmp_path / "report.csv"
+    options = ("--from", "2026-10-01", "--to", until, "--format", "csv", str(path))
+    call_command("audit", "report", *options, stdout=io.StringIO())
+    assert rows_of(path.read_text())[0]["before"] == "2026-10-31 14:00:00 UTC"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--from", "2026-10-02", "--to", "2026-09-01", "x"), "--to lies before --from"),
         (("--from", "soon", "--to", "2026-09-01", "x"), "'soon' must be like"),
+        (("--from", "2026-10-02", "--to", "9999-12-31", "x"), "'9999-12-31' is no such time"),
+        (("--from", "0001-01-01T00:00:00+14:00", "--to", "2026-10-31", "x"), "is no such time"),
         (("--from", "2026-10-02", "--to", "2026-10-02", "--kind", "gossip", "x"), "'gossip' must be one of"),
         (("--from", "2026-10-02", "--to", "2026-10-02", "/nowhere/x"), "cannot be written"),
     ],
