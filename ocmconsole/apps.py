@@ -9,6 +9,7 @@ from django.conf import settings
 
 from ocmconsole.environment import encryption_keys, home
 from ocmconsole.kubeapi.encryption import places, stored_text
+from ocmconsole.kubeapi.storage import only_reads
 
 # What SQLite keeps beside its file, with the mode of the file.
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")
@@ -25,6 +26,7 @@ class ConsoleConfig(AppConfig):
         is_file = database["ENGINE"] == "django.db.backends.sqlite3"
         files = [Path(f"{database['NAME']}{suffix}") for suffix in SQLITE_FILES] if is_file else []
         home.protect(settings.OCMCONSOLE_HOME, *files)
+        only_reads.install()
         stored_text.use(encryption_keys.KeyFile(settings.OCMCONSOLE_HOME))
         stored_text.guard(places.is_anything_encrypted)
         if settings.OCMCONSOLE_CONTROLLERS == "celery":

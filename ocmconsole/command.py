@@ -24,8 +24,11 @@ def main() -> None:
         def fetch_command(self, subcommand: str) -> BaseCommand:
             """Django is set up by now. ``serve`` has more to import, and looks for garbage once it serves."""
             command = super().fetch_command(subcommand)
-            if subcommand != "serve":
-                garbage.look_at_what_is_new()
-            return command
+            if subcommand == "serve":
+                return command
+            garbage.look_at_what_is_new()
+            from ocmconsole.backup import only_reads  # noqa: PLC0415 - models, which serve imports later
+
+            return only_reads.guard(command, subcommand)
 
     Utility(sys.argv).execute()

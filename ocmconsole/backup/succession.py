@@ -76,10 +76,23 @@ def look() -> None:
         own = known
         write(home, own)
     left = read(place) if place else None
-    newer = max((mark for mark in (known, left) if mark is not None and mark.is_newer_than(own)), default=None)
+    newer = _newer(own, known, left)
     outages.state.superseded = _words(newer) if newer else ""
     if newer is None and place and left != own:
         _leave(place, own, left)
+
+
+def found() -> str:
+    """What ``look`` would find, in words; it writes nothing. Raises an error of the database."""
+    home, place = settings.OCMCONSOLE_HOME, settings.OCMCONSOLE_BACKUP_PLACE
+    if (own := read(home)) is None:
+        return ""
+    newer = _newer(own, read(place) if place else None) or _newer(own, present())
+    return _words(newer) if newer else ""
+
+
+def _newer(own: IncarnationMark, *others: IncarnationMark | None) -> IncarnationMark | None:
+    return max((mark for mark in others if mark is not None and mark.is_newer_than(own)), default=None)
 
 
 def _words(newer: IncarnationMark) -> str:

@@ -16,6 +16,7 @@ from django.contrib.sessions.backends import db
 
 from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.encryption import stored_text
+from ocmconsole.kubeapi.storage import only_reads
 from ocmconsole.signin import encrypted_rows
 from ocmconsole.signin.lifetime import BEGAN, ends
 
@@ -46,10 +47,15 @@ class SessionStore(db.SessionStore):
         """
         return time() + ends(session).soonest
 
+    def save(self, must_create: bool = False) -> None:  # noqa: FBT001, FBT002 - Django's own
+        """In a hub that only reads sessions go on as they are until they end, and none begins (D28)."""
+        if not only_reads.is_set():
+            super().save(must_create)
+
     def delete(self, session_key: str | None = None) -> None:
         """A session of a person is a credential: no write of it is committed after its end."""
         key = session_key or self.session_key
-        if key is None:
+        if key is None or only_reads.is_set():
             return
         if self.get_model_class().objects.filter(session_key=key, user__isnull=False).exists():
             with verbs.changing_rights():

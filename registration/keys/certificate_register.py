@@ -28,7 +28,7 @@ from ocmconsole.kubeapi import clock, errors, verbs, write_queue
 from ocmconsole.kubeapi.access import authentication, authorization
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.health import outages
-from ocmconsole.kubeapi.storage import audit, incarnations, plain_sql
+from ocmconsole.kubeapi.storage import audit, incarnations, only_reads, plain_sql
 from registration.keys import key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import IssuedCertificate, UnknownCertificate
@@ -212,6 +212,8 @@ def _report(certificate: Certificate, address: str) -> None:
         _reported[certificate.fingerprint] = monotonic()
     what = "a certificate of the hub's CA that the hub did not issue is refused, from %s: %s"
     log.error(what, address, _shown(certificate))
+    if only_reads.is_set():
+        return
     try:
         _keep(certificate, address)
     except DatabaseError:

@@ -25,7 +25,7 @@ from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
 from ocmconsole.kubeapi.access.authorization import AccessDecision, Attributes
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.schema.values import quoted
-from ocmconsole.kubeapi.storage import audit, plain_sql
+from ocmconsole.kubeapi.storage import audit, only_reads, plain_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -193,6 +193,8 @@ def _require_address(actor: Actor, row: BootstrapToken) -> None:
 
 
 def _note_use(row: BootstrapToken) -> None:
+    if only_reads.is_set():
+        return
     now = clock.now()
     if row.last_used is None or row.last_used < now - LAST_USED_WITHIN:
         BootstrapToken.objects.filter(pk=row.pk, last_used=row.last_used).update(last_used=now)

@@ -19,6 +19,7 @@ from django.db.models import F
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import HeldBack
+from ocmconsole.kubeapi.storage import only_reads
 from ocmconsole.kubeapi.watch import follower
 
 if TYPE_CHECKING:
@@ -42,11 +43,12 @@ def record(actor: Actor, limit: str) -> None:
 
 
 def write_counts(counts: dict[Key, int]) -> None:
-    """Add to the rows, and log each line of them."""
-    now = clock.now()
-    with transaction.atomic():
-        for (user, address, limit), count in sorted(counts.items()):
-            _add(user[:320], address[:64], limit, count, now)
+    """Add to the rows, and log each line of them. A hub that only reads logs alone."""
+    if not only_reads.is_set():
+        now = clock.now()
+        with transaction.atomic():
+            for (user, address, limit), count in sorted(counts.items()):
+                _add(user[:320], address[:64], limit, count, now)
     for (user, address, limit), count in counts.items():
         metrics.held_back(limit, count)
         log.warning("held back %s from %s: %s, %d times", user or "a caller without credential", address, limit, count)

@@ -17,6 +17,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.storage import only_reads
 
 RETRY_SECONDS = 2  # a probe a second, and one more second for luck: sooner nothing can have changed
 
@@ -63,10 +64,17 @@ class OutageState:
     """
 
     away: str = ""
-    superseded: str = ""
     locked: str = ""
     full: str = ""
     full_seen: float | None = None  # when the database last said that its disk is full, in seconds of ``monotonic``
+
+    @property
+    def superseded(self) -> str:
+        return only_reads.state.why
+
+    @superseded.setter
+    def superseded(self, why: str) -> None:
+        only_reads.state.why = why
 
 
 state = OutageState()
@@ -77,6 +85,8 @@ deadline = threading.local()
 
 def cause_of(error: BaseException) -> str:
     """What an error of the database means."""
+    if isinstance(error, only_reads.OnlyReads):
+        return str(error)
     driver: Any = error.__cause__ if isinstance(error, DatabaseFailure) else error
     code = getattr(driver, "sqlstate", None) or getattr(driver, "sqlite_errorcode", None)
     if code is None and str(error) == AWAY:  # raised by ourselves

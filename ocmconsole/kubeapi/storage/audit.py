@@ -13,7 +13,7 @@ from django.db.models import F
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent, Revision
-from ocmconsole.kubeapi.storage import audit_acts
+from ocmconsole.kubeapi.storage import audit_acts, only_reads
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -140,8 +140,11 @@ def record_denial(actor: Actor, attributes: Attributes, reason: str, *, act: str
     """Record a refusal. Equal ones within a minute are counted on one row; ``act`` names it if given.
 
     What nobody in particular asked for is one row a verb: names are free, and anyone who has no credential must not be
-    able to fill the disk with them. A caller that gives no such names, but known ones, says so.
+    able to fill the disk with them. A caller that gives no such names, but known ones, says so. A hub that only reads
+    refuses without a record (D28).
     """
+    if only_reads.is_set():
+        return
     now = clock.now()
     if actor.is_anonymous and not is_known:
         attributes, reason = replace(attributes, **dict.fromkeys(ANYTHING, "")), "no credential was shown"
