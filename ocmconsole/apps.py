@@ -26,11 +26,16 @@ class ConsoleConfig(AppConfig):
         is_file = database["ENGINE"] == "django.db.backends.sqlite3"
         files = [Path(f"{database['NAME']}{suffix}") for suffix in SQLITE_FILES] if is_file else []
         home.protect(settings.OCMCONSOLE_HOME, *files)
+        from ocmconsole.kubeapi.storage import incarnations  # noqa: PLC0415 - models
+
         only_reads.install()
         stored_text.use(encryption_keys.KeyFile(settings.OCMCONSOLE_HOME))
         stored_text.guard(places.is_anything_encrypted)
+        stored_text.refuse_clear_text(incarnations.is_all_encrypted)
         if settings.OCMCONSOLE_CONTROLLERS == "celery":
             from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
         from ocmconsole.demo import reconcilers  # noqa: F401, PLC0415 - it registers its reconciler
         from ocmconsole.kubeapi.writes import reencryption  # noqa: F401, PLC0415 - it says what is encrypted
-        from ocmconsole.signin import encrypted_rows, records  # noqa: F401, PLC0415 - as above; it listens to allauth
+        from ocmconsole.signin import encrypted_rows, factor_texts, records  # noqa: F401, PLC0415 - as above; it listens to allauth
+
+        factor_texts.listen()

@@ -25,6 +25,7 @@ from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.outbound import outlets, positions, sending
+from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.schedule import BEAT, SLOW, TIMELY
 from registration import hub_setup
@@ -86,6 +87,7 @@ class SuccessionWatch:
     def _look(self) -> None:
         try:
             succession.look()
+            incarnations.look_at_encryption()
             if settings.OCMCONSOLE_BACKUP_PLACE and not outages.state.superseded:
                 self._copy_log(settings.OCMCONSOLE_BACKUP_PLACE)
         except DatabaseFailure:  # the probes say so; before the first migration there is no such table

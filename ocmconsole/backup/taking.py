@@ -95,7 +95,14 @@ def kept_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _scratch(home: Path) -> Iterator[Path]:
+def no_backup() -> Iterator[None]:
+    """No backup of this home runs meanwhile: it needs the keys of its copy of the database. Raises BackupError."""
+    with _scratch(Path(settings.OCMCONSOLE_HOME), "a backup"):
+        yield
+
+
+@contextmanager
+def _scratch(home: Path, other: str = "another backup") -> Iterator[Path]:
     """A folder for one backup at a time, empty before and gone afterwards."""
     folder = home / SCRATCH
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -104,7 +111,7 @@ def _scratch(home: Path) -> Iterator[Path]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise BackupError("another backup of this hub is under way: wait until it has ended") from error
+            raise BackupError(f"{other} of this hub is under way: wait until it has ended") from error
         for left in folder.iterdir():
             left.unlink()
         yield folder

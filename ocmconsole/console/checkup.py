@@ -106,6 +106,9 @@ def _encryption() -> Iterator[str]:
     """Whether what the database holds encrypted can be read."""
     try:
         yield from (stored_text.lost(name).message for name in reencryption.missing_keys())
+        clear = ", ".join(f"{count} of {name}" for name, count in reencryption.in_clear().items())
+        if clear:
+            yield stored_text.in_clear(clear).message
     except stored_text.Unreadable as error:
         yield error.message
     except DatabaseError:

@@ -185,6 +185,9 @@ class Served(NamedTuple):
 
 _SERVED: dict[tuple[str, str, str], Served] = {}
 _KINDS: dict[str, Kind] = {}
+# Of confidential kinds: names of their resources, and their models.
+confidential_resources: set[str] = set()
+confidential_models: set[type] = set()
 
 
 def register(kind: Kind) -> Kind:
@@ -193,6 +196,9 @@ def register(kind: Kind) -> Kind:
         msg = f"{kind.resource} is registered twice"
         raise ValueError(msg)
     _KINDS[kind.resource] = kind
+    if kind.confidential:
+        confidential_resources.add(kind.resource)
+        confidential_models.add(kind.model)
     for version in kind.versions:
         _SERVED[version.group, version.version, kind.plural] = Served(kind, version)
     return kind

@@ -17,6 +17,7 @@ import orjson
 from django.conf import settings
 from django.db import connection, models, transaction
 
+from ocmconsole.kubeapi import kinds
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.kinds import Key
 
@@ -127,7 +128,8 @@ class Resource(models.Model):
     @property
     def text(self) -> str:
         """The wire text, decrypted where the kind is confidential. Raises Unreadable."""
-        return stored_text.decrypt(self.wire, self.resource_version, self.namespace, self.name)
+        wire = stored_text.kept(self.wire) if type(self) in kinds.confidential_models else self.wire
+        return stored_text.decrypt(wire, self.resource_version, self.namespace, self.name)
 
     def begin(self) -> None:
         """Set what only a new row says; the store calls it before it inserts one."""
@@ -182,6 +184,8 @@ class Incarnation(models.Model):
     # Of a restore: when its backup was made, and up to when what was revoked afterwards is known; else null.
     backup_at = models.DateTimeField(null=True)
     revoked_until = models.DateTimeField(null=True)
+    # Of the first one: since when nothing that is to be encrypted is in clear; from then on no such text is believed.
+    encrypted_since = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return f"{self.number} {self.uid}"
@@ -218,7 +222,8 @@ class Change(models.Model):
     @property
     def text(self) -> str:
         """The wire text, decrypted where the kind is confidential. Raises Unreadable."""
-        return stored_text.decrypt(self.wire, self.revision, self.namespace, self.name)
+        wire = stored_text.kept(self.wire) if self.resource in kinds.confidential_resources else self.wire
+        return stored_text.decrypt(wire, self.revision, self.namespace, self.name)
 
 
 class Compaction(models.Model):

@@ -26,7 +26,7 @@ from ocmconsole.accounts import people
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.session import actor_of, unauthenticated_actor
 from ocmconsole.kubeapi.encryption import stored_text
-from ocmconsole.signin import encrypted_rows, names, records, stepup
+from ocmconsole.signin import factor_texts, names, records, stepup
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
@@ -83,11 +83,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth car
 
 
 class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc] # as above
+    """allauth encrypts before it makes the row, and says of no text whose it is: ``factor_texts`` knows."""
+
     def encrypt(self, text: str) -> str:
-        return stored_text.encrypt(text, encrypted_rows.FACTOR)
+        return factor_texts.NewText(stored_text.encrypt(text, factor_texts.FACTOR))
 
     def decrypt(self, encrypted_text: str) -> str:
-        return stored_text.decrypt(encrypted_text, encrypted_rows.FACTOR)
+        return factor_texts.read(encrypted_text)
 
     def get_totp_label(self, user: User) -> str:
         return user.get_username()

@@ -1,23 +1,23 @@
 """What sign-in keeps encrypted: sessions, secrets of authenticator apps, recovery codes.
 
-A secret of an app is bound to what it is and not to a person: allauth does not say whose it is. Called by sessions and
-``adapters``, and by ``reencryption``.
+Called by sessions, and by ``reencryption``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ocmconsole.kubeapi.encryption import places, stored_text
+from ocmconsole.kubeapi.encryption import places
 from ocmconsole.kubeapi.encryption.places import Column, Place
+from ocmconsole.signin import factor_texts
 
 if TYPE_CHECKING:
     from allauth.mfa.models import Authenticator
 
-FACTOR, SESSION = "second factor", "session"
-SECRETS = ("secret", "seed", "migrated_codes")  # in the data of an authenticator; the last is a list of them
+SESSION = "session"
 
 
 class Authenticators:
@@ -31,14 +31,16 @@ class Authenticators:
 
     def by_key(self) -> Counter[str]:
         found = _model().objects.values_list("data", flat=True)
-        return Counter(stored_text.key_of(text) for data in found for text in _texts(data))
+        return Counter(factor_texts.key_of(text) for data in found for text in factor_texts.texts(data))
 
     def encrypt_some(self, key: str, most: int) -> int:
         done = 0
         for row in _model().objects.select_for_update().order_by("pk"):
-            stale = [text for text in _texts(row.data) if stored_text.key_of(text) != key]
+            person = row.user_id
+            stale = [each for each in factor_texts.texts(row.data) if factor_texts.key_of(each) != key]
             if stale and done < most:
-                _model().objects.filter(pk=row.pk).update(data=_encrypted(row.data))
+                data = factor_texts.changed(row.data, partial(factor_texts.encrypted, person=person))
+                _model().objects.filter(pk=row.pk).update(data=data)
                 done += len(stale)
         return done
 
@@ -48,21 +50,6 @@ def _model() -> type[Authenticator]:
 
     found: type[Authenticator] = Authenticator
     return found
-
-
-def _texts(data: dict[str, Any]) -> Iterator[str]:
-    for name in SECRETS:
-        value = data.get(name)
-        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
-
-
-def _encrypted(data: dict[str, Any]) -> dict[str, Any]:
-    def anew(value: Any) -> Any:
-        if isinstance(value, list):
-            return [anew(each) for each in value]
-        return stored_text.encrypt(stored_text.decrypt(value, FACTOR), FACTOR) if isinstance(value, str) else value
-
-    return {name: anew(value) if name in SECRETS else value for name, value in data.items()}
 
 
 def of_people() -> Sequence[Place]:

@@ -70,7 +70,7 @@ class SessionStore(db.SessionStore):
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
         """One that cannot be read is none: the person signs in again."""
         try:
-            text = stored_text.decrypt(str(session_data), encrypted_rows.SESSION, self._stored_key())
+            text = stored_text.decrypt(stored_text.kept(str(session_data)), encrypted_rows.SESSION, self._stored_key())
         except stored_text.Unreadable as error:
             log.warning("a session cannot be read: %s", error.message)
             return {}

@@ -20,6 +20,8 @@ from django.db import connection
 
 from clusters.addons.addon_kinds import MANIFEST_WORK
 from clusters.models import ManifestWork
+from ocmconsole.backup import databases, taking
+from ocmconsole.backup.encryption import BackupKey
 from ocmconsole.console import checkup
 from ocmconsole.core import kinds
 from ocmconsole.core.models import ConfigMap, Namespace, Secret
@@ -28,11 +30,12 @@ from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent, Change
-from ocmconsole.kubeapi.storage import reader
+from ocmconsole.kubeapi.storage import incarnations, reader
 from ocmconsole.kubeapi.watch import change_log
 from ocmconsole.kubeapi.writes import reencryption
 from ocmconsole.models import Session
-from ocmconsole.signin import encrypted_rows
+from ocmconsole.signin import factor_texts
+from ocmconsole.signin.adapters import SecondFactors
 from ocmconsole.signin.sessions import SessionStore
 from tests import factories as make
 from tests.actors import ROOT
@@ -169,7 +172,7 @@ def test_a_rotation_encrypts_everything_anew_and_the_old_key_goes_when_nothing_n
     assert read_all() == before
     kept = Authenticator.objects.get(type="totp").data["secret"]
     assert kept.startswith(f"{PREFIX}{new}")
-    assert stored_text.decrypt(kept, encrypted_rows.FACTOR) == "JBSWY3DPEHPK3PXP"
+    assert stored_text.decrypt(kept, factor_texts.FACTOR, person.pk) == "JBSWY3DPEHPK3PXP"
     assert Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes() == codes
     assert SessionStore(session.session_key)["mfa.totp.secret"] == "JBSWY3DPEHPK3PXQ"
     assert Session.objects.get().session_data.startswith(f"{PREFIX}{new}")
@@ -183,6 +186,131 @@ def test_a_rotation_encrypts_everything_anew_and_the_old_key_goes_when_nothing_n
     acts = AuditEvent.objects.filter(act__in=[reencryption.ADDED, reencryption.RETIRED]).order_by("id")
     assert [entry.act for entry in acts] == [reencryption.ADDED, reencryption.RETIRED]
     assert acts[0].name == new
+
+
+@pytest.fixture
+def person() -> User:
+    person = User.objects.create_user("ana")
+    TOTP.activate(person, "JBSWY3DPEHPK3PXP")
+    RecoveryCodes.activate(person)
+    return person
+
+
+@pytest.fixture
+def settled() -> Iterator[None]:
+    """Everything was encrypted once, as this process comes to know."""
+    call_command("encryption", "apply", stdout=StringIO())
+    yield
+    incarnations._asked.at = float("-inf")
+
+
+def app() -> Authenticator:
+    return Authenticator.objects.get(type="totp")
+
+
+def secret_of(row: Authenticator) -> str:
+    return SecondFactors().decrypt(row.data["secret"])
+
+
+@pytest.mark.contract("D22")
+def test_a_second_factor_in_the_row_of_another_person_is_refused(person: User) -> None:
+    assert secret_of(app()) == "JBSWY3DPEHPK3PXP"
+    codes = Authenticator.objects.get(type="recovery_codes").wrap()
+    assert codes.validate_code(codes.get_unused_codes()[0])
+    assert len(Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes()) == 9
+    Authenticator.objects.update(user=User.objects.create_user("mallory"))
+    with pytest.raises(stored_text.Unreadable, match="put there from elsewhere"):
+        secret_of(app())
+    with pytest.raises(stored_text.Unreadable, match="put there from elsewhere"):
+        Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes()
+
+
+@pytest.mark.contract("D22")
+def test_second_factors_from_before_are_bound_to_their_person_by_the_command(person: User) -> None:
+    for row in Authenticator.objects.all():
+        data = factor_texts.changed(
+            row.data, lambda text: stored_text.encrypt(factor_texts.read(text), factor_texts.FACTOR)
+        )
+        Authenticator.objects.filter(pk=row.pk).update(data=data)
+    before = app().data["secret"]
+    assert secret_of(app()) == "JBSWY3DPEHPK3PXP"
+    assert "2 texts are not encrypted" in checkup.hub_warnings()["encryption"]
+    output = StringIO()
+    call_command("encryption", "apply", stdout=output)
+    assert "2 texts were encrypted" in output.getvalue()
+    assert "no text in clear is believed from now on" in output.getvalue()
+    assert secret_of(app()) == "JBSWY3DPEHPK3PXP"
+    Authenticator.objects.filter(type="totp").update(data={"secret": before})
+    with pytest.raises(stored_text.Unreadable, match="put there from elsewhere"):
+        secret_of(app())
+    assert "1 of authenticators" in checkup.hub_problems()["encryption"][0]
+    incarnations._asked.at = float("-inf")
+
+
+@pytest.mark.contract("D22")
+def test_texts_in_clear_are_refused_once_everything_was_encrypted(person: User, settled: None) -> None:
+    secret("one", labels={"a": "b"})
+    make.edit(kinds.SECRET, "one", lambda doc: doc["metadata"].update(labels={}), namespace="team")
+    verbs.create(ROOT, kinds.CONFIG_MAP, {"metadata": {"name": "c"}, "data": {"a": "b"}}, namespace="team")
+    session = SessionStore()
+    session["a"] = "b"
+    session.save()
+    assert AuditEvent.objects.filter(act=reencryption.SETTLED).count() == 1
+    read_all()
+    put_in_clear()
+    Authenticator.objects.filter(type="totp").update(data={"secret": "JBSWY3DPEHPK3PXQ"})
+    with connection.cursor() as cursor:
+        clear = super(SessionStore, session).encode({"a": "c"})
+        cursor.execute("UPDATE ocmconsole_session SET session_data = %s", [clear])
+    incarnations._asked.at = float("-inf")
+    sentence = "is not encrypted, although everything was once: it was put there from elsewhere and is not believed"
+    entries = change_log.since(["secrets"], 0)[0]
+    for act in (
+        lambda: verbs.get(ROOT, kinds.SECRET, Key("team", "one")),
+        lambda: reader.read_page(kinds.SECRET),
+        lambda: reader.read_everything(kinds.SECRET),
+        lambda: entries[0].text,
+        lambda: entries[1].doc_before,
+        lambda: secret_of(app()),
+    ):
+        with pytest.raises(stored_text.Unreadable, match=sentence):
+            act()
+    assert "a" not in SessionStore(session.session_key)
+    assert reader.read_page(kinds.CONFIG_MAP).texts
+    [problem] = checkup.hub_problems()["encryption"]
+    assert sentence in problem
+    assert "1 of secrets" in problem
+    with pytest.raises(CommandError, match=sentence):
+        call_command("encryption", "apply")
+
+
+@pytest.mark.contract("D22")
+def test_no_key_is_forgotten_while_a_backup_runs(
+    keys: KeyFile, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step between the copy of the database and that of the home is held."""
+    secret("one")
+    old = stored_text.newest().id
+    call_command("encryption", "rotate", stdout=StringIO())
+    age(stored_text.newest().id)
+    for name in taking.NEEDED:
+        if not (settings.OCMCONSOLE_HOME / name).exists():
+            make.hub(settings.OCMCONSOLE_HOME, settings)
+    packed: list[str] = []
+    copy = databases.copy
+
+    def held(target: Path) -> databases.CopyFacts:
+        facts = copy(target)
+        with pytest.raises(CommandError, match="a backup of this hub is under way: wait until it has ended"):
+            call_command("encryption", "retire")
+        packed.append((settings.OCMCONSOLE_HOME / NAME).read_text())
+        return facts
+
+    monkeypatch.setattr(databases, "copy", held)
+    taking.take_backup(tmp_path / "hub.backup", BackupKey.chosen("correct horse battery", ""))
+    assert old in packed[0]
+    call_command("encryption", "retire", stdout=StringIO())
+    assert old not in (settings.OCMCONSOLE_HOME / NAME).read_text()
 
 
 def age(name: str) -> None:

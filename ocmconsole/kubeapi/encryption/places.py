@@ -77,7 +77,7 @@ class Column:
             found = cursor.fetchall()
             for row, text, *columns_of_row in found:
                 whose = (*self.before, *columns_of_row, *self.after)
-                new = stored_text.encrypt(stored_text.decrypt(text, *whose), *whose)
+                new = stored_text.encrypt(stored_text.decrypt(stored_text.kept(text), *whose), *whose)
                 cursor.execute(
                     f"UPDATE {self.table} SET {self.text} = %s WHERE {self.key} = %s AND {self.text} = %s",  # noqa: S608 - as above
                     [new, row, text],

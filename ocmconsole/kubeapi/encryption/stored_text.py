@@ -1,7 +1,8 @@
 """Texts that the database holds encrypted: ``enc:v1:KEY:`` and AES-256-GCM of the text, in base64.
 
 Invariant: a text is bound to whose it is. Who puts it in the place of another one's finds it refused, not believed.
-What has not the prefix is a text from before there were keys, and is taken as it is. Called by the store and by what
+What has not the prefix is a text from before there were keys. It is taken as it is until everything was encrypted once,
+and from then on (``kept``) refused as well. Called by the store and by what
 reads rows and the change log, by sign-in for what it keeps, and by ``reencryption``.
 """
 
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from ocmconsole.kubeapi import errors
 
 PREFIX = "enc:v1:"
+NOT_BELIEVED = f"{PREFIX}!"  # in the place of a text in clear, where none is left; no key opens it
 ID_LENGTH = 8  # hexadecimal digits of a key's id
 NONCE = 12  # bytes, at random: good for 2**32 texts of one key
 
@@ -55,6 +57,7 @@ class Unreadable(errors.InternalError):
 
 _sources: list[KeySource] = []
 _guards: list[Callable[[], bool]] = []
+_settled: list[Callable[[], bool]] = []
 
 
 def use(source: KeySource) -> None:
@@ -65,6 +68,20 @@ def use(source: KeySource) -> None:
 def guard(is_anything_encrypted: Callable[[], bool]) -> None:
     """Asked before a first key is made: a new one must not take the place of one that was lost."""
     _guards[:] = [is_anything_encrypted]
+
+
+def refuse_clear_text(is_settled: Callable[[], bool]) -> None:
+    """``is_settled`` says whether everything was encrypted once; it is asked for texts in clear alone."""
+    _settled[:] = [is_settled]
+
+
+def is_settled() -> bool:
+    return any(found() for found in _settled)
+
+
+def kept(text: str) -> str:
+    """Of a text that is to be encrypted, as it was read from the database: what ``decrypt`` is to be given."""
+    return text if not text or text.startswith(PREFIX) or not is_settled() else NOT_BELIEVED
 
 
 def newest() -> DataKey:
@@ -92,6 +109,13 @@ def lost(name: str) -> Unreadable:
     )
 
 
+def in_clear(what: str) -> Unreadable:
+    return Unreadable(
+        f"what the database holds of {what} is not encrypted, although everything was once: it was put there from "
+        "elsewhere and is not believed; restore a backup, or delete the row"
+    )
+
+
 def encrypt(text: str, *whose: str | int) -> str:
     """Raises Unreadable where there is no key."""
     key, nonce = newest(), secrets.token_bytes(NONCE)
@@ -103,6 +127,8 @@ def decrypt(text: str, *whose: str | int) -> str:
     """Raises Unreadable for what no key opens, and for what belongs to somebody else."""
     if not text.startswith(PREFIX):
         return text
+    if text == NOT_BELIEVED:
+        raise in_clear(" ".join(str(each) for each in whose))
     name, _, content = text.removeprefix(PREFIX).partition(":")
     key = next((each for each in known_keys() if each.id == name), None)
     if key is None:

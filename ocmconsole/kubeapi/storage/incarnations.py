@@ -6,8 +6,11 @@ backups.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from ocmconsole.kubeapi import clock
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 
 SECOND = timedelta(seconds=1)  # times of certificates have no parts of it
+FRESH_SECONDS = 1.0  # a list of texts in clear asks once
 RESTORED = audit_acts.declare("hub:restore", "Hub restored from a backup")
 ACTIVATED = audit_acts.declare("hub:activate", "Restored hub activated")
 
@@ -60,3 +64,52 @@ def is_lost(moment: datetime) -> bool:
     """Whether what was recorded then may be missing: it lies between a backup and the restore of it (D26)."""
     found = Incarnation.objects.filter(backup_at__lte=moment + SECOND, begun_at__gte=moment)
     return found.exists()
+
+
+# ---------------------------------------------------------------- since when everything is encrypted
+
+
+@dataclass
+class _Asked:
+    at: float = float("-inf")  # seconds of ``monotonic``
+    answer: bool = False
+
+
+_asked = _Asked()
+
+
+def is_all_encrypted() -> bool:
+    """Whether nothing that is to be encrypted was left in clear once; what was found is good for a second.
+
+    On an event loop, where the database is not asked, it is what was found last; ``look_at_encryption`` keeps it fresh.
+    """
+    if monotonic() - _asked.at > FRESH_SECONDS and not _is_on_event_loop():
+        look_at_encryption()
+    return _asked.answer
+
+
+def look_at_encryption() -> None:
+    """Raises an error of the database, and then what was known before stands."""
+    _asked.answer = Incarnation.objects.filter(encrypted_since__isnull=False).exists()
+    _asked.at = monotonic()
+
+
+def note_all_encrypted() -> bool:
+    """In the caller's transaction, which has seen that nothing is left; returns whether it was not known before.
+
+    Other processes know it within seconds.
+    """
+    ensure_first()
+    if Incarnation.objects.filter(encrypted_since__isnull=False).exists():
+        return False
+    Incarnation.objects.filter(pk=all_of_them()[0].pk).update(encrypted_since=clock.now())
+    _asked.at = float("-inf")
+    return True
+
+
+def _is_on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

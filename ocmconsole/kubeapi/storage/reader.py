@@ -75,7 +75,10 @@ def _texts(kind: Kind, found: Iterable[Any]) -> list[str]:
     """Of rows of a snapshot. Raises Unreadable."""
     if not kind.confidential:
         return [row[2] for row in found]
-    return [stored_text.decrypt(wire, version, namespace, name) for namespace, name, wire, _, version in found]
+    return [
+        stored_text.decrypt(stored_text.kept(wire), version, namespace, name)
+        for namespace, name, wire, _, version in found
+    ]
 
 
 def _snapshot(rows: Any, count: int | None) -> tuple[list[Any], int]:

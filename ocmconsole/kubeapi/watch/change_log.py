@@ -65,7 +65,16 @@ class ChangeEntry:
     @classmethod
     def read(cls, rows: QuerySet[Change]) -> list[ChangeEntry]:
         """Without a model for each row: a tail reads every commit back."""
-        return [cls(*row) for row in rows.values_list(*_COLUMNS)]
+        return [cls.stored(*row) for row in rows.values_list(*_COLUMNS)]
+
+    @classmethod
+    def stored(
+        cls, revision: int, resource: str, verb: str, namespace: str, name: str, wire: str, before: str
+    ) -> ChangeEntry:
+        """Of a row of the log; what a commit hands over in memory is in clear, and believed."""
+        if resource in kinds.confidential_resources:
+            wire, before = stored_text.kept(wire), stored_text.kept(before)
+        return cls(revision, resource, verb, namespace, name, wire, before)
 
     @property
     def columns(self) -> Columns:
@@ -176,7 +185,7 @@ def since(resources: Collection[str], after: int) -> tuple[list[ChangeEntry], in
     """Replay the log of some resources from after a revision: at most ``BATCH`` entries, and ``cut_before``."""
     names = sorted(resources)
     found = plain_sql.rows(_SINCE.format(marks=plain_sql.marks(names)), *names, after, BATCH)
-    return [ChangeEntry(*row) for row in found], cut_before(resources, after)
+    return [ChangeEntry.stored(*row) for row in found], cut_before(resources, after)
 
 
 def deletions(resource: str, upto: int, seconds: float) -> list[ChangeEntry]:

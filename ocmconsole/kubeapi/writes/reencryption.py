@@ -17,13 +17,14 @@ from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.encryption import places, stored_text
 from ocmconsole.kubeapi.encryption.places import Column
 from ocmconsole.kubeapi.models import Change
-from ocmconsole.kubeapi.storage import audit, audit_acts
+from ocmconsole.kubeapi.storage import audit, audit_acts, incarnations
 from ocmconsole.kubeapi.watch import change_log
 from ocmconsole.kubeapi.writes import store
 
 AT_ONCE = 50  # texts in one transaction; a few milliseconds
 GRACE = timedelta(minutes=10)  # from a new key to the end of the old: longer than any request that began before
 ADDED = audit_acts.declare("hub:add-encryption-key", "New key encrypts what the database holds")
+SETTLED = audit_acts.declare("hub:settle-encryption", "Texts in clear are refused from now on")
 RETIRED = audit_acts.declare("hub:retire-encryption-key", "Old encryption keys forgotten")
 OPERATOR = Actor.controller("encryption")
 _WHOSE = ("namespace", "name")
@@ -72,6 +73,26 @@ def encrypt_anew() -> Iterator[tuple[str, int]]:
             if not done:
                 break
             yield place.name, done
+
+
+def settle() -> bool:
+    """Where nothing is left, no text in clear is believed from now on; returns whether that is so. Raises Unreadable.
+
+    Durable, and a backup carries it. No server writes such a text in clear, so none comes while this looks.
+    """
+    with store.while_permitted(None):
+        if left():
+            return False
+        if incarnations.note_all_encrypted():
+            _note(SETTLED, stored_text.newest().id)
+        return True
+
+
+def in_clear() -> Counter[str]:
+    """How many texts of each place are in clear, or not bound to whose they are, although nothing was left once."""
+    if not incarnations.is_all_encrypted():
+        return Counter()
+    return Counter({name: counts[""] for name, counts in places.by_key().items() if counts[""]})
 
 
 def note_added() -> None:

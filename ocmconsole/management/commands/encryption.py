@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from ocmconsole.backup import taking
+from ocmconsole.backup.encryption import BackupError
 from ocmconsole.environment import encryption_keys, installation
 from ocmconsole.kubeapi.encryption import places, stored_text
 from ocmconsole.kubeapi.writes import reencryption
@@ -55,7 +57,7 @@ class Command(BaseCommand):
             self.stdout.write(f"key {key.id}, made {key.made:%Y-%m-%d %H:%M} UTC, {what}: {texts} texts")
         for name, each in counts.items():
             if each[""]:
-                self.stdout.write(f"not encrypted: {each['']} of {name}")
+                self.stdout.write(f"in clear, or not bound to its person: {each['']} of {name}")
         if left := reencryption.left().total():
             self.stdout.write(f"{left} texts are not encrypted with the newest key: {PROGRAM} apply")
         elif len(keys) > 1:
@@ -77,11 +79,17 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"What they were is still in files of the database until it uses the room again: {PROGRAM} scrub"
             )
+        if reencryption.settle():
+            self.stdout.write("Nothing is left in clear, and no text in clear is believed from now on")
         if len(stored_text.known_keys()) > 1:
             self.stdout.write(f"{PROGRAM} retire forgets the older keys, from ten minutes after the new one was made")
 
     def _retire(self) -> None:
-        gone, stay = reencryption.retire(encryption_keys.KeyFile(settings.OCMCONSOLE_HOME).forget)
+        try:
+            with taking.no_backup():
+                gone, stay = reencryption.retire(encryption_keys.KeyFile(settings.OCMCONSOLE_HOME).forget)
+        except BackupError as error:
+            raise CommandError(str(error)) from error
         if stay:
             minutes = int(reencryption.GRACE.total_seconds() // 60)
             raise CommandError(
