@@ -13,8 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from ocmconsole.kubeapi import tasks
+from ocmconsole.kubeapi import clock, tasks
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.storage import audit, audit_chain
 from ocmconsole.kubeapi.storage.audit_heads import NotedHead
@@ -220,3 +221,27 @@ def test_a_time_that_is_none_is_refused() -> None:
     for text in ("yesterday", "2026-13-01", "2026-11-21T14:00:00"):
         with pytest.raises(CommandError, match="2026-1"):
             call_command("audit", "export", "--since", text)
+
+
+def test_a_denial_of_a_minute_that_comes_again_leaves_what_is_sealed_alone() -> None:
+    """The clock was put back."""
+    then = timezone.now() - timedelta(hours=1)
+    for _ in range(2):
+        with clock.at(then):
+            deny()
+            deny()
+        audit_chain.seal_entries()
+        assert audit_chain.verify_chain().flaws == ()
+    assert list(AuditEvent.objects.filter(outcome="denied").values_list("count", flat=True)) == [2, 2]
+
+
+def deny() -> None:
+    audit.record_denial(ANA, Attributes("delete", "", "secrets", name="keys"), "no")
+
+
+def test_an_entry_of_a_clock_that_was_ahead_holds_up_no_seal() -> None:
+    note(1, ago=-timedelta(days=30))
+    note(2)
+    assert audit_chain.seal_entries() == 1
+    assert [seal.count for seal in AuditSeal.objects.all()] == [3]
+    assert audit_chain.verify_chain().flaws == ()

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F
 
 from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.models import AuditEvent, Revision
+from ocmconsole.kubeapi.models import AuditEvent, AuditSeal, Revision
 from ocmconsole.kubeapi.storage import audit_acts, only_reads
 
 if TYPE_CHECKING:
@@ -149,6 +149,8 @@ def record_denial(actor: Actor, attributes: Attributes, reason: str, *, act: str
     if actor.is_anonymous and not is_known:
         attributes, reason = replace(attributes, **dict.fromkeys(ANYTHING, "")), "no credential was shown"
     same = _minute_digest(actor, attributes, reason, now)
+    if (sealed := _seal_of(same)) is not None:  # this minute comes again: the clock was put back
+        same = _minute_digest(actor, attributes, f"{reason}\0{sealed.number}", now)
     with transaction.atomic():
         if AuditEvent.objects.filter(same=same).update(count=F("count") + 1, time=now):
             return
@@ -174,6 +176,13 @@ def record_denial(actor: Actor, attributes: Attributes, reason: str, *, act: str
             ],
             ignore_conflicts=True,
         )
+
+
+def _seal_of(same: str) -> AuditSeal | None:
+    """The newest, where the row of these denials is sealed: it is counted no more."""
+    row = AuditEvent.objects.filter(same=same).values_list("pk", flat=True).first()
+    newest = AuditSeal.objects.order_by("-number").first() if row is not None else None
+    return newest if newest is not None and row is not None and newest.last >= row else None
 
 
 def _minute_digest(actor: Actor, attributes: Attributes, reason: str, now: datetime) -> str:

@@ -104,8 +104,9 @@ def seal_entries(now: datetime | None = None) -> int:
 
 
 def _settled(last: AuditSeal | None, now: datetime) -> list[AuditEvent]:
+    """An entry that is as far ahead is of a clock that was put back since: it must not hold up those behind it."""
     rows = AuditEvent.objects.filter(pk__gt=last.last if last else FIRST).order_by("pk")[:SEGMENT]
-    return list(takewhile(lambda entry: entry.time < now - SETTLED, rows))
+    return list(takewhile(lambda entry: abs(now - entry.time) > SETTLED, rows))
 
 
 def _seal_of(last: AuditSeal | None, entries: list[AuditEvent]) -> AuditSeal:
