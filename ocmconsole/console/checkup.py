@@ -142,6 +142,8 @@ def _backlogs() -> list[Backlog]:
 
 def _behind(each: Backlog) -> str:
     why = each.problem or "no process of the hub sends it"
+    if not each.problem and each.taken_at is not None and clock.now() - each.taken_at < LATE:
+        why = f"its receiver has taken some {span(clock.now() - each.taken_at)} ago"
     if each.is_quiet:
         why = f"a restored hub sends nothing until {PROGRAM} activate"
     return f"{each.outlet}: {each.waiting} entries and seals wait, the oldest for {span(each.age)}: {why}"

@@ -456,6 +456,18 @@ def test_how_far_behind_a_receiver_is_is_on_hub_health_in_metrics_and_in_doctor(
     assert [each.waiting for each in backlog.backlogs()] == [0]
 
 
+def test_a_receiver_that_is_new_and_catches_up_is_not_said_to_be_sent_nothing(
+    stream: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "MOST_LINES", 1)
+    note(2, ago=timedelta(days=1))
+    (before,) = checkup.hub_problems()["audit outside"]
+    assert before.endswith("no process of the hub sends it")
+    assert sending.send_next(outlets.configured()[0], "this process")
+    (problem,) = checkup.hub_problems()["audit outside"]
+    assert re.search(r"1 entries and seals wait, .*: its receiver has taken some \S+ s ago$", problem)
+
+
 def test_a_hub_that_keeps_its_audit_to_itself_has_no_outlet(root: Any) -> None:
     assert outlets.configured() == []
     assert "audit outside" in checkup.unused_checks()

@@ -140,6 +140,7 @@ class ChainStatement:
     covering: AuditSeal | None
     unsealed: int
     verified: int | None  # entries; None where there are too many to compute while somebody waits
+    is_empty: bool  # no entry is of the period, so no seal is either
     flaws: tuple[str, ...]
     is_whole: bool
 
@@ -147,8 +148,10 @@ class ChainStatement:
     def sentence(self) -> str:
         if self.flaws:
             return f"THE AUDIT IS NOT AS IT WAS SEALED: {'; '.join(self.flaws[:5])}"
-        if self.verified is None:
+        if self.verified is None and not self.is_empty:
             return f"not computed for so many entries while you wait: {PROGRAM} audit report or audit verify does"
+        if self.is_empty and not self.is_whole:
+            return "there is no entry of this period, and so no seal"
         what = "the whole chain" if self.is_whole else "the seals of this period"
         late = f"; {self.unsealed} entries of the period are not sealed yet" if self.unsealed else ""
         return f"verified: {what}, {self.verified} entries as they were sealed{late}"
@@ -253,6 +256,7 @@ def _chain_of(since: datetime, until: datetime, top: int, *, is_whole: bool) -> 
     period = AuditEvent.objects.filter(time__gte=since, time__lt=until, pk__lte=top)
     numbers = period.order_by("pk").values_list("pk", flat=True)
     first, last = numbers.first() or 0, numbers.last() or 0
+    is_empty = not last
     head = audit_chain.newest_seal()
     made = AuditSeal.objects.filter(number__lte=head.number if head else 0)  # not what is made meanwhile
     covering = made.filter(first__lte=last).order_by("-number").first()
@@ -260,7 +264,10 @@ def _chain_of(since: datetime, until: datetime, top: int, *, is_whole: bool) -> 
     report = None
     if is_whole:
         report = audit_chain.verify_chain()
+    elif is_empty:
+        report = None
     elif (audit_chain.seals_between(first, last).aggregate(total=Sum("count"))["total"] or 0) <= MOST_VERIFIED:
         report = audit_chain.verify_between(first, last)
     flaws = tuple(f"seal {flaw.seal}: {flaw.text}" for flaw in report.flaws) if report else ()
-    return ChainStatement(head, covering, unsealed, report.entries if report else None, flaws, is_whole)
+    verified = report.entries if report else None
+    return ChainStatement(head, covering, unsealed, verified, is_empty, flaws, is_whole)

@@ -50,16 +50,19 @@ def report(request: HttpRequest) -> HttpResponseBase:
             found = _report(actor, kind, since, until)
         except decisions.TooManyDecisions as error:
             problem = f"{error}."
-    return render(request, "console/report.html", _context(found, problem, kind, since, until))
+    return render(request, "console/report.html", _context(actor, found, problem, kind, since, until))
 
 
-def _context(found: DecisionReport | None, problem: str, kind: str, since: date, until: date) -> dict[str, Any]:
+def _context(
+    actor: Actor, found: DecisionReport | None, problem: str, kind: str, since: date, until: date
+) -> dict[str, Any]:
     given = {"from": str(since), "to": str(until), "kind": kind}
     return {
         "given": given,
         "since": given["from"],
         "kinds": [(name, each.label) for name, each in decisions.KINDS.items()],
         "report": found,
+        "reads_all": activity.reads_all(actor),
         "shown": found.decisions[:SHOWN] if found else (),
         "facts": formats.facts_of(found) if found else [],
         "problem": problem[:1].upper() + problem[1:],

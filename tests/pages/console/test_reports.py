@@ -250,8 +250,20 @@ def test_an_auditor_reads_the_same_in_the_console_and_in_its_files(
     assert above["chain"].startswith("verified: the seals of this period")
     shown = page(auditor)
     for row in rows:
-        assert f'<td data-label="Entry">{row["entry"]}<br>' in shown
+        assert f'<td data-label="Entry" class="oc-nowrap">{row["entry"]}<br>' in shown
     assert len(Cells(page(auditor, format="html")).tables["rows"]) == len(rows) + 1
+
+
+def test_a_period_without_entries_has_no_seal_that_was_verified(decided: None, auditor: Client) -> None:
+    text = page(auditor, **{"from": "2020-01-01", "to": "2020-01-31"})
+    assert "there is no entry of this period, and so no seal" in text
+    assert "verified:" not in text
+
+
+def test_an_auditor_whose_period_makes_no_sense_is_not_told_to_be_limited(auditor: Client) -> None:
+    text = page(auditor, **{"from": "2020-02-01", "to": "2020-01-01"})
+    assert "The last day lies before the first one." in text
+    assert "Limited to what you may see" not in text
 
 
 def test_who_acted_as_somebody_else_is_named_on_the_page_as_in_the_files(auditor: Client) -> None:
