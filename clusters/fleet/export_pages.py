@@ -31,6 +31,7 @@ MEDIA = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 # A spreadsheet takes a cell that begins so for a formula, and runs it; full-width forms of these too. Agents write
 # claims and versions.
 FORMULA = ("=", "+", "-", "@")
+SEPARATOR = ";"  # of cells too, where a comma is part of numbers: quotes do not help there
 
 
 @login_required
@@ -103,8 +104,12 @@ def _csv(records: Iterator[dict[str, Any]], claims: list[str]) -> Iterator[str]:
 def safe(cell: str) -> str:
     """As text in one line, whatever a spreadsheet makes of text."""
     line = " ".join(cell.splitlines())
-    first = unicodedata.normalize("NFKC", line.lstrip()[:1])
-    return f"'{line}" if first.startswith(FORMULA) else line
+    return SEPARATOR.join(map(_marked, line.split(SEPARATOR)))
+
+
+def _marked(part: str) -> str:
+    first = unicodedata.normalize("NFKC", part.lstrip()[:1])
+    return f"'{part}" if first.startswith(FORMULA) else part
 
 
 def _json(records: Iterator[dict[str, Any]]) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ process starts.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -106,7 +107,12 @@ def write_file(path: Path, content: bytes, *, secret: bool) -> None:
 
 @contextmanager
 def replacing(path: Path, *, secret: bool) -> Iterator[IO[bytes]]:
-    """As ``write_file``, for content that comes in pieces: the file is in its place when the block ends well."""
+    """As ``write_file``, for content that comes in pieces: the file is in its place when the block ends well.
+
+    Raises OSError, also for what is no file: a device, or ``/dev/stdout``, would be lost to the whole machine.
+    """
+    if (path.exists() and not path.is_file()) or (path.is_symlink() and str(path.readlink()).startswith("/proc/")):
+        raise OSError(errno.EINVAL, "it is no file that can be replaced")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -241,3 +242,19 @@ def test_bad_input_is_one_sentence_and_changes_nothing(tmp_path: Path) -> None:
     allowed = AuditEvent.objects.filter(outcome="allowed").exclude(name="edge", verb="patch")
     assert allowed.count() <= before + 10  # what un-accepting does
     assert ClusterFacts.objects.get(cluster="edge").certificate_revoked_at is None
+
+
+@pytest.mark.parametrize("form", ["pipe", "stdout"])
+def test_what_is_no_file_is_not_replaced_by_one(form: str, tmp_path: Path) -> None:
+    """As root would replace ``/dev/stdout`` for the whole machine."""
+    join()
+    place = tmp_path / form
+    if form == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/proc/self/fd/1")
+    before = place.lstat().st_ino
+    with pytest.raises(CommandError, match="is no file that can be replaced"):
+        repair("edge", "--output", str(place))
+    assert place.lstat().st_ino == before
+    assert BootstrapToken.objects.get().revoked_at is not None

@@ -65,6 +65,7 @@ def test_an_export_that_fails_says_so_in_its_last_line(form: str, admin: Client)
         ("\n=1+1", "' =1+1"),
         ("\t=1+1", "'\t=1+1"),
         ("fine\r\n=1+1\u2028-2", "fine =1+1 -2"),
+        ("fine;=1+1; -2;3", "fine;'=1+1;' -2;3"),  # a separator of cells in half of Europe
         ("v1.30.2", "v1.30.2"),
         ("", ""),
     ],
