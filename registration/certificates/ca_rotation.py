@@ -40,6 +40,8 @@ NAMED = 10  # of those who are left, in a refusal
 RETIRED = "The CA that signed it was retired."
 ROTATE = audit_acts.declare("ca:rotate", "New CA of the hub signs", refused="Rotating a CA of the hub refused")
 BACK = audit_acts.declare("ca:back", "Old CA of the hub signs again", refused="Rolling back a CA refused")
+STOLEN_KEY = "The key of the CA that signed it was stolen."
+STOLEN = audit_acts.declare("ca:stolen", "Stolen CA of the hub replaced", refused="Replacing a stolen CA refused")
 RETIRE = audit_acts.declare("ca:retire", "Other CA of the hub retired", refused="Retiring a CA of the hub refused")
 
 
@@ -161,6 +163,14 @@ def retire(actor: Actor, role: ca.AuthorityRole, *, force: bool = False) -> None
     _take(actor, ca.retire, role, RETIRE)
 
 
+def replace_stolen(actor: Actor, role: ca.AuthorityRole, *, place: str = "") -> None:
+    """A new CA signs, the present ones are trusted no more, and each client certificate of theirs is revoked.
+
+    Nothing is counted and nobody waited for. Raises as ``rotate``.
+    """
+    _take(actor, partial(ca.replace_stolen, place=place), role, STOLEN)
+
+
 def _left_text(found: Progress) -> str:
     names = ", ".join(each.name for each in found.left[:NAMED])
     more = f" and {len(found.left) - NAMED} more" if len(found.left) > NAMED else ""
@@ -196,7 +206,10 @@ def _note(actor: Actor, act: str, role: ca.AuthorityRole, before: ca.Authority, 
     with verbs.changing_rights(actor):
         gone = {each.key_fingerprint for each in (before, *before.others)}
         gone -= {each.key_fingerprint for each in (wanted, *wanted.others)}
-        ended = _end_certificates(actor, gone) if role is ca.AuthorityRole.CLIENT and gone else 0
+        # Of a stolen key also what nobody has shown yet: all that there is was signed before the new CA.
+        gone |= {""} if act == STOLEN else set()
+        why = STOLEN_KEY if act == STOLEN else RETIRED
+        ended = _end_certificates(actor, gone, why) if role is ca.AuthorityRole.CLIENT and gone else 0
         _entry(actor, act, role, before, wanted, f"{ended} certificates revoked" if ended else "").save()
 
 
@@ -219,14 +232,14 @@ def _key(authorities: tuple[ca.Authority, ...]) -> str:
     return ", ".join(sorted(each.key_fingerprint for each in authorities))
 
 
-def _end_certificates(actor: Actor, authorities: set[str]) -> int:
-    """Those that were seen under these CAs. Few are what counts for a cluster: those who were left."""
+def _end_certificates(actor: Actor, authorities: set[str], why: str) -> int:
+    """Those that were seen under these CAs, "" for none. Few are what counts for a cluster: those who were left."""
     now = clock.now()
     rows = IssuedCertificate.objects.filter(Q(revoked_at=None, not_after__gt=now, authority__in=authorities))
     counting = ClusterFacts.objects.filter(certificate_fingerprint__in=rows.values("pk"))
     current = set(counting.values_list("certificate_fingerprint", flat=True))
     for row in rows.filter(pk__in=current):
-        row.revoked_at, row.revoked_by, row.revocation_reason = now, actor.user[:320], RETIRED
+        row.revoked_at, row.revoked_by, row.revocation_reason = now, actor.user[:320], why
         row.save()
-    others = rows.update(revoked_at=now, revoked_by=actor.user[:320], revocation_reason=RETIRED)
+    others = rows.update(revoked_at=now, revoked_by=actor.user[:320], revocation_reason=why)
     return len(current) + others

@@ -274,6 +274,28 @@ def retire(home: Path, role: AuthorityRole, *, note: Note, now: datetime | None 
         return left
 
 
+def replace_stolen(
+    home: Path, role: AuthorityRole, *, note: Note, place: str = "", now: datetime | None = None
+) -> Authority:
+    """A new CA signs, and no other is trusted: a key of the present ones is in other hands. Raises as ``rotate``.
+
+    Nothing vouches for the new one.
+    """
+    now = now or clock.now()
+    with files.locked(home):
+        present = authority_of(home, role, now=now)
+        if role is AuthorityRole.SERVING and client_file(home).stem == STEMS[role]:
+            raise RotationError("the stolen key signs clients too: take `ca rotate client --stolen` first")
+        key = _new_key(home, present, place, now)
+        known = (present, *present.others)
+        begin = max(now - BACKDATED, *(each.certificate.not_valid_before_utc + SECOND for each in known))
+        new = Authority((new_root(key, begin, now),), key, b"")
+        _write_keys(home, role, Authority(new.chain, new.key, b"", known))
+        left = _commit(home, role, new, note)
+        _write_keys(home, role, left)
+        return left
+
+
 def begun(authority: Authority) -> datetime:
     """When the CA that signs was made."""
     return authority.certificate.not_valid_before_utc + BACKDATED

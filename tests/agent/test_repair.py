@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from tests import requests
-from tests.agent.conftest import REQUESTS, StartAgent, cluster_on
+from tests.agent.conftest import CLUSTERS, REQUESTS, StartAgent, cluster_on
 from tests.agent.test_troubles import fingerprint_of, join
+from tests.conftest import StartHub
 from tests.hub import Hub
 
 pytestmark = pytest.mark.contract("D29", "D9", "D19")
@@ -88,3 +89,28 @@ def test_a_running_agent_whose_certificate_was_revoked_takes_the_manifest_as_it_
     agent.wait_for("the hub does not know the certificate, and the bootstrap kubeconfig changed")
     agent.wait_for("heartbeats every", times=2)
     assert cluster_on(hub, "shut-out")["spec"]["hubAcceptsClient"] is True
+
+
+def test_an_agent_of_a_stolen_ca_is_refused_at_once_and_comes_back_by_its_manifest(
+    start_hub: StartHub, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    """D22: ``ca rotate client --stolen``, then one manifest for each cluster; the page of the cluster says why."""
+    with start_hub() as hub:
+        agent = join(hub, "robbed", start_agent)
+        pair = tmp_path / "old.pem"
+        pair.write_bytes((agent.files / "tls.crt").read_bytes() + (agent.files / "tls.key").read_bytes())
+        place = f"{CLUSTERS}/robbed"
+        with hub.client(pair=pair) as old:
+            assert old.get(place).status_code == 200
+            said = hub.manage("ca", "rotate", "client", "--stolen", "--yes")
+            assert old.get(place).status_code == 401
+        assert "1 clusters lost the hub" in said
+        agent.wait_for("401 Unauthorized")
+        hub.manage("repair", "--not-given", str(tmp_path))
+        (path,) = agent.bootstrap
+        doc = yaml.safe_load((tmp_path / "repair-robbed.yaml").read_text())
+        path.write_text(base64.b64decode(doc["data"]["kubeconfig"]).decode())
+        agent.wait_for("the hub does not know the certificate, and the bootstrap kubeconfig changed")
+        agent.wait_for("heartbeats every", times=2)
+        with hub.client(pair=pair) as old:
+            assert old.get(place).status_code == 401

@@ -62,6 +62,8 @@ WRITE = {
     "repair --not-given FOLDER": "repair --not-given {tmp}/given",
     "ca rotate client": "ca rotate client",
     "ca rotate serving": "ca rotate serving",
+    "ca rotate client --stolen": "ca rotate client --stolen --yes",
+    "ca rotate serving --stolen": "ca rotate serving --stolen --yes",
     "ca retire client": "ca retire client --force",
     "ca retire serving": "ca retire serving --force",
     "detach NAME --reason R": "detach c1 --reason R",

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from ocmconsole.accounts.acting_command import ActingCommand
 from ocmconsole.environment import installation
-from registration.certificates import ca_rotation
+from registration.certificates import ca_rotation, stolen_ca
 from registration.certificates.ca_rotation import Progress
 from registration.pki import ca
 
@@ -38,6 +38,9 @@ class Command(ActingCommand):
             metavar="PLACE",
             help="where the key of the new CA is: the URI of one in a token, pkcs11:token=…;object=…, or file",
         )
+        stolen = "the key of the present CA was stolen: trust the new one alone, and revoke all client certificates"
+        rotate.add_argument("--stolen", action="store_true", help=stolen)
+        rotate.add_argument("--yes", action="store_true", help="do not ask before --stolen")
         super().add_arguments(rotate)
         retire = acts.add_parser("retire", help="trust only the CA that signs")
         retire.add_argument("role", choices=roles)
@@ -60,10 +63,12 @@ class Command(ActingCommand):
         try:
             if step == "retire":
                 ca_rotation.retire(actor, role, force=options["force"])
-            elif options["back"] and options["key"]:
-                raise CommandError("--back lets the old CA sign, with the key that it has: leave out --key")
+            elif options["back"] and (options["key"] or options["stolen"]):
+                raise CommandError("--back lets the old CA sign, with its own key: leave out --key and --stolen")
             elif options["back"]:
                 ca_rotation.turn_back(actor, role)
+            elif options["stolen"]:
+                self._replace_stolen(actor, role, **options)
             else:
                 ca_rotation.rotate(actor, role, place=options["key"])
         except OSError as error:
@@ -71,12 +76,36 @@ class Command(ActingCommand):
                 f"the home cannot be written ({error.strerror or error}): make room or see to its modes, then look at "
                 f"{installation.PROGRAM} ca status and take the step again if it was not done"
             ) from error
-        if step == "rotate" and not options["back"]:
+        if step == "rotate" and not (options["back"] or options["stolen"]):
             self.stdout.write(BACKUP)
-        if role is ca.AuthorityRole.SERVING:
+        if role is ca.AuthorityRole.SERVING and not options.get("stolen"):
             self.stdout.write(RELOAD)
         for place in sorted({*before} - {*ca.key_places(settings.OCMCONSOLE_HOME)}):
             self.stdout.write(f"The hub has forgotten the key {place}, which is where it was: remove it there.")
+
+    def _replace_stolen(self, actor: Actor, role: ca.AuthorityRole, *, key: str, yes: bool, **_: Any) -> None:
+        ca_rotation.require_admin(actor)
+        also_other = stolen_ca.shares_key()
+        if not yes:
+            self._confirm(role)
+        ca_rotation.replace_stolen(actor, role, place=key)
+        self.stdout.write(
+            "Nothing that the stolen key has signed is trusted any more. To be done by hand, in this order:"
+        )
+        for number, text in enumerate(stolen_ca.by_hand(role, also_other=also_other), 1):
+            self.stdout.write(f"  {number}. {text}")
+
+    def _confirm(self, role: ca.AuthorityRole) -> None:
+        """Raises CommandError; nothing is changed then."""
+        is_client = role is ca.AuthorityRole.CLIENT
+        what = "Every client certificate of the hub ends now" if is_client else "No agent knows the hub from now on"
+        self.stdout.write(f"{what}, until somebody applies a manifest on each cluster. There is no way back.")
+        try:
+            said = input(f"Type {role} to go on: ")
+        except EOFError:
+            said = ""
+        if said.strip() != role.value:
+            raise CommandError(f"{role} was not typed, nor --yes given: nothing is changed")
 
     def _show(self, *roles: ca.AuthorityRole) -> None:
         for role in roles:

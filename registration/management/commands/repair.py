@@ -18,7 +18,7 @@ from ocmconsole.environment import home
 from ocmconsole.environment.durations import parse_duration
 from ocmconsole.kubeapi import clock, errors
 from registration.approvals import repairs, services
-from registration.certificates import agent_troubles, ca_rotation
+from registration.certificates import agent_troubles, ca_rotation, stolen_ca
 from registration.pki import ca
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Command(ActingCommand):
         parser.add_argument("name", metavar="NAME", nargs="?", default="")
         parser.add_argument("--ttl", default="1h", help="how long the manifest works, such as 15m or 1h, at most 24h")
         parser.add_argument("--output", default="", metavar="FILE", help="write the manifest there and not to stdout")
-        of_all = "instead of NAME: a manifest there for each cluster that lacks the new serving CA"
+        of_all = "instead of NAME: a manifest there for each cluster that lacks the serving CA or a certificate"
         parser.add_argument("--not-given", default="", metavar="FOLDER", help=of_all)
         super().add_arguments(parser)
 
@@ -80,16 +80,19 @@ class Command(ActingCommand):
         """What cannot be made for one cluster holds up no other."""
         ca_rotation.require_admin(actor)
         found = ca_rotation.progress_of(ca.AuthorityRole.SERVING)
-        if found.other is None:
-            raise CommandError("the CA of serving is not being rotated: nobody waits to be given one")
+        names = sorted({each.name for each in found.left} | set(stolen_ca.fallen()))
+        if found.other is None and not names:
+            raise CommandError(
+                "the CA of serving is not being rotated, and no cluster lost the hub with a CA: nobody waits"
+            )
         place = Path(folder).absolute()
         if not place.is_dir() or not os.access(place, os.W_OK):
             raise CommandError(f"{folder} is no folder that can be written: nothing is changed")
         made, failed = 0, 0
-        for each in found.left:
-            path = place / repairs.FILE_NAME.format(each.name)
+        for each in names:
+            path = place / repairs.FILE_NAME.format(each)
             try:
-                _write(actor, path, repairs.mint_manifest(actor, each.name, ttl=lifetime))
+                _write(actor, path, repairs.mint_manifest(actor, each, ttl=lifetime))
             except errors.ApiError as error:
                 failed += 1
                 self.stderr.write(error.message)
