@@ -255,6 +255,6 @@ def test_what_is_no_file_is_not_replaced_by_one(form: str, tmp_path: Path) -> No
         place.symlink_to("/proc/self/fd/1")
     before = place.lstat().st_ino
     with pytest.raises(CommandError, match="is no file that can be replaced"):
-        repair("edge", "--output", str(place))
+        repair("--output", str(place))
     assert place.lstat().st_ino == before
-    assert BootstrapToken.objects.get().revoked_at is not None
+    assert BootstrapToken.objects.get(key_line__isnull=False).revoked_at is not None
