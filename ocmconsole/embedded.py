@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -21,19 +22,20 @@ from clusters.health import uptime
 from ocmconsole import schedule
 from ocmconsole.backup import revocation_log, succession
 from ocmconsole.environment import home
-from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.outbound import outlets, positions, sending
 from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.kubeapi.watch import redis_client
+from ocmconsole.notifications import channels, gathering
 from ocmconsole.schedule import BEAT, SLOW, TIMELY
 from registration import hub_setup
 from registration.pki import ca
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0  # between two looks at Redis
+LOOK_SECONDS = 1.0  # between two looks at Redis, and at what there is to tell
 SUCCESSION_SECONDS = 2.0  # between two looks at whether a newer incarnation of the hub has begun
 FIRST_LOOK_SECONDS = 5.0  # that a start waits for the first of them: a backup place that hangs holds up no hub
 STOP_SECONDS = 0.4  # for a reconciler in its transaction, after the signal
@@ -198,14 +200,23 @@ def _turns() -> list[set[str]]:
     return [every & TIMELY, every - TIMELY - SLOW, every & SLOW]
 
 
-class AuditSenders:
-    """A thread for each outlet of the audit, of which a hub may have none; others of the same hub may send as well."""
+class Senders:
+    """What sends to receivers outside; other processes of the same hub may send as well.
+
+    A thread for each outlet of the audit, and one for notifications, which starts one for each channel that has
+    something to send.
+    """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
+        self._sender = str(uuid.uuid4())
+        self._channels: dict[str, threading.Thread] = {}
         self._threads = [
-            _thread(f"audit-{outlet.name}", partial(sending.follow, outlet, self._stopping))
-            for outlet in outlets.configured()
+            _thread("notifications", self._tell),
+            *(
+                _thread(f"audit-{outlet.name}", partial(sending.follow, outlet, self._stopping))
+                for outlet in outlets.configured()
+            ),
         ]
 
     def start(self) -> None:
@@ -216,13 +227,42 @@ class AuditSenders:
         """What is on its way and was not acknowledged is sent again after the next start."""
         self._stopping.set()
 
+    def _tell(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            close_old_connections()
+            try:
+                gathering.note_new()
+                due = channels.due()
+            except (DatabaseError, errors.ApiError) as error:  # the probes say so
+                log.warning("notifications wait for the database: %s", error)
+                continue
+            except Exception:  # the next look may do better
+                log.exception("notifications failed")
+                continue
+            for outlet in due:
+                self._start_channel(outlet)
+
+    def _start_channel(self, outlet: channels.ChannelOutlet) -> None:
+        """So that no receiver holds up another; its thread ends when nothing is left to send."""
+        running = self._channels.get(outlet.name)
+        if running is None or not running.is_alive():
+            self._channels[outlet.name] = _thread(outlet.name, partial(self._send, outlet))
+            self._channels[outlet.name].start()
+
+    def _send(self, outlet: channels.ChannelOutlet) -> None:
+        try:
+            while not self._stopping.is_set() and sending.send_next(outlet, self._sender):
+                pass
+        except Exception:  # the next look may do better
+            log.exception("the channel %s failed", outlet.channel.name)
+
 
 class Workers:
     """Started by ``serve`` when no Redis is configured. What must be on time has a thread of its own."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._senders = AuditSenders()
+        self._senders = Senders()
         self._threads = [
             _thread("reconcilers", lambda: workqueue.follow(self._stopping)),
             *(_thread(f"beat-{number}", partial(self._beat, names)) for number, names in enumerate(_turns())),
@@ -287,7 +327,7 @@ class Standby:
     def start(self) -> None:
         """Raises HomeError while a restore is under way."""
         SuccessionWatch().start()
-        AuditSenders().start()
+        Senders().start()
         threading.Thread(target=self._run, name="standby", daemon=True).start()
 
     def note_task(self) -> None:

@@ -51,6 +51,100 @@ class DemoFleet(models.Model):
         return f"demonstration fleet of {len(self.clusters)} clusters, {self.state}"
 
 
+class Severity(models.IntegerChoices):
+    INFO = 1, "For your information"
+    WARNING = 2, "Warning"
+    CRITICAL = 3, "Critical"
+
+
+class NotificationChannel(models.Model):
+    """Whom the hub tells by itself. Address and secrets are encrypted (``notifications.encrypted_columns``)."""
+
+    class ChannelKind(models.TextChoices):
+        WEBHOOK = "webhook", "Webhook"
+        MAIL = "mail", "Mail"
+
+    name = models.CharField(max_length=30, primary_key=True)
+    kind = models.CharField(max_length=7, choices=ChannelKind)
+    address = models.TextField()
+    secret = models.TextField(blank=True, default="")
+    former_secret = models.TextField(blank=True, default="")
+    enabled = models.BooleanField(default=True)
+    created = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NotificationRule(models.Model):
+    """What a channel hears of: kinds (none means all), from a severity on, of one set or of everything."""
+
+    channel = models.ForeignKey(NotificationChannel, on_delete=models.CASCADE, related_name="rules")
+    kinds = models.JSONField(default=list)
+    severity = models.PositiveSmallIntegerField(choices=Severity)
+    clusterset = models.CharField(max_length=253, blank=True, default="")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.channel_id}: {', '.join(self.kinds) or 'everything'} from {self.get_severity_display()}"
+
+
+class NotificationMessage(models.Model):
+    """What happened of one kind in one set within one minute. ``sealed``: nothing is added any more, and it is sent.
+
+    ``uid`` is what receivers know it by, however often it is sent.
+    """
+
+    uid = models.CharField(max_length=36, unique=True)
+    kind = models.CharField(max_length=40)
+    severity = models.PositiveSmallIntegerField(choices=Severity)
+    clusterset = models.CharField(max_length=253, blank=True, default="")
+    minute = models.DateTimeField()
+    closes = models.DateTimeField(db_index=True)
+    sealed = models.BooleanField(default=False, db_index=True)
+    count = models.PositiveIntegerField(default=0)
+    names = models.JSONField(default=list)
+    detail = models.TextField(blank=True, default="")
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.count} at {self.minute:%Y-%m-%d %H:%M}"
+
+
+class NotificationDelivery(models.Model):
+    """One message for one channel, and how sending it went; asking for it again makes another row."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waits"
+        TAKEN = "taken", "Taken"
+        GIVEN_UP = "given-up", "Given up"
+
+    channel = models.ForeignKey(NotificationChannel, on_delete=models.CASCADE, related_name="deliveries")
+    message = models.ForeignKey(NotificationMessage, on_delete=models.CASCADE, related_name="deliveries")
+    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    attempts = models.PositiveIntegerField(default=0)
+    answer = models.CharField(max_length=300, blank=True, default="")
+    asked_by = models.CharField(max_length=320, blank=True, default="")
+    created = models.DateTimeField()
+    tried = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        indexes = (models.Index(fields=["channel", "state", "id"]),)
+
+    def __str__(self) -> str:
+        return f"{self.message} to {self.channel_id}: {self.state}"
+
+
 class StoredKey(str):
     """The digest of a session key, as it was read from the database. It opens no session."""
 

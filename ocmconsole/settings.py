@@ -29,6 +29,7 @@ from ocmconsole.environment.readers import (
     issuer,
     kept_secret,
     listed,
+    mail_server,
     networks,
     number,
     pairs,
@@ -131,6 +132,15 @@ if (OCMCONSOLE_AUDIT_WEBHOOK or OCMCONSOLE_AUDIT_ANCHOR_WEBHOOK) and not OCMCONS
     raise ImproperlyConfigured("webhooks of the audit are signed: set OCMCONSOLE_AUDIT_WEBHOOK_SECRET")
 OCMCONSOLE_WEBHOOK_PRIVATE_ADDRESSES = networks("OCMCONSOLE_WEBHOOK_PRIVATE_ADDRESSES")
 OCMCONSOLE_WEBHOOK_CA_FILE = text("OCMCONSOLE_WEBHOOK_CA_FILE")
+OCMCONSOLE_MAIL = mail_server("OCMCONSOLE_MAIL")
+OCMCONSOLE_MAIL_PASSWORD = text("OCMCONSOLE_MAIL_PASSWORD")
+OCMCONSOLE_MAIL_FROM = text("OCMCONSOLE_MAIL_FROM", "ocmconsole@localhost")
+if OCMCONSOLE_MAIL:
+    EMAIL_HOST, EMAIL_PORT = OCMCONSOLE_MAIL.host, OCMCONSOLE_MAIL.port
+    EMAIL_USE_SSL, EMAIL_USE_TLS = OCMCONSOLE_MAIL.way == "smtps", OCMCONSOLE_MAIL.way == "smtp+starttls"
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = OCMCONSOLE_MAIL.user, OCMCONSOLE_MAIL_PASSWORD
+DEFAULT_FROM_EMAIL = OCMCONSOLE_MAIL_FROM
+EMAIL_TIMEOUT = 20  # seconds; no longer than a webhook has
 # D23: limits for each identity; 0 is none. What an agent or kubectl sends by itself stays far below (docs/settings.md).
 OCMCONSOLE_LIMIT_REQUESTS = number("OCMCONSOLE_LIMIT_REQUESTS", 25)
 OCMCONSOLE_LIMIT_BURST = number("OCMCONSOLE_LIMIT_BURST", 500)

@@ -48,6 +48,7 @@ urlpatterns = [
     path("attention/dismiss/", dismiss, name="dismiss"),
     path("bulk/", include((bulk, "bulk"))),
     path("hub/", hub_health, name="hub"),
+    path("notifications/", include("ocmconsole.notifications.urls")),
     path("demo/", demo_pages.page, name="demo"),
     path("demo/make/", demo_pages.make, name="demo-make"),
     path("demo/remove/", demo_pages.remove, name="demo-remove"),

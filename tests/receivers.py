@@ -1,4 +1,4 @@
-"""Receivers on loopback, as stand outside of a hub: an HTTP server and listeners of syslog. Real sockets, no doubles."""
+"""Receivers on loopback, as stand outside of a hub: an HTTP server, listeners of syslog, a mail server. Real sockets, no doubles."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import orjson
@@ -29,6 +30,7 @@ class HttpReceiver:
     headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[], None] = lambda: None
     bodies: list[bytes] = field(default_factory=list)
+    secret: str = SECRET
     messages: list[str] = field(default_factory=list)  # ids of all that came, also of what was not taken
 
     @property
@@ -48,7 +50,7 @@ def http_receiver(port: int = 0, certificate: Path | None = None) -> Iterator[Ht
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            assert is_signed(self.headers, body)
+            assert is_signed(self.headers, body, receiver.secret)
             receiver.messages.append(self.headers["webhook-id"])
             receiver.before()
             if receiver.answer == 200:
@@ -77,9 +79,9 @@ def http_receiver(port: int = 0, certificate: Path | None = None) -> Iterator[Ht
         server.server_close()
 
 
-def is_signed(headers: Any, body: bytes) -> bool:
+def is_signed(headers: Any, body: bytes, secret: str = SECRET) -> bool:
     """As a receiver checks it, written from the scheme's description and not with the hub's code."""
-    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = b".".join((headers["webhook-id"].encode(), headers["webhook-timestamp"].encode(), body))
     right = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
     return f"v1,{right}" in headers["webhook-signature"].split()
@@ -149,3 +151,48 @@ def _length(stream: Any) -> int:
     while (byte := stream.read(1)) not in {b" ", b""}:
         digits += byte
     return int(digits or 0)
+
+
+@dataclass
+class MailListener:
+    """``answer`` is what it says to the end of a mail."""
+
+    port: int
+    answer: str = "250 taken"
+    recipients: list[list[str]] = field(default_factory=list)
+    mails: list[bytes] = field(default_factory=list)
+
+
+@contextmanager
+def mail_listener() -> Iterator[MailListener]:
+    """RFC 5321, as much of it as a client without options says."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            recipients: list[str] = []
+            self._say("220 here")
+            while line := self.rfile.readline():
+                word = line[:4].upper().strip()
+                if word == b"RCPT":
+                    recipients.append(line.decode().partition("<")[2].partition(">")[0])
+                if word == b"DATA":
+                    self._say("354 go on")
+                    mail = b"".join(iter(self.rfile.readline, b".\r\n"))
+                    if listener.answer.startswith("250"):
+                        listener.mails.append(mail)
+                        listener.recipients.append(recipients)
+                    self._say(listener.answer)
+                else:
+                    self._say("221 bye" if word == b"QUIT" else "250 ok")
+
+        def _say(self, text: str) -> None:
+            self.wfile.write(f"{text}\r\n".encode())
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        listener = MailListener(server.server_address[1])
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        try:
+            yield listener
+        finally:
+            server.shutdown()

@@ -26,7 +26,6 @@ from registration.pki import ca
 
 OUTSIDE = "audit outside"
 SOON = timedelta(days=30)  # before the CA or a serving certificate ends
-LATE = timedelta(minutes=10)  # that an outlet of the audit is behind, after which somebody must see to its receiver
 LARGEST_SKEW = timedelta(seconds=5)  # between the clocks of hub and database
 MOST_SHOWN = 5  # of a list of incidents
 
@@ -125,11 +124,13 @@ def _left_to_encrypt() -> str:
 
 def _outlets() -> Iterator[str]:
     """A hub that waits for its activation sends nothing for that reason (D28)."""
-    yield from (_behind(each) for each in _backlogs() if each.age > LATE and not each.is_quiet)
+    yield from (_behind(each) for each in _backlogs() if each.age > backlog.LATE and not each.is_quiet)
 
 
 def _outlets_waiting() -> str:
-    found = [each for each in _backlogs() if each.waiting and (each.is_quiet or (each.problem and each.age <= LATE))]
+    found = [
+        each for each in _backlogs() if each.waiting and (each.is_quiet or (each.problem and each.age <= backlog.LATE))
+    ]
     return "; ".join(map(_behind, found))
 
 
@@ -142,7 +143,7 @@ def _backlogs() -> list[Backlog]:
 
 def _behind(each: Backlog) -> str:
     why = each.problem or "no process of the hub sends it"
-    if not each.problem and each.taken_at is not None and clock.now() - each.taken_at < LATE:
+    if not each.problem and each.taken_at is not None and clock.now() - each.taken_at < backlog.LATE:
         why = f"its receiver has taken some {span(clock.now() - each.taken_at)} ago"
     if each.is_quiet:
         why = f"a restored hub sends nothing until {PROGRAM} activate"

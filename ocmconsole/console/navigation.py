@@ -103,6 +103,7 @@ GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
         "Operate",
         (
             NavigationEntry("Activity", "activity", "activity"),
+            NavigationEntry("Notifications", "bell", "notifications:list", admins),
             NavigationEntry("Hub health", "heart-pulse", "hub", admins),
             NavigationEntry("Django admin", "settings", "admin:index", operators),
         ),

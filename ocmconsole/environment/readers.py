@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -27,6 +28,8 @@ SHORTEST_RETENTION = timedelta(days=30)  # of the audit
 SHORTEST_CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq rounds one second up
 UNIX = "unix:"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+MAIL_PORTS = {"smtp": 25, "smtps": 465, "smtp+starttls": 587}
+WEBHOOK = "a https URL in ASCII without a user name, or a http URL on loopback"
 SIZE = re.compile(r"([0-9]{1,15})(|Ki|Mi|Gi)")
 UNITS = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}  # bytes
 LARGEST_NUMBER = 1_000_000_000  # of any unit: more is a mistake, and far below what a database column holds
@@ -224,6 +227,39 @@ def syslog(name: str) -> SyslogTarget | None:
     return SyslogTarget(way, host.strip("[]"), int(port))
 
 
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    """``way`` is ``smtp``, ``smtps`` (TLS from the start) or ``smtp+starttls``."""
+
+    way: str
+    host: str
+    port: int
+    user: str = ""
+
+
+def mail_server(name: str) -> MailServer | None:
+    """``smtp+starttls://user@host:587``, or none. The password is a setting of its own, never a part of it."""
+    value = text(name)
+    if not value:
+        return None
+    try:
+        parts = urlsplit(value)
+        is_well = parts.scheme in MAIL_PORTS and bool(parts.hostname) and parts.password is None and parts.port != 0
+        is_well = is_well and not (parts.path or parts.query or parts.fragment)
+        # A password in plain text is for anybody on the way.
+        is_well = is_well and not (parts.scheme == "smtp" and parts.username and parts.hostname not in LOOPBACK)
+    except ValueError:
+        is_well = False
+    if not is_well:
+        msg = (
+            f"{name} must be smtps://host, smtp+starttls://host or smtp://host, with a port and a user if wanted and "
+            "without a password; a user over plain smtp on loopback only"
+        )
+        raise ImproperlyConfigured(msg)
+    user = unquote(parts.username or "")
+    return MailServer(parts.scheme, parts.hostname or "", parts.port or MAIL_PORTS[parts.scheme], user)
+
+
 def webhook(name: str) -> str:
     """Where something is sent, or empty. What is sent over plain HTTP anybody on the way reads.
 
@@ -232,17 +268,20 @@ def webhook(name: str) -> str:
     value = text(name)
     if not value:
         return ""
+    if not is_webhook(value):
+        msg = f"{name} must be {WEBHOOK}"
+        raise ImproperlyConfigured(msg)
+    return value
+
+
+def is_webhook(value: str) -> bool:
     try:
         parts = urlsplit(value)
         is_known = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
         is_plain = re.fullmatch("[!-~]+", value) is not None  # HTTP carries nothing else
-        is_well = is_known and is_plain and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+        return is_known and is_plain and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
     except ValueError:
-        is_well = False
-    if not is_well:
-        msg = f"{name} must be a https URL in ASCII without a user name, or a http URL on loopback"
-        raise ImproperlyConfigured(msg)
-    return value
+        return False
 
 
 def signing_secrets(name: str) -> tuple[bytes, ...]:

@@ -126,6 +126,10 @@ ACTS: dict[str, Condition] = {
     "registration:disconnect": _is_sent("revoke"),
     "registration:revoke": _always,
     "registration:revoke-many": _is_sent("confirmed"),
+    # Where the hub sends what happens, and who can sign as the hub.
+    "notifications:add": _always,
+    "notifications:address": _always,
+    "notifications:secret": _always,
     # Many clusters leave their placements at once (D27).
     "placements:held": _is_sent("act", "release"),
     # A cluster's document can hold all of that: the word for another key (D9), finalizers, the acceptance.

@@ -72,6 +72,9 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/search/?q=nothing-like-it",
         "/help/",
         "/hub/",
+        "/notifications/",
+        "/notifications/-/add/",
+        "/notifications/ops/",
         "/demo/",
         "/bulk/",
         "/bulk/{going}/",
@@ -371,6 +374,7 @@ from ocmconsole.kubeapi.control import bulk_jobs
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.models import BulkJob
 from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.notifications import services as notifications
 from registration.approvals import bulk_decisions as requests, inbox
 from registration.models import IssuedCertificate
 
@@ -390,6 +394,8 @@ going = BulkJob.objects.create(person=User.objects.get(username="admin"), act="c
 for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "running"), ("api-unhealthy", "waiting")):
     going.items.create(name=known[word], state=state, text="you may not" if state == "refused" else "")
 known["going"] = str(going.pk)
+notifications.create_channel(admin, "ops", "webhook", "https://127.0.0.1/")
+notifications.test_channel(admin, "ops")
 print(json.dumps(known))
 """
 

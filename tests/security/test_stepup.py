@@ -30,7 +30,8 @@ from ocmconsole.core.models import AccessRequest, BootstrapToken, ClusterRole, T
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.models import DemoFleet, Session
+from ocmconsole.models import DemoFleet, NotificationChannel, Session
+from ocmconsole.notifications.encrypted_columns import read
 from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
 from placements.models import EvictionBrake
@@ -144,6 +145,11 @@ def _policy(**more: Any) -> dict[str, Any]:
 def _kept(client: Client) -> None:
     with_proof = signed_in("boss")
     assert with_proof.post("/policies/-/new/", _policy())["Location"] == "/policies/web/"
+
+
+def _channel(client: Client) -> None:
+    given = {"name": "ops", "kind": "webhook", "address": "https://receiver.example/"}
+    assert signed_in("boss").post("/notifications/-/add/", given).status_code == 200
 
 
 def _edited(client: Client) -> dict[str, Any]:
@@ -272,6 +278,17 @@ SAMPLES = {
     ),
     "registration:delete-policy": Sample(
         "/policies/web/delete/", lambda: not ApprovalPolicy.objects.exists(), prepare=_kept
+    ),
+    "notifications:add": Sample(
+        "/notifications/-/add/", NotificationChannel.objects.exists,
+        {"name": "ops", "kind": "webhook", "address": "https://receiver.example/"},
+    ),
+    "notifications:address": Sample(
+        "/notifications/ops/address/", lambda: "other" in read(NotificationChannel.objects.get(), "address"),
+        {"address": "https://other.example/"}, _channel,
+    ),
+    "notifications:secret": Sample(
+        "/notifications/ops/secret/", NotificationChannel.objects.exclude(former_secret="").exists, prepare=_channel
     ),
     "access:give": Sample("/access/give/", lambda: _li().has_perm(TokenPermission.ADD), GIVEN),
     "access:answer": Sample("", AccessRequest.objects.exclude(answer="").exists, {"act": "grant"}, _asked),

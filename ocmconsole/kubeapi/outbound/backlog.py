@@ -18,6 +18,8 @@ from ocmconsole.kubeapi.storage import audit_chain, incarnations
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+LATE = timedelta(minutes=10)  # that an outlet of the audit is behind, after which somebody must see to its receiver
+
 
 @dataclass(frozen=True, slots=True)
 class Backlog:

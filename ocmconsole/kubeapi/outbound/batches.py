@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
+from ocmconsole.kubeapi.outbound.delivery import OutboundBatch
 from ocmconsole.kubeapi.outbound.lines import entry_line, seal_line
 from ocmconsole.kubeapi.storage import incarnations
 
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 MOST_LINES = 500
 MOST_BYTES = 512 * 1024  # many receivers refuse a body of more than a MiB
 AT_ONCE = 50  # entries of one query
-
-
-@dataclass(frozen=True, slots=True)
-class OutboundBatch:
-    """``entry`` and ``seal`` are the numbers up to which everything is taken when the receiver has these lines."""
-
-    lines: tuple[OutboundLine, ...]
-    entry: int
-    seal: int
 
 
 def next_batch(position: OutboundPosition, *, seals_only: bool) -> OutboundBatch:

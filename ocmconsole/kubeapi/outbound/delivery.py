@@ -11,6 +11,8 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ocmconsole.kubeapi.models import OutboundPosition
+
 LONGEST_REASON = 1_000  # characters that stay of the reason of a line that was shortened
 MOST_GROUPS, LONGEST_GROUP = 50, 320  # that stay of it, and characters of each
 
@@ -26,6 +28,15 @@ class OutboundLine:
     is_refusal: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OutboundBatch:
+    """``entry`` and ``seal`` are the numbers up to which everything is taken when the receiver has these lines."""
+
+    lines: tuple[OutboundLine, ...]
+    entry: int
+    seal: int
+
+
 class DeliveryError(Exception):
     """The receiver has not taken the lines: one sentence, for operators, without what the receiver said."""
 
@@ -37,6 +48,23 @@ class DeliveryError(Exception):
 class Receiver(Protocol):
     def deliver(self, lines: Sequence[OutboundLine]) -> None:
         """Return when the receiver has all of them. Raises DeliveryError, or OSError."""
+
+
+class Sent(Protocol):
+    """What is sent to one receiver, one batch after the other: the audit, or the messages of a channel."""
+
+    @property
+    def name(self) -> str:
+        """What its position is kept by: a new address goes on where the former one stopped."""
+
+    @property
+    def receiver(self) -> Receiver: ...
+
+    def next_batch(self, position: OutboundPosition) -> OutboundBatch:
+        """Empty where the receiver has everything."""
+
+    def note(self, batch: OutboundBatch, problem: str) -> bool:
+        """In the transaction that moves or puts off the position; whether to go on behind a batch with a problem."""
 
 
 def shortened(body: bytes) -> bytes:

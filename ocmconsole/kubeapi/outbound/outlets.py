@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from ocmconsole.kubeapi.outbound import batches
 from ocmconsole.kubeapi.outbound.files import FileReceiver
 from ocmconsole.kubeapi.outbound.syslog import SyslogReceiver
 from ocmconsole.kubeapi.outbound.webhooks import Webhook
 
 if TYPE_CHECKING:
-    from ocmconsole.kubeapi.outbound.delivery import Receiver
+    from ocmconsole.kubeapi.models import OutboundPosition
+    from ocmconsole.kubeapi.outbound.delivery import OutboundBatch, Receiver
 
 FILE, SYSLOG, WEBHOOK = "file", "syslog", "webhook"
 ANCHOR_FILE, ANCHOR_WEBHOOK = "anchor-file", "anchor-webhook"
@@ -20,11 +22,18 @@ ANCHOR_FILE, ANCHOR_WEBHOOK = "anchor-file", "anchor-webhook"
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """``name`` is what its position is kept by: a new address goes on where the former one stopped."""
+    """Of the audit; all of ``delivery.Sent``."""
 
     name: str
     receiver: Receiver
     seals_only: bool = False
+
+    def next_batch(self, position: OutboundPosition) -> OutboundBatch:
+        return batches.next_batch(position, seals_only=self.seals_only)
+
+    def note(self, batch: OutboundBatch, problem: str) -> bool:  # noqa: ARG002 - as of all that is sent
+        """The position says it all, and nothing of the audit is left out."""
+        return False
 
 
 def configured() -> list[Outlet]:

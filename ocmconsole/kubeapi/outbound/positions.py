@@ -17,10 +17,10 @@ from ocmconsole.kubeapi import clock, write_queue
 from ocmconsole.kubeapi.models import OutboundPosition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
-    from ocmconsole.kubeapi.outbound.batches import OutboundBatch
+    from ocmconsole.kubeapi.outbound.delivery import OutboundBatch
 
 CLAIM = timedelta(seconds=45)  # more than twice what a receiver is given to take a batch
 LONGEST_PAUSE = timedelta(minutes=5)  # between two tries
@@ -52,10 +52,12 @@ def claim(row: OutboundPosition, sender: str) -> bool:
         return bool(free.update(sender=sender, busy_until=now + CLAIM))
 
 
-def advance(row: OutboundPosition, sender: str, batch: OutboundBatch) -> None:
-    """The receiver has taken the batch."""
+def advance(
+    row: OutboundPosition, sender: str, batch: OutboundBatch, note: Callable[[], object] = lambda: None
+) -> None:
+    """The receiver has taken the batch. ``note`` runs in the same transaction, unless the claim was lost."""
     with write_queue.forgettable():
-        OutboundPosition.objects.filter(pk=row.pk, sender=sender).update(
+        moved = OutboundPosition.objects.filter(pk=row.pk, sender=sender).update(
             entry=batch.entry,
             seal=batch.seal,
             taken_at=clock.now(),
@@ -65,20 +67,34 @@ def advance(row: OutboundPosition, sender: str, batch: OutboundBatch) -> None:
             failing_since=None,
             due=None,
         )
+        if moved:
+            note()
 
 
-def put_off(row: OutboundPosition, sender: str, problem: str, retry_after: timedelta | None) -> None:
-    """The receiver has not taken it: longer and longer pauses, each a little different from those of other outlets."""
+def put_off(
+    row: OutboundPosition,
+    sender: str,
+    problem: str,
+    retry_after: timedelta | None,
+    note: Callable[[], bool] = lambda: False,
+) -> None:
+    """The receiver has not taken it: longer and longer pauses, each a little different from those of other outlets.
+
+    ``note`` as in ``advance``; where it says so, what comes next is sent without the pause.
+    """
     now = clock.now()
     pause = min(timedelta(seconds=2 ** min(row.failures, DOUBLINGS)), LONGEST_PAUSE) * random.uniform(0.75, 1)  # noqa: S311 - no secret
     with write_queue.forgettable():
-        OutboundPosition.objects.filter(pk=row.pk, sender=sender).update(
+        kept = OutboundPosition.objects.filter(pk=row.pk, sender=sender)
+        moved = kept.update(
             busy_until=None,
             failures=row.failures + 1,
             problem=problem[:LONGEST_PROBLEM],
             failing_since=row.failing_since or now,
             due=now + max(pause, min(retry_after or timedelta(), LONGEST_PAUSE)),
         )
+        if moved and note():
+            kept.update(due=None)
 
 
 def release() -> None:

@@ -34,7 +34,11 @@ class Webhook:
         head = f'{{"type":"{self._kind}","timestamp":"{time}","data":[\n'.encode()
         body = head + b",\n".join(line.body for line in lines) + b"\n]}"
         message = hashlib.sha256(" ".join((self._kind, *(line.id for line in lines))).encode()).hexdigest()[:32]
-        signed = signed_headers(self._secrets, f"msg_{message}", int(clock.now().timestamp()), body)
+        self.send(f"msg_{message}", body)
+
+    def send(self, message: str, body: bytes) -> None:
+        """Raises DeliveryError. ``message`` is the id by which the receiver knows one that it has seen."""
+        signed = signed_headers(self._secrets, message, int(clock.now().timestamp()), body)
         answer = http_client.post(self._url, body, {**HEADERS, **signed}, private=self._private, ca_file=self._ca_file)
         if not answer.is_success:
             raise DeliveryError(f"it answered {answer.status}", retry_after=_retry_after(answer))

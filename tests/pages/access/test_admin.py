@@ -40,6 +40,10 @@ NOT_LISTED = {
         "clustersets.managedclustersetuserpermission", "clustersets.managedclustersetgrouppermission",
         "guardian.userobjectpermission", "guardian.groupobjectpermission", "auth.permission",
     ),
+    "what their own pages list": (
+        "ocmconsole.notificationchannel", "ocmconsole.notificationrule", "ocmconsole.notificationmessage",
+        "ocmconsole.notificationdelivery",
+    ),
     "the log of changes, and what the hub notes of itself": (
         "kubeapi.revision", "kubeapi.incarnation", "kubeapi.outboundposition", "kubeapi.change", "kubeapi.compaction", "clusters.serving",
         "clusters.fleetminute",
