@@ -35,6 +35,7 @@ hypothesis.settings.register_profile("hub", deadline=None, max_examples=200 if s
 hypothesis.settings.load_profile("hub")
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+OF_PEOPLE = "TEST_REGISTRATION_AGENT"  # what people set; other variables of tests are their own
 # Sixteen numbers a worker: one for the tests themselves, the others for hubs.
 FIRST_REDIS_NUMBER = 16 * int(WORKER.removeprefix("gw") or 0)
 # Where there is room, homes and databases of a run lie in memory: a commit waits 3 ms for a disk.
@@ -99,7 +100,7 @@ def _start_servers(config: pytest.Config) -> None:
     if "TMPDIR" not in os.environ and servers.is_roomy(MEMORY):
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None  # asked for anew
-    for name in [name for name in os.environ if name.startswith(("OCMCONSOLE_", "TEST_"))]:
+    for name in [name for name in os.environ if name.startswith(("OCMCONSOLE_", "TEST_")) and name != OF_PEOPLE]:
         del os.environ[name]
     home = tempfile.mkdtemp(prefix="ocmconsole-home-")
     stack.callback(shutil.rmtree, home, ignore_errors=True)

@@ -110,7 +110,7 @@ AGENT_NAMESPACE = "open-cluster-management-agent"
 AGENT_LOG = f"kubectl -n {AGENT_NAMESPACE} logs deployment/klusterlet-registration-agent --tail=50"
 # The agent then asks anew with its bootstrap kubeconfig.
 BOOTSTRAP_AGAIN = (
-    f"kubectl -n {AGENT_NAMESPACE} delete secret hub-kubeconfig-secret",
+    f"kubectl -n {AGENT_NAMESPACE} delete secret hub-kubeconfig-secret --ignore-not-found",
     f"kubectl -n {AGENT_NAMESPACE} rollout restart deployment klusterlet-registration-agent",
 )
 

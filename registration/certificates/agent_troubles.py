@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from clusters.queries import Observed
 
 FIFTH = round(1 / LATEST)  # G25: an agent renews before so many times what is left is its whole life
-# One command line. The pod keeps the files of the Secret until it goes, so deleting the Secret alone does nothing.
-START_OVER = " && ".join(BOOTSTRAP_AGAIN)
+FORGET, RESTART = BOOTSTRAP_AGAIN
 
 
 class Trouble(LabelledEnum):
@@ -59,11 +58,20 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class AgentTrouble:
-    """``text`` is a sentence or two. ``must_start_over``: a manifest alone changes nothing, see ``START_OVER``."""
+    """``text`` is a sentence or two. ``must_start_over``: a manifest alone may change nothing."""
 
     kind: Trouble
     text: str
     must_start_over: bool = False
+
+    def commands(self, file: str) -> list[str]:
+        """To run on the managed cluster, one after the other, with the manifest as this file.
+
+        The pod keeps the files of the Secret until it goes. The Secret is deleted first: an agent that takes the
+        manifest by itself has spent the token by then, and must not lose the certificate that it got for it.
+        """
+        apply = f"kubectl apply -f {file}"
+        return [FORGET, apply, RESTART] if self.must_start_over else [apply]
 
 
 def what_is_wrong(name: str, now: datetime) -> AgentTrouble:

@@ -38,14 +38,15 @@ def repair(request: HttpRequest, cluster: Opened) -> HttpResponse:
     except errors.ApiError as error:
         messages.error(request, page_frame.refusal_text(error))
         return _page(request, cluster, error.code)
+    trouble, file = _trouble(cluster), repairs.FILE_NAME.format(cluster.name)
     context = {
         **frame(cluster),
         "page_name": "Repair",
-        "trouble": _trouble(cluster),
+        "trouble": trouble,
         "token": made.token,
         "manifest": made.text,
-        "file": repairs.FILE_NAME.format(cluster.name),
-        "start_over": agent_troubles.START_OVER,
+        "file": file,
+        "commands": trouble.commands(file),
         "problems": join_guide.address_problems(join_guide.addresses()[0]),
         "audit_url": audit_url(bootstrap_terms.PLURAL, made.token.pk),
     }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import pyrage
 import pytest
 
-from tests.agent.conftest import condition, eventually
+from tests.agent.conftest import cluster_on, condition, eventually
+from tests.agent.program import Program, needs_program, until
 from tests.agent.test_troubles import ROTATED, SKIP_CLOCK, Story
 from tests.conftest import StartHub
 from tests.hub import Hub
@@ -102,3 +104,48 @@ def test_agents_renew_through_the_rotation_of_both_cas_and_a_restore_in_its_mids
             assert "given the CA that signs: 1; not given: 2\n" in text
 
         asyncio.run(tell())
+
+
+@needs_program
+@pytest.mark.timeout(900)
+@pytest.mark.contract("D22", "D26", "D29", "D9")
+def test_an_agent_that_is_not_ours_renews_through_both_rotations_and_takes_the_new_bundle_by_a_manifest(
+    start_hub: StartHub, tmp_path: Path
+) -> None:
+    short = "150s"  # the certificate lies five minutes back: it is renewed 40 to 60 s after it was issued
+    with start_hub(CERT_SHORTEST_LIFETIME=short, CERT_LIFETIME=short) as hub, start_hub() as cluster:
+        program = Program.on(cluster, "named", tmp_path / "named")
+        program.bootstrap(hub)
+        with program.running():
+            program.joins(hub)
+            uid = cluster_on(hub, "named")["metadata"]["uid"]
+            for step in (("client",), ("client", "--back"), ("client",), ("serving",)):
+                hub.manage("ca", "rotate", *step)
+                program.renews()
+                hub.stop("server")  # it takes its new certificate with a new connection, else within five minutes
+                hub.start("server")
+            key, backup = tmp_path / "key.txt", tmp_path / "hub.backup"
+            key.write_text(f"{pyrage.x25519.Identity.generate()}\n")
+            hub.manage("backup", str(backup), "--key", str(key))
+            hub.stop("server")
+            hub.manage("restore", str(backup), "--key", str(key), "--replace")
+            hub.start("server")
+            program.is_heard(hub, time.time())
+            hub.manage("ca", "retire", "client")
+            hub.manage("ca", "rotate", "serving", "--back")
+            program.is_heard(hub, time.time())
+            hub.manage("ca", "rotate", "serving")
+            program.is_heard(hub, time.time())
+            assert program.starts == 1
+            assert "not given: 1\n" in hub.manage("ca", "status")
+            hub.manage("repair", "--not-given", str(tmp_path / "manifests"))
+            before = program.key()
+            program.apply((tmp_path / "manifests" / "repair-named.yaml").read_text())
+            assert until(lambda: program.key() != before), program.log()
+            hub.manage("ca", "retire", "serving")
+            program.is_heard(hub, time.time())
+            program.renews()
+            assert program.starts == 2
+        doc = cluster_on(hub, "named")
+        assert (doc["metadata"]["uid"], doc["spec"]["hubAcceptsClient"]) == (uid, True)
+        assert "annotations" not in doc["metadata"]  # nobody has typed the digest of a key

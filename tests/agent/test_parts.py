@@ -37,6 +37,7 @@ from registration.agent.steady_state.managed_cluster import ordered_claims
 from registration.agent.steady_state.status import merge_patch
 
 Answer = tuple[int, dict[str, str], bytes]
+NOON = "Sat, 28 Nov 2026 12:00:00"
 LOG = Log(logging.getLogger("tests.agent"))
 
 
@@ -210,7 +211,7 @@ def answering(*answers: Answer) -> Iterator[tuple[Api, list[str]]]:
         def do_GET(self) -> None:
             status, headers, content = answers[min(len(asked), len(answers) - 1)]
             asked.append(self.path)
-            self.send_response(status)
+            self.send_response_only(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -257,6 +258,15 @@ def test_a_success_that_is_no_document_is_no_answer(content: bytes) -> None:
         pytest.raises(Unreachable, match="something else than a Kubernetes"),
     ):
         asyncio.run(api.get("/x"))
+
+
+@pytest.mark.contract("G36")
+@pytest.mark.parametrize("date", [f"{NOON} GMT, {NOON} GMT", f"{NOON} -0000", "soon"])
+def test_a_date_that_names_no_moment_says_nothing_of_the_clocks(date: str) -> None:
+    """A proxy that adds a date to its upstream's sends two."""
+    with answering((200, {"Date": date}, b"{}")) as (api, _):
+        assert asyncio.run(api.get("/x")) == {}
+    assert api.ahead is None
 
 
 def test_a_hub_that_is_not_there_is_unreachable() -> None:

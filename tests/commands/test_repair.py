@@ -108,8 +108,11 @@ def test_a_file_is_readable_by_its_owner_only_and_stdout_says_what_to_do(tmp_pat
     assert err == ""
     assert "Its certificate was revoked by root" in out
     assert "The disk was sold." in out
-    assert f"kubectl apply -f {path}" in out
-    assert out.splitlines()[-1].strip() == agent_troubles.START_OVER  # its certificate has not ended
+    assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == [
+        agent_troubles.FORGET,  # first, as an agent that takes the manifest by itself must not lose what it got
+        f"kubectl apply -f {path}",
+        agent_troubles.RESTART,
+    ]
     token = BootstrapToken.objects.get(key_line__isnull=False)
     assert token.expires - token.created == timedelta(minutes=15)
 

@@ -25,6 +25,7 @@ import pytest
 import yaml
 
 from tests import servers, tools
+from tests.agent.program import PROGRAM, Program
 from tests.conftest import StartHub
 from tests.crash.agents import CLUSTERS, MERGE, Agent, Caller, Ledger
 from tests.hub import ROOT, Hub, numbers
@@ -92,7 +93,7 @@ def test_a_lost_hub_comes_back_from_its_backup_and_no_cluster_is_touched(
     with start_hub(BACKUP_PLACE=str(place)) as started:
         path = f"{programs}:{started.environment['PATH']}"
         hub = replace(started, environment={**started.environment, "PATH": path})
-        with fleet(hub), ExitStack() as stack:
+        with fleet(hub), program(start_hub, hub, tmp_path) as named, ExitStack() as stack:
             writer = Writer(hub.admin())
             writing = threading.Thread(target=writer.run)
             writing.start()
@@ -109,6 +110,7 @@ def test_a_lost_hub_comes_back_from_its_backup_and_no_cluster_is_touched(
             certificates = issued(hub)
             assert until(lambda: {"disconnected", "deleted", "revoked"} <= said_in(place / "revocations.log"))
 
+            key_of_named = named.key() if named is not None else ""
             for name in reversed([*hub.processes]):
                 hub.stop(name, SIGKILL)
             lost = time.time()
@@ -123,6 +125,9 @@ def test_a_lost_hub_comes_back_from_its_backup_and_no_cluster_is_touched(
             try:
                 assert until(lambda: len(heard_since(new, lost)) >= AGENTS), len(heard_since(new, lost))
                 back = time.time()
+                if named is not None:
+                    named.is_heard(new, lost)
+                    assert (named.starts, named.key()) == (1, key_of_named)
                 kept = stands(new, before, seen, said)
                 assert issued(new) <= certificates  # no agent of the fleet has asked for another one
                 speaks(new, renewed, tmp_path)
@@ -160,6 +165,20 @@ def fleet(hub: Hub) -> Iterator[None]:
             assert process.poll() is None, "the agents ended"
         finally:
             process.kill()
+
+
+@contextmanager
+def program(start_hub: StartHub, hub: Hub, folder: Path) -> Iterator[Program | None]:
+    """The agent that TEST_REGISTRATION_AGENT names, joined."""
+    if not PROGRAM:
+        yield None
+        return
+    with start_hub() as its_cluster:
+        found = Program.on(its_cluster, "named", folder / "named")
+        found.bootstrap(hub)
+        with found.running():
+            found.joins(hub)
+            yield found
 
 
 def cluster(name: str) -> dict[str, object]:

@@ -230,7 +230,8 @@ class Api:
             date = email.utils.parsedate_to_datetime(response.headers["Date"])
         except (KeyError, ValueError):
             return
-        self.ahead = self._clock.now() - date
+        if date.tzinfo is not None:  # of two dates, as a proxy may send them, Python makes one without a zone
+            self.ahead = self._clock.now() - date
 
 
 class _Handshake:

@@ -66,10 +66,9 @@ class Command(ActingCommand):
         else:
             _write(actor, path, made)
         lines = [f"{name}: {trouble.text}", f"On the managed cluster, until {made.token.expires:%H:%M} UTC, once:"]
-        lines.append(f"  kubectl apply -f {output or repairs.FILE_NAME.format(name)}")
+        lines += [f"  {each}" for each in trouble.commands(output or repairs.FILE_NAME.format(name))]
         if trouble.must_start_over:
-            lines += ["Its certificate has not ended, so the agent goes on with it until you also run there:"]
-            lines.append(f"  {agent_troubles.START_OVER}")
+            lines.append("In this order: its certificate has not ended, and the agent would go on with it.")
         for line in lines:
             if path is None:
                 self.stderr.write(line, self.style.NOTICE)
