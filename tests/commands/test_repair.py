@@ -195,7 +195,6 @@ def test_the_serving_ca_is_being_rotated_or_was_and_a_repair_counts_as_given() -
 
 def test_a_rotation_has_a_manifest_made_for_each_who_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
-    folder.mkdir()
     join()
     make.cluster("keyless", accepted=True)
     make.settle()
@@ -207,12 +206,13 @@ def test_a_rotation_has_a_manifest_made_for_each_who_is_left(tmp_path: Path) -> 
     out, err = StringIO(), StringIO()
     call_command("repair", "--not-given", str(folder), "--ttl", "24h", stdout=out, stderr=err, no_color=True)
     assert [path.name for path in folder.iterdir()] == ["repair-edge.yaml"]
+    assert folder.stat().st_mode & 0o777 == 0o700
     assert out.getvalue().splitlines()[-1] == "1 made, each to be applied on its cluster once; 1 not"
     assert "keyless has no line of keys to continue" in err.getvalue()
     User.objects.create_user("li")
     for arguments, says in (
         (("--not-given", str(folder), "--as", "li"), "by its admins"),
-        (("--not-given", str(tmp_path / "none")), "is no folder that can be written"),
+        (("--not-given", str(tmp_path / "none" / "below")), "is no folder that can be written"),
         (("edge", "--not-given", str(folder)), "repair takes NAME, or --not-given FOLDER alone"),
         ((), "repair takes NAME"),
     ):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ class Command(ActingCommand):
                 "the CA of serving is not being rotated, and no cluster lost the hub with a CA: nobody waits"
             )
         place = Path(folder).absolute()
+        with suppress(OSError):
+            place.mkdir(mode=0o700)
         if not place.is_dir() or not os.access(place, os.W_OK):
             raise CommandError(f"{folder} is no folder that can be written: nothing is changed")
         made, failed = 0, 0
