@@ -38,7 +38,7 @@ SCRATCH = ".backup"
 PREFIX = "OCMCONSOLE_"
 # Settings whose values are not kept: they belong to a machine, or open what is outside of the hub.
 NOT_KEPT = (
-    "DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "ADMIN_PASSWORD", "SECRET", "AUDIT_WEBHOOK", "ANCHOR_WEBHOOK",
+    "DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "_PASSWORD", "SECRET", "AUDIT_WEBHOOK", "ANCHOR_WEBHOOK",
     "_PIN", "_FILE",
 )  # fmt: skip
 COPIES = 3  # of the database, at most: the copy, what is packed of it, and the archive

@@ -20,6 +20,7 @@ from ocmconsole.kubeapi.outbound import backlog, outlets
 from ocmconsole.kubeapi.outbound.backlog import Backlog
 from ocmconsole.kubeapi.watch import change_log, redis_client
 from ocmconsole.kubeapi.writes import reencryption
+from ocmconsole.notifications import channels
 from registration import hub_setup
 from registration.keys import certificate_register
 from registration.pki import ca
@@ -134,6 +135,13 @@ def _outlets_waiting() -> str:
     return "; ".join(map(_behind, found))
 
 
+def _channels_behind() -> str:
+    try:
+        return channels.behind()
+    except DatabaseError:
+        return ""  # the check of the database says so
+
+
 def _backlogs() -> list[Backlog]:
     try:
         return backlog.backlogs()
@@ -168,6 +176,7 @@ def hub_warnings() -> dict[str, str]:
         "backup": scheduled.warning(),
         "encryption": _left_to_encrypt(),
         OUTSIDE: _outlets_waiting(),
+        "notifications": _channels_behind(),
     }
     return {name: text for name, text in found.items() if text}
 

@@ -86,6 +86,14 @@ def due() -> list[ChannelOutlet]:
     return [each for each in found if each.name not in rows or positions.is_due(rows[each.name], now)]
 
 
+def behind() -> str:
+    """Whose receivers do not take what waits, for hub health; empty for none."""
+    enabled = NotificationChannel.objects.filter(enabled=True).values_list("name", flat=True)
+    names = [f"{PREFIX}{name}" for name in enabled]
+    rows = OutboundPosition.objects.filter(pk__in=names).exclude(problem="").order_by("pk") if names else ()
+    return "; ".join(f"{row.outlet.removeprefix(PREFIX)}: {row.problem} (tries: {row.failures})" for row in rows)
+
+
 # ---------------------------------------------------------------- what is sent
 
 

@@ -164,7 +164,7 @@ def test_addresses_of_receivers_outside_are_not_kept_with_it() -> None:
     kept = taking.kept_settings(
         {
             f"OCMCONSOLE_{name}": "x"
-            for name in ("AUDIT_WEBHOOK", "AUDIT_ANCHOR_WEBHOOK", "AUDIT_WEBHOOK_SECRET", "PKCS11_PIN", "HUB_NAME",
+            for name in ("AUDIT_WEBHOOK", "AUDIT_ANCHOR_WEBHOOK", "AUDIT_WEBHOOK_SECRET", "MAIL_PASSWORD", "PKCS11_PIN", "HUB_NAME",
                          "WEBHOOK_PRIVATE_ADDRESSES")
         }
     )  # fmt: skip

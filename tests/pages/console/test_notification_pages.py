@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from ocmconsole.console import checkup
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import NotificationChannel, NotificationDelivery, NotificationRule
 from ocmconsole.notifications import channels, encrypted_columns, services
@@ -92,6 +93,7 @@ def test_a_test_and_a_replay_are_on_the_page_with_what_the_receiver_said(receive
     page = text(root.get("/notifications/ops/"))
     assert "It answered 500" in page
     assert "Behind" in page
+    assert checkup.hub_warnings()["notifications"] == "ops: it answered 500 (tries: 1)"
     fell_silent("c1")
     receiver.answer = 200
     root.post("/notifications/ops/test/")  # which ends the pause
