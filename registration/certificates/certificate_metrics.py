@@ -9,7 +9,7 @@ from django.conf import settings
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import metrics
-from registration.certificates import issued_certificates
+from registration.certificates import issued_certificates, key_watch
 from registration.models import CertificateSigningRequest
 from registration.pki import ca
 
@@ -41,6 +41,16 @@ def certificates() -> Iterator[Metric]:
     with suppress(ca.AuthorityError, OSError, ValueError):  # ``doctor`` says what is wrong
         for name, end in _ends().items():
             family.add_metric([name], (end - now).total_seconds())
+    yield family
+
+
+@metrics.reads
+def keys() -> Iterator[Metric]:
+    """A key in the home answers always."""
+    said = "Whether the key of a CA of the hub signs: 0 while the token that holds it does not answer, or refuses."
+    family = metrics.GaugeMetricFamily("ocmconsole_ca_key_answers", said, labels=["ca"])
+    for role, answers in key_watch.watch.answering().items():
+        family.add_metric([role.value], float(answers))
     yield family
 
 

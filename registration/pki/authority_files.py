@@ -156,6 +156,23 @@ def key_problems(home: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def answering(home: Path) -> dict[AuthorityRole, bool]:
+    """Whether all keys of a role answer, also of a CA that does not sign; one in the home does.
+
+    It takes as long as a token takes. Raises AuthorityError.
+    """
+    found = dict(zip(STEMS, _signing(home, clock.now()), strict=True))
+    return {role: all(_answers(each) for each in (signs, *signs.others)) for role, signs in found.items()}
+
+
+def _answers(authority: Authority) -> bool:
+    try:
+        external_keys.probe(authority.key)
+    except AuthorityError:
+        return False
+    return True
+
+
 def require_keys(home: Path, now: datetime) -> None:
     """Those that sign are there. Of one that does not answer the log tells: all that needs no signature goes on.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 import time_machine
 import yaml
+from cryptography.hazmat.primitives.asymmetric import ec
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -28,9 +30,10 @@ from ocmconsole.kubeapi.health import disk_space, limit_records, metrics
 from ocmconsole.kubeapi.kinds import Key
 from placements.kinds import PLACEMENT
 from placements.models import EvictionBrake
-from registration.pki import ca
+from registration.certificates import ca_rotation, key_watch
+from registration.pki import ca, external_keys
+from tests import actors, requests, servers, softhsm, tools
 from tests import factories as make
-from tests import requests, servers, tools
 from tests.actors import signed_in
 from tests.conftest import missing
 from tests.hub import ROOT
@@ -168,7 +171,7 @@ HAPPENS: list[tuple[Act, set[str]]] = [
     (a_table_is_lost, {"RequestsFail"}),
     (answers_take_long, {"RequestsSlow"}),
 ]
-ELSEWHERE = {"HubDown", "HubCertificateEnds", "DiskNearlyFull"}
+ELSEWHERE = {"HubDown", "HubCertificateEnds", "DiskNearlyFull", "CAKeyAway"}
 
 
 @pytest.fixture
@@ -203,6 +206,58 @@ def test_certificates_of_the_hub_end(home: Path, tmp_path: Path) -> None:
     with time_machine.travel(serving.not_after - timedelta(days=10)):
         make.serve_since(timedelta(days=1))
         assert "HubCertificateEnds" in firing(before, scrape(), tmp_path)
+
+
+@pytest.mark.contract("W24", "D22")
+def test_a_ca_key_is_in_a_token_that_does_not_answer(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    if (module := tools.softhsm()) is None:
+        missing("softhsm2")
+    monkeypatch.setattr(key_watch, "PROBE_SECONDS", 0.0)
+    token = softhsm.Token(tmp_path / "softhsm", module)
+    token.make()
+    uri = token.put("clients", ec.generate_private_key(ec.SECP256R1()))
+    token.use(monkeypatch, settings)
+    try:
+        ca_rotation.rotate(actors.ROOT, ca.AuthorityRole.CLIENT, place=uri)
+        before = scrape()
+        assert answers(before) == {"client": 1.0, "serving": 1.0}
+        assert firing(before, before, tmp_path) == set()
+        token.take_away()
+        softhsm.forget()
+        away = scrape()
+        assert answers(away) == {"client": 0.0, "serving": 1.0}
+        assert firing(before, away, tmp_path) == {"CAKeyAway"}
+        token.bring_back()
+        softhsm.forget()
+        assert answers(scrape()) == {"client": 1.0, "serving": 1.0}
+    finally:
+        softhsm.forget()
+
+
+@pytest.mark.contract("W24")
+def test_a_scrape_does_not_wait_for_a_token_that_hangs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked once, however many scrape meanwhile; its answer is taken when it comes."""
+    held, asked, watch = threading.Event(), [], key_watch.KeyWatch()
+
+    def hang(key: object) -> None:
+        asked.append(key)
+        held.wait(10)
+
+    monkeypatch.setattr(external_keys, "probe", hang)
+    monkeypatch.setattr(key_watch, "WAIT_SECONDS", 0.05)
+    none = dict.fromkeys(ca.AuthorityRole, False)
+    assert [watch.answering(), watch.answering()] == [none, none]
+    assert len(asked) == 1
+    held.set()
+    monkeypatch.setattr(key_watch, "WAIT_SECONDS", 5.0)
+    assert watch.answering() == dict.fromkeys(ca.AuthorityRole, True)
+
+
+def answers(found: Scrape) -> dict[str, float]:
+    named = {name: value for name, value in found.items() if name.startswith("ocmconsole_ca_key_answers{")}
+    return {re.findall(r'ca="(\w+)"', name)[0]: value for name, value in named.items()}
 
 
 def test_a_disk_is_nearly_full(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
