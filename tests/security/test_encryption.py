@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from io import StringIO
@@ -38,6 +39,7 @@ from ocmconsole.signin import factor_texts
 from ocmconsole.signin.adapters import SecondFactors
 from ocmconsole.signin.sessions import SessionStore
 from tests import factories as make
+from tests import tools
 from tests.actors import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -284,11 +286,15 @@ def test_texts_in_clear_are_refused_once_everything_was_encrypted(person: User, 
         call_command("encryption", "apply")
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.contract("D22")
 def test_no_key_is_forgotten_while_a_backup_runs(
     keys: KeyFile, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The step between the copy of the database and that of the home is held."""
+    if connection.vendor == "postgresql":
+        programs = tools.postgres_of_machine() or tools.postgres_of_wheel()
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     secret("one")
     old = stored_text.newest().id
     call_command("encryption", "rotate", stdout=StringIO())
