@@ -130,7 +130,7 @@ def reconcile_request_approval(key: Key) -> None:
         return
     if _renews(row.doc, asker, cluster) or _is_given(row, cluster):
         _decide(key, "Approved", "AutoApprovedByHubCSRApprovingController", AUTO_APPROVED)
-    elif (token := repair_tokens.continued_by(row.doc, asker, cluster)) and not queries.is_withheld(cluster):
+    elif (token := repair_tokens.continued_by(row.doc, cluster, asker)) and not queries.is_withheld(cluster):
         text = f"The repair token {token.pk}, minted by {token.created_by}, continues the cluster's line of keys."
         _decide(key, "Approved", "ApprovedByRepairToken", text)
 

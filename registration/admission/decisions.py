@@ -102,7 +102,7 @@ def _require_known(doc: Doc, override: KeyOverride | None) -> None:
             continue
         asker = key_history.asker_of_request(doc)
         is_renewal = key_history.is_renewal(doc, asker, cluster)
-        if not is_renewal and repair_tokens.continued_by(doc, asker, cluster) is None:
+        if not is_renewal and repair_tokens.continued_by(doc, cluster, asker) is None:
             raise request_forbidden(doc["metadata"]["name"], stranger_text(cluster, fingerprint))
 
 

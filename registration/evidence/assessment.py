@@ -124,7 +124,7 @@ def _history(
     if key_history.is_renewal(doc, asker, row.cluster, gathered.revoked.__contains__):
         return KeyHistory.RENEWAL
     if (token := gathered.tokens.get(asker.credential)) is not None and token.is_repair:
-        continues = repair_tokens.continued_by(doc, asker, row.cluster) is not None
+        continues = repair_tokens.continued_by(doc, row.cluster, asker) is not None
         return KeyHistory.REPAIR if continues else KeyHistory.UNKNOWN
     return KeyHistory.UNKNOWN if known else KeyHistory.FIRST
 

@@ -89,9 +89,10 @@ def accepted(actor: Actor, cluster: str, doc: Doc, override: KeyOverride | None)
     key = keys.get(request.key_fingerprint)
     if key is not None and not key_history.is_unknown_key(cluster, request.key_fingerprint):
         return
-    asker = key_history.asker_of_request(doc)
-    is_renewal = key_history.asks_as_itself(doc, cluster) and key_history.is_renewal(doc, asker, cluster)
-    repair = None if is_renewal or override is not None else repair_tokens.continued_by(doc, asker, cluster)
+    is_renewal = key_history.asks_as_itself(doc, cluster) and key_history.is_renewal(
+        doc, key_history.asker_of_request(doc), cluster
+    )
+    repair = None if is_renewal or override is not None else repair_tokens.continued_by(doc, cluster)
     line = open_line(cluster) if is_renewal or repair else None
     if line is None:
         how = AcceptedKey.How.OVERRIDE if keys else AcceptedKey.How.ACCEPT

@@ -67,12 +67,16 @@ def refusal(token: BootstrapToken, doc: Doc) -> str:
     return ""
 
 
-def continued_by(doc: Doc, asker: Asker, cluster: str) -> BootstrapToken | None:
+def continued_by(doc: Doc, cluster: str, asker: Asker | None = None) -> BootstrapToken | None:
     """The repair token with which a request was created, if it vouches for the request's key under this name now.
 
-    Its time may be over meanwhile: what counts is when the request was created.
+    Its time may be over meanwhile: what counts is when the request was created. ``asker`` is read if it is not given.
+    For a request that came without a repair token the database is asked nothing.
     """
-    if not asker.credential.startswith(bootstrap_terms.PREFIX) or key_history.names_of(doc) != (cluster,):
+    if tokens.REPAIRING not in (doc["spec"].get("groups") or ()) or key_history.names_of(doc) != (cluster,):
+        return None
+    asker = asker or key_history.asker_of_request(doc)
+    if not asker.credential.startswith(bootstrap_terms.PREFIX):
         return None
     token = plain_sql.row_by(BootstrapToken.objects, id=asker.credential.removeprefix(bootstrap_terms.PREFIX))
     if token is None or not token.is_repair or token.cluster != cluster or token.revoked_at is not None:

@@ -228,18 +228,19 @@ def test_the_group_of_repair_tokens_alone_approves_nothing() -> None:
 
 
 def test_a_request_from_before_it_was_minted_is_not_its_own() -> None:
-    """Ids of bootstrap tokens in Secrets are chosen by who makes the Secret."""
+    """Ids and groups of bootstrap tokens in Secrets are chosen by who makes the Secret."""
     join()
-    poser = Actor(user="system:bootstrap:abcdef", groups=requests.BOOTSTRAP.groups, credential="bootstrap:abcdef")
+    groups = (*requests.BOOTSTRAP.groups, tokens.REPAIRING)
+    poser = Actor(user="system:bootstrap:abcdef", groups=groups, credential="bootstrap:abcdef")
     requests.ask("early", requests.agent_pem("edge"), cluster="edge", by=poser)
     mint()
     BootstrapToken.objects.update(id="abcdef")
     doc = requests.row("early").doc
     asker = key_history.asker_of_request(doc)
     assert asker.credential == "bootstrap:abcdef"
-    assert repair_tokens.continued_by(doc, asker, "edge") is None
+    assert repair_tokens.continued_by(doc, "edge", asker) is None
     BootstrapToken.objects.update(created=asker.at)
-    assert repair_tokens.continued_by(doc, asker, "edge") is not None
+    assert repair_tokens.continued_by(doc, "edge", asker) is not None
 
 
 # ---------------------------------------------------------------- how it ends
