@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from clusters.kinds import MANAGED_CLUSTER, is_accepted, is_deleting
-from ocmconsole.core.tokens import bootstrap_terms
+from ocmconsole.core.tokens import bootstrap_terms, tokens
 from ocmconsole.kubeapi import admission
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
@@ -78,4 +78,4 @@ def repair_tokens_end_with_acceptance(actor: Actor, old: Doc | None, new: Doc | 
         return ()
     if new is not None and is_accepted(new) and not is_deleting(new):
         return ()
-    return repair_tokens.ended(actor, old["metadata"]["name"], SENT_AWAY)
+    return tokens.ended_repairs(actor, old["metadata"]["name"], SENT_AWAY)

@@ -17,6 +17,7 @@ from clusters.grants import ACCEPTS, CLUSTERS
 from clusters.kinds import ACCEPT_KEY, ACCEPTS_CLIENT, CLUSTERSET_LABEL, MANAGED_CLUSTER, is_accepted
 from clusters.models import ClusterFacts, ClusterPermission
 from ocmconsole.core.rbac import rule_index
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import clock, errors, request_cache, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
@@ -27,7 +28,7 @@ from registration.admission.request_admission import cluster_of, may_use_signer,
 from registration.approvals import stale_decision
 from registration.evidence import assessment, evidence_queries
 from registration.evidence.assessment import Verdict
-from registration.keys import key_history, key_lines, repair_tokens
+from registration.keys import key_history, key_lines
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import Decline, IssuedCertificate
 from registration.pki import agent_names
@@ -152,7 +153,7 @@ def decline_cluster(
         _note_evidence(batch, assessment.evidence_of(name), "declined")
         if scope == Decline.Scope.NAME:
             batch.records.append(lambda: decline_row(actor, name, NOBODY, reason, scope=scope))
-            batch.records.append(lambda: repair_tokens.ended(actor, name, "Everybody who asks for it was declined."))
+            batch.records.append(lambda: tokens.ended_repairs(actor, name, "Everybody who asks for it was declined."))
         if not is_in:
             batch.records.append(lambda: record_decision(actor, name, ClusterFacts.Decision.DECLINED, reason))
         if row is not None and not waiting:  # it has not asked for a certificate yet: who made it is declined

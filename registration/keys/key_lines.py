@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.storage import audit, plain_sql
 from registration.keys import key_history, repair_tokens
@@ -171,7 +172,7 @@ def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
         line.ended_at, line.ended_by, line.end_reason = now, actor.user[:320], reason
         yield line
     yield from _revoked_all(actor, cluster, reason)
-    yield from repair_tokens.ended(actor, cluster, reason)
+    yield from tokens.ended_repairs(actor, cluster, reason)
 
 
 def _revoked_all(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:

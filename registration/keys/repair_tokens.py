@@ -5,7 +5,7 @@ for one certificate request. The request extends that line as a renewal by the i
 vouches for its key again. A token is bound to the line by the line's id, which a re-created cluster keeps (D19), so it
 ends too when the cluster is un-accepted or removed: in the same transaction, by ``admission.repair_rules``.
 
-Reads, but for ``ended``, whose rows its callers save. Called by ``key_lines``, rules, the reconciler of requests.
+Reads alone. Called by ``key_lines``, rules, the reconciler of requests.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ from registration.models import KeyLine
 from registration.pki import ca
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from django.db.models import Model
-
-    from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from registration.keys.key_history import Asker
 
@@ -94,11 +89,3 @@ def _is_open(token: BootstrapToken) -> bool:
 def _is_closed(cluster: str, doc: Doc) -> bool:
     """Somebody else may have the key of a certificate that was revoked."""
     return key_history.requested(doc).key_fingerprint in key_history.closed_keys([cluster]).get(cluster, ())
-
-
-# ---------------------------------------------------------------- their end
-
-
-def ended(actor: Actor, cluster: str, reason: str) -> Iterator[Model]:
-    """Rows that end every repair token of a cluster, no matter who minted it."""
-    yield from tokens.ended_repairs(actor, cluster, reason)
