@@ -364,6 +364,19 @@ def test_one_process_sends_at_a_time_and_another_goes_on_for_one_that_died(strea
     assert len(read(stream)) == 2
 
 
+def test_the_claim_of_a_process_whose_clock_is_ahead_of_ours_counts(stream: Path) -> None:
+    """By microseconds, when another looked at the same moment; by half a minute, when another machine's differs."""
+    note(1)
+    row = positions.position_of("file")
+    for ahead in (timedelta(milliseconds=1), timedelta(seconds=30)):
+        with clock.at(timezone.now() + ahead):
+            assert positions.claim(row, "ahead")
+        assert not positions.claim(row, "this process")
+        assert send() == 0
+        OutboundPosition.objects.update(busy_until=None)
+    assert not stream.exists()
+
+
 def test_who_lost_its_claim_moves_nothing(stream: Path) -> None:
     note(1)
     row = positions.position_of("file")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.outbound.delivery import OutboundBatch
 
 CLAIM = timedelta(seconds=45)  # more than twice what a receiver is given to take a batch
+FURTHEST_CLAIM = 2 * CLAIM  # ahead of this process's clock, for another one's may be ahead of it
 LONGEST_PAUSE = timedelta(minutes=5)  # between two tries
 DOUBLINGS = 9  # of a second until that
 LONGEST_PROBLEM = 300  # characters, as the column
@@ -37,16 +38,16 @@ def position_of(outlet: str) -> OutboundPosition:
 
 
 def is_due(row: OutboundPosition, now: datetime) -> bool:
-    """No pause and nobody else's claim. Times further ahead than such last are of a clock that was put back since."""
+    """No pause and nobody else's claim. Times much further ahead than such last are of a clock put back since."""
     is_paused = row.due is not None and now < row.due <= now + LONGEST_PAUSE
-    return not is_paused and not (row.busy_until is not None and now < row.busy_until <= now + CLAIM)
+    return not is_paused and not (row.busy_until is not None and now < row.busy_until <= now + FURTHEST_CLAIM)
 
 
 def claim(row: OutboundPosition, sender: str) -> bool:
     """Whether this sender may send what comes after the position as it was read."""
     now = clock.now()
     free = OutboundPosition.objects.filter(pk=row.pk, entry=row.entry, seal=row.seal).filter(
-        Q(busy_until=None) | Q(busy_until__lt=now) | Q(busy_until__gt=now + CLAIM)
+        Q(busy_until=None) | Q(busy_until__lt=now) | Q(busy_until__gt=now + FURTHEST_CLAIM)
     )
     with write_queue.forgettable():
         return bool(free.update(sender=sender, busy_until=now + CLAIM))
