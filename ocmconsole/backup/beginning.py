@@ -6,7 +6,7 @@ Runs in a process of its own on the new database, before anybody sees it.
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.conf import settings
 from django.db import transaction
@@ -22,8 +22,9 @@ from ocmconsole.kubeapi.models import Change, Compaction, Incarnation, Revision
 from ocmconsole.kubeapi.storage import audit, audit_chain, incarnations, reader
 from ocmconsole.models import Session
 
-A_SECOND = 100_000  # revisions that the old hub may have given out for each second since the backup: no database does
+A_SECOND = 100_000  # revisions that a hub may have given out for each second since it was copied: no database does
 AND_MORE = 10**9  # revisions that it may still give out before it is fenced
+FIRST_HUBS = datetime(2020, 1, 1, tzinfo=UTC)  # there were none before
 CONTROLLER = Actor.controller("restore")
 
 
@@ -32,14 +33,15 @@ def begin(backup_at: datetime, after: int) -> tuple[Incarnation, list[str]]:
     now = clock.now()
     known = revocation_log.read()
     with transaction.atomic():
-        last = Revision.take(AND_MORE + A_SECOND * max(0, int((now - backup_at).total_seconds())))[0]
+        former = incarnations.present()
+        number = max(former.number if former else 0, after) + 1
+        last = _jump(now, backup_at, number)
         Revision.objects.filter(pk=1).update(rights=F("rights") + 1)
         Change.objects.all().delete()
         Compaction.objects.all().delete()
         Compaction.objects.bulk_create(Compaction(resource=kind.resource, revision=last) for kind in kinds.all_kinds())
-        former = incarnations.present()
         new = Incarnation.objects.create(
-            number=max(former.number if former else 0, after) + 1,
+            number=number,
             uid=str(uuid.uuid4()),
             begun_at=now,
             backup_at=backup_at,
@@ -66,6 +68,17 @@ def begin(backup_at: datetime, after: int) -> tuple[Incarnation, list[str]]:
         *lines,
         f"ended: {ended} bootstrap tokens, {sessions} sessions of people",
     ]
+
+
+def _jump(now: datetime, copied_at: datetime, number: int) -> int:
+    """The last revision that nobody gets: beyond those of the hub that was copied, and of each that was restored since.
+
+    Of these only the number is known: a copy may be newer than the one that the hub before began with.
+    """
+    present = Revision.take(0)[0]
+    of_the_copied = present + AND_MORE + A_SECOND * max(0, int((now - copied_at).total_seconds()))
+    of_any = AND_MORE * number + A_SECOND * int((now - FIRST_HUBS).total_seconds())
+    return Revision.take(max(of_the_copied, of_any) - present)[0]
 
 
 def check() -> None:

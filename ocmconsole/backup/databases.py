@@ -91,12 +91,12 @@ def _copy_sqlite(target: Path) -> CopyFacts:
         ):
             hub.backup(made)
             made.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
-            return _facts(made)
+            return facts_of(made)
     except sqlite3.Error as error:
         raise BackupError(f"the database {source} cannot be copied ({error}): run {PROGRAM} doctor") from error
 
 
-def _facts(database: sqlite3.Connection) -> CopyFacts:
+def facts_of(database: sqlite3.Connection) -> CopyFacts:
     def column(statement: str) -> list[Any]:
         return [row[0] for row in database.execute(statement)]
 

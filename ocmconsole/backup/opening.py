@@ -80,13 +80,13 @@ def opened(source: Path, key: BackupKey, beside: Path | None = None) -> Iterator
         manifest = archive.unpack(plain, folder, source)
         plain.unlink()
         found = OpenedArchive(folder, manifest)
-        _require_known(found, source)
+        require_known(found, source)
         yield found
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _require_known(found: OpenedArchive, source: Path) -> None:
+def require_known(found: OpenedArchive, source: Path) -> None:
     """The archive holds what its manifest says of the database, and nothing that this version does not know."""
     if found.manifest.database not in databases.FILES or not found.copy.exists():
         raise BackupError(
@@ -95,9 +95,13 @@ def _require_known(found: OpenedArchive, source: Path) -> None:
     known = {".".join(each) for each in MigrationLoader(None).disk_migrations}
     strange = [name for name in found.manifest.migrations if name not in known and _is_ours(name)]
     if strange:
+        version = found.manifest.version
+        maker = (
+            f"the backup was made by ocmconsole {version}, which" if version else f"the ocmconsole that wrote {source}"
+        )
         raise BackupError(
-            f"the backup was made by ocmconsole {found.manifest.version}, which knows {strange[0]} and is newer than "
-            f"this one ({archive.product_version()}): install that version and try again"
+            f"{maker} knows {strange[0]} and is newer than this one ({archive.product_version()}): install that "
+            "version and try again"
         )
 
 

@@ -1,8 +1,9 @@
 """``manage.py restore FILE`` (D22): the hub of a backup in the place of this one, or in an empty one.
 
-The new hub is made whole beside the old one: opened, its incarnation begun, checked. Only then the files, and on
-PostgreSQL the database, change places (``home_swap``). What the old one had is kept aside. Until the last step a kill
-or an error changes nothing; after it the restore is done, whichever process finishes moving.
+Or of a copy of its SQLite database alone, with the keys of this home (``database_copy``). The new hub is made whole
+beside the old one: opened, its incarnation begun, checked. Only then the files, and on PostgreSQL the database, change
+places (``home_swap``). What the old one had is kept aside. Until the last step a kill or an error changes nothing;
+after it the restore is done, whichever process finishes moving.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection, connections
 
-from ocmconsole.backup import databases, opening, revocation_log, succession, taking
+from ocmconsole.backup import database_copy, databases, opening, revocation_log, succession, taking
 from ocmconsole.backup.archive import Manifest
 from ocmconsole.backup.encryption import BackupError, BackupKey
 from ocmconsole.backup.opening import OpenedArchive
@@ -42,46 +43,63 @@ class RestoreResult:
     unmarked: tuple[Path, ...]
 
 
-def restore(source: Path, key: BackupKey, *, replace: bool, logs: Sequence[Path]) -> RestoreResult:
-    """``logs`` are copies of ``revocations.log`` besides those of the backup and the home. Raises BackupError."""
+def restore(source: Path, key: BackupKey | None, *, replace: bool, logs: Sequence[Path]) -> RestoreResult:
+    """``key`` opens a backup; None for a copy of the database alone. Raises BackupError.
+
+    ``logs`` are copies of ``revocations.log`` besides those of the backup and the home.
+    """
     home = Path(settings.OCMCONSOLE_HOME)
-    with _alone(home), ExitStack() as stack:
-        is_empty = not (home / "ca.key").exists() and not databases.holds_hub()
-        if not is_empty and not replace:
-            raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
-        found = stack.enter_context(opening.opened(source, key, beside=home))
-        _require_own_file(home)
-        log, places = found.folder / revocation_log.NAME, _places(source)
-        revocation_log.gather(log, [log, *(each / log.name for each in (home, *places)), *logs])
-        url, name = stack.enter_context(_loaded(found))
-        after = max((mark.number for each in places if (mark := succession.read(each))), default=0)
-        said = found.run("restore", found.manifest.time, "--inside=begin", f"--after={after}", database_url=url)
-        moment = f"{clock.now():%Y%m%d-%H%M%S}"
-        aside = "" if is_empty else f"before-restore-{moment}"
-        new = tuple(sorted(path.name for path in found.folder.iterdir() if path.name in _KNOWN))
-        old = tuple(sorted(path.name for path in home.iterdir() if path.name in _KNOWN))
-        uid = said.splitlines()[0]
-        plan = home_swap.SwapPlan(found.folder.name, new, old, aside, incarnation=uid if name else "")
-        with files.locked(home):
-            connections.close_all()
-            home_swap.write(home, plan)
-            if name:
-                try:
-                    databases.take_place(name, f"{connection.settings_dict['NAME']}_before_restore_{moment}")
-                except BackupError:
-                    home_swap.discard(home, plan)
-                    raise
-            home_swap.apply(home, plan)
+    try:
+        with _alone(home), ExitStack() as stack:
+            return _restored(home, source, key, replace=replace, logs=logs, stack=stack)
+    except OSError as error:
+        place = error.filename or home
+        raise BackupError(f"{place} cannot be written ({error.strerror or error}): make room and try again") from error
+
+
+def _restored(
+    home: Path, source: Path, key: BackupKey | None, *, replace: bool, logs: Sequence[Path], stack: ExitStack
+) -> RestoreResult:
+    """The caller has the home alone."""
+    is_copy, has_keys, has_rows = key is None, (home / "ca.key").exists(), databases.holds_hub()
+    if (has_rows or (has_keys and not is_copy)) and not replace:
+        raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
+    found = stack.enter_context(
+        database_copy.opened(source, home) if key is None else opening.opened(source, key, beside=home)
+    )
+    _require_own_file(home)
+    log, places = found.folder / revocation_log.NAME, _places(None if is_copy else source.parent)
+    revocation_log.gather(log, [log, *(each / log.name for each in (home, *places)), *logs])
+    url, name = stack.enter_context(_loaded(found))
+    after = max((mark.number for each in (home, *places) if (mark := succession.read(each))), default=0)
+    said = found.run("restore", found.manifest.time, "--inside=begin", f"--after={after}", database_url=url)
+    moment = f"{clock.now():%Y%m%d-%H%M%S}"
+    aside = f"before-restore-{moment}" if has_keys or has_rows else ""
+    new = tuple(sorted(path.name for path in found.folder.iterdir() if path.name in _KNOWN))
+    old = tuple(sorted(path.name for path in home.iterdir() if path.name in (_KNOWN_ASIDE if aside else _KNOWN)))
+    uid = said.splitlines()[0]
+    plan = home_swap.SwapPlan(found.folder.name, new, old, aside, incarnation=uid if name else "")
+    with files.locked(home):
+        connections.close_all()
+        home_swap.write(home, plan)
+        if name:
+            try:
+                databases.take_place(name, f"{connection.settings_dict['NAME']}_before_restore_{moment}")
+            except BackupError:
+                home_swap.discard(home, plan)
+                raise
+        home_swap.apply(home, plan)
     unmarked = _leave_marks(home, places)
     return RestoreResult(found.manifest, "\n".join(said.splitlines()[1:]), aside, unmarked)
 
 
 _KNOWN = frozenset({*taking.HOME_FILES, databases.HUB_FILE, *SQLITE_LOGS, succession.NAME})
+_KNOWN_ASIDE = _KNOWN | {f".{databases.HUB_FILE}-litestream"}  # what Litestream knows of the file that goes
 
 
-def _places(source: Path) -> tuple[Path, ...]:
+def _places(folder: Path | None) -> tuple[Path, ...]:
     """Where an older hub looks for a newer one: the folder of the backup, and the one that the settings name."""
-    return tuple(dict.fromkeys(filter(None, (source.parent, settings.OCMCONSOLE_BACKUP_PLACE))))
+    return tuple(dict.fromkeys(filter(None, (folder, settings.OCMCONSOLE_BACKUP_PLACE))))
 
 
 def _leave_marks(home: Path, places: Sequence[Path]) -> tuple[Path, ...]:

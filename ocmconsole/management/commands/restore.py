@@ -1,4 +1,4 @@
-"""``manage.py restore FILE``: the hub of a backup in this home and database."""
+"""``manage.py restore FILE``: the hub of a backup, or of a copy of its SQLite database, in this home and database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
-from ocmconsole.backup import beginning, crossing, databases, restoring
+from ocmconsole.backup import beginning, crossing, database_copy, databases, restoring
 from ocmconsole.backup.encryption import BackupError, BackupKey
 from ocmconsole.environment import installation
 from ocmconsole.kubeapi.health import outages
@@ -27,7 +27,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file")
+        parser.add_argument("file", help="a backup, or a copy of a hub's SQLite database, such as Litestream's")
         key = "of age, instead of OCMCONSOLE_BACKUP_PASSPHRASE"
         parser.add_argument("--key", default=settings.OCMCONSOLE_BACKUP_KEY, metavar="FILE", help=key)
         parser.add_argument("--replace", action="store_true", help="put the hub that is here aside")
@@ -43,10 +43,10 @@ class Command(BaseCommand):
                 backup_at, after = datetime.fromisoformat(options["file"]), options["after"]
                 self._inside(options["inside"], backup_at, after)
                 return
-            key = BackupKey.chosen(settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
-            done = restoring.restore(
-                Path(options["file"]).absolute(), key, replace=options["replace"], logs=options["revocations"]
-            )
+            file = Path(options["file"]).absolute()
+            chosen = (settings.OCMCONSOLE_BACKUP_PASSPHRASE, options["key"])
+            key = None if database_copy.is_one(file) else BackupKey.chosen(*chosen)
+            done = restoring.restore(file, key, replace=options["replace"], logs=options["revocations"])
         except BackupError as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:

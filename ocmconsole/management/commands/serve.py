@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded
+from ocmconsole.backup import database_copy
 from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.environment import garbage, home
 from ocmconsole.kubeapi.encryption import stored_text
@@ -41,6 +42,8 @@ class Command(BaseCommand):
                 self.stderr.write(outages.state.superseded)
             else:
                 hub_setup.migrate()
+                if swapped := database_copy.swapped():
+                    raise CommandError(swapped)
                 self._show_once(hub_setup.ensure_hub())
         except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error

@@ -1,0 +1,123 @@
+"""A copy of a hub's SQLite database alone, as Litestream restores one, made a home of with the keys that are here.
+
+A copy that is put in the place of the database by hand would give out its revisions a second time (D22) and be taken
+for the hub that it is a copy of (D28). ``opened`` hands it to ``restoring`` as an archive is handed; ``swapped`` knows
+one that was put there by hand.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+from ocmconsole.backup import archive, databases, opening, revocation_log, taking
+from ocmconsole.backup.encryption import BackupError
+from ocmconsole.backup.opening import OpenedArchive
+from ocmconsole.environment import home as files
+from ocmconsole.environment.installation import PROGRAM
+from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.storage import incarnations
+from registration.pki import ca
+
+HEAD = b"SQLite format 3\0"
+# When the hub wrote last: a server notes every five seconds that it serves, and each act is in the audit.
+TIMES = ("SELECT max(served) FROM clusters_serving", "SELECT max(seen) FROM clusters_serving",
+         "SELECT max(time) FROM kubeapi_auditevent")  # fmt: skip
+
+
+def is_one(source: Path) -> bool:
+    try:
+        with source.open("rb") as file:
+            return file.read(len(HEAD)) == HEAD
+    except OSError:
+        return False
+
+
+@contextmanager
+def opened(source: Path, home: Path) -> Iterator[OpenedArchive]:
+    """The copy beside the keys of ``home``, in a folder of this process. Raises BackupError.
+
+    Its time is that of the last thing that is in it: what was written later is not, so that nobody takes it for known.
+    """
+    if missing := [name for name in taking.NEEDED if not (home / name).exists()]:
+        raise BackupError(
+            f"{source} is a database without keys, and {home} has none ({missing[0]}): restore a backup there first, "
+            "then this with --replace"
+        )
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=opening.PREFIX, dir=home))
+    except OSError as error:
+        raise BackupError(f"{home} cannot be written ({error.strerror}): see to that and try again") from error
+    try:
+        facts, moment = _copied(source, folder / databases.FILES[databases.SQLITE])
+        with files.locked(home):
+            for name in taking.HOME_FILES:
+                if (home / name).exists():
+                    shutil.copy(home / name, folder / name)
+        manifest = archive.Manifest(
+            format=archive.FORMAT,
+            version="",
+            database=databases.SQLITE,
+            incarnation=facts.incarnation,
+            revision=facts.revision,
+            time=f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+            migrations=facts.migrations,
+            settings={},
+            members={},
+            key_places=tuple(ca.key_places(home)),
+        )
+        found = OpenedArchive(folder, manifest)
+        opening.require_known(found, source)
+        yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copied(source: Path, target: Path) -> tuple[databases.CopyFacts, datetime]:
+    """With what its log beside it holds, if it has one."""
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{source}?mode=rw", uri=True)) as found,
+            closing(sqlite3.connect(target)) as made,
+        ):
+            found.backup(made)
+            made.execute("PRAGMA journal_mode = DELETE")
+            flaw = made.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if flaw != "ok":
+                raise BackupError(f"{source} is damaged ({flaw}): restore an older state of it")
+            facts = databases.facts_of(made)
+            times = [made.execute(statement).fetchone()[0] for statement in TIMES]
+    except sqlite3.Error as error:
+        raise BackupError(f"{source} is no whole database of a hub ({error}): name another copy") from error
+    known = [datetime.fromisoformat(time).replace(tzinfo=UTC) for time in times if time]
+    if not known or not facts.incarnation:
+        raise BackupError(f"{source} is the database of no hub that has served: name another copy")
+    return facts, min(max(known), clock.now())
+
+
+def swapped() -> str:
+    """In words, when the SQLite database is older than what the home has seen of it; else "".
+
+    The home's log of revocations says up to which audit entry it was read, and each of those was durable then.
+    """
+    last = revocation_log.last_line() if connection.vendor == databases.SQLITE else None
+    present = incarnations.present() if last is not None else None
+    if last is None or present is None or last["incarnation"] != present.uid:
+        return ""
+    newest = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    if newest >= last["audit"]:
+        return ""
+    place = Path(str(settings.DATABASES["default"]["NAME"]))
+    return (
+        f"{place} is an older copy of this hub's database: its audit ends at entry {newest}, and {revocation_log.NAME} "
+        f"has seen {last['audit']}. Run {PROGRAM} restore {place} --replace, so that the hub begins anew with it"
+    )

@@ -1,0 +1,93 @@
+"""``manage.py restore`` of a copy of the SQLite database alone: what is no good is refused, and nothing has changed.
+
+What becomes of one that is good is shown by ``tests/crash/test_litestream.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from ocmconsole.backup import beginning
+from ocmconsole.kubeapi.models import Revision
+from tests import hub as hubs
+
+pytestmark = [pytest.mark.django_db, pytest.mark.contract("D22")]
+SERVED = """
+INSERT INTO kubeapi_incarnation (number, uid, begun_at, activated_by) VALUES (1, 'one', '2026-11-24 12:00:00', '');
+INSERT INTO clusters_serving (id, since, seen, served, gaps)
+VALUES (1, '2026-11-24 12:00:00', '2026-11-24 12:00:00', '2026-11-24 12:00:00.25', '[]');
+"""
+LATER = "INSERT INTO django_migrations (app, name, applied) VALUES ('clusters', '9999_later', '2026-11-24')"
+KEYS = ("ca.crt", "ca.key", "audit-key")
+
+
+def test_copies_that_are_no_good_are_refused_in_a_sentence(tmp_path: Path, settings: Any) -> None:
+    home = settings.OCMCONSOLE_HOME = tmp_path / "home"
+    home.mkdir()
+    served = database(tmp_path / "served", SERVED)
+    with pytest.raises(CommandError, match=r"is a database without keys, and .* has none"):
+        call_command("restore", str(served), replace=True)
+    for name in KEYS:
+        (home / name).write_text("of the hub that is here")
+    cases = {
+        database(tmp_path / "empty", ""): "is the database of no hub that has served",
+        database(
+            tmp_path / "newer", SERVED + LATER
+        ): "knows clusters.9999_later and is newer than this one .*: install that version",
+        other(tmp_path / "other"): "is no whole database of a hub",
+        damaged(served, tmp_path / "damaged"): "is damaged|is no whole database",
+        cut(served, tmp_path / "cut"): "is damaged|is no whole database",
+    }
+    for path, expected in cases.items():
+        with pytest.raises(CommandError, match=expected):
+            call_command("restore", str(path), replace=True)
+        assert {each.name for each in home.iterdir()} == {*KEYS, ".in-use"}
+    Revision.take(1)
+    with pytest.raises(CommandError, match="holds a hub already"):
+        call_command("restore", str(served))
+
+
+def database(path: Path, statements: str) -> Path:
+    """Of a hub of this version."""
+    shutil.copy(hubs.migrated(Path(os.environ["TEST_HOME"])).home / "hub.sqlite3", path)
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(statements)
+    return path
+
+
+def other(path: Path) -> Path:
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE something (name)")
+    return path
+
+
+def damaged(source: Path, target: Path) -> Path:
+    content = bytearray(source.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 40_000] = os.urandom(40_000)
+    target.write_bytes(content)
+    return target
+
+
+def cut(source: Path, target: Path) -> Path:
+    target.write_bytes(source.read_bytes()[:-50_000])
+    return target
+
+
+def test_revisions_go_on_beyond_those_of_a_hub_that_was_restored_from_an_older_copy() -> None:
+    """Its own copy, older by days, has let it jump further than one of an hour ago asks for."""
+    now = timezone.now()
+    first = beginning._jump(now, now - timedelta(days=10), 2)
+    Revision.objects.update(value=5_000)  # of a copy that was made an hour before the hub was lost
+    later = now + timedelta(minutes=5)
+    assert beginning._jump(later, now - timedelta(hours=1), 3) > first + beginning.A_SECOND * 300
