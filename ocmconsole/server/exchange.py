@@ -95,7 +95,7 @@ class Exchange(Reply):
         if isinstance(left, AsyncStreamResponse):
             visit.leave()
             with visit.watching():
-                await self.drain(left.status_code, headers_of(left), left.stream, left.attach)
+                await self.drain(left.status_code, headers_of(left), left.stream, left.attach, left.end)
         elif left is not None:
             status, headers, content = left
             if environ[BODY_TOO_LARGE]:

@@ -4,7 +4,7 @@ Invariant: nobody else is believed. A proxy is known by the Unix socket that it 
 (``OCMCONSOLE_TRUSTED_PROXY``) together with ``OCMCONSOLE_PROXY_SECRET``. A certificate that anybody else passes on is a
 bad credential, never an anonymous call. What is passed on is proven like any other:
 ``registration.keys.client_certificates`` checks chain, usage and dates at each request; only that the client holds the
-key is the proxy's word. Called by ``request_environ``.
+key is the proxy's word. Called by ``request_environ``; by ``serving`` for connections that it leaves to a proxy.
 """
 
 from __future__ import annotations
@@ -50,7 +50,12 @@ class Proxies:
         return Client(address or seen.address, certificate, scheme if scheme in {"http", "https"} else seen.scheme)
 
     def _knows(self, address: str, secret: str) -> bool:
-        if not self.secret or not address or not compare_digest(secret.encode(), self.secret.encode()):
+        is_secret = bool(self.secret) and compare_digest(secret.encode(), self.secret.encode())
+        return is_secret and self.is_address(address)
+
+    def is_address(self, address: str) -> bool:
+        """Whether a proxy may be there; without the secret that proves nothing."""
+        if not address:
             return False
         found = ip_address(address)
         if isinstance(found, IPv6Address) and found.ipv4_mapped:

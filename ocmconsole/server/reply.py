@@ -80,28 +80,35 @@ class Reply:
         metrics.count_request(API, self.scope["method"], error.code, 0.0)
 
     async def drain(
-        self, status: int, headers: Headers, stream: AsyncIterator[bytes], attach: Callable[[Sink], None] | None
+        self,
+        status: int,
+        headers: Headers,
+        stream: AsyncIterator[bytes],
+        attach: Callable[[Sink], None] | None = None,
+        end: Callable[[], None] | None = None,
     ) -> None:
         """Until the stream ends, the client hangs up or the server stops: then ``aclose`` runs the stream's cleanup."""
         try:
             await self.start(status, headers)
-            if self.scope["method"] != "HEAD" and not self.application.is_stopping:
+            if self.scope["method"] != "HEAD":
                 if attach is not None and (sink := extension(self.scope, intake.SINK)) is not None:
                     attach(sink)
-                await self._until_gone(stream)
+                await self._until_gone(stream, end)
         finally:
             await _close(stream)
         await self.send_body(b"", more=False)
 
-    async def _until_gone(self, stream: AsyncIterator[bytes]) -> None:
+    async def _until_gone(self, stream: AsyncIterator[bytes], end: Callable[[], None] | None) -> None:
         """An error in the stream goes to the server, which logs it and cuts the connection without a last chunk."""
         draining = self.loop.create_task(self._forward(stream))
         gone = self.loop.create_task(_hang_up(self.receive))
-        self.application.streams.add(draining)
+        ending = self.application.streams[draining] = end or draining.cancel
+        if self.application.is_stopping:
+            ending()
         try:
             await asyncio.wait((draining, gone), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.application.streams.discard(draining)
+            self.application.streams.pop(draining, None)
             for task in (draining, gone):
                 task.cancel()
             results = await asyncio.gather(draining, gone, return_exceptions=True)

@@ -82,7 +82,7 @@ class RequestThreads:
         share = min(threads, max(2, threads // SHARE_OF_THREADS)) if listener == API else threads
         self.callers = request_limits.Callers(share)
         self.held_back = limit_records.Tally()
-        self.streams: set[asyncio.Task[None]] = set()
+        self.streams: dict[asyncio.Task[None], Callable[[], object]] = {}  # and what ends each
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -127,10 +127,10 @@ class RequestThreads:
         await asyncio.get_running_loop().run_in_executor(self.pool, act)
 
     def stop(self) -> None:
-        """End every stream cleanly, now and from now on; ordinary requests finish by themselves."""
+        """End every stream cleanly from now on, a watch with a bookmark; ordinary requests finish by themselves."""
         self.is_stopping = True
-        for stream in self.streams:
-            stream.cancel()
+        for end in [*self.streams.values()]:
+            end()
 
 
 def end_threads(seconds: float) -> bool:

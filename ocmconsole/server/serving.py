@@ -4,16 +4,16 @@ A Unix socket is for a proxy, which has ended TLS itself.
 
 Invariants: the peer of a connection is known from its handshake; the certificate is put into each request's scope
 (``ocmconsole.peer_certificate``, DER) and no header can replace it. Nobody keeps a connection for long by being slow:
-not in the handshake, not in the head of a request, not by leaving an answer unread. Called by the serve command.
+not in the handshake, not in the head of a request, not by leaving an answer unread. A server that is to stop refuses
+connections, answers what was sent and closes no idle connection of a proxy, which may be about to use it: its answers
+say that each connection ends with them, and the proxy itself closes those that stay idle. Called by the serve command.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import logging
-import os
 import resource
 import signal
 import socket
@@ -23,33 +23,26 @@ import termios
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from ocmconsole.server import tls
+from ocmconsole.server import addresses, tls
 from ocmconsole.server.intake import ANSWER, HAS_WHOLE_BODY, IS_GONE, SINK
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
 
 Headers = list[tuple[bytes, bytes]]
-Address = tuple[str, int]  # host and port, or unix:/path and 0
-
-UNIX = "unix:"
 
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
 STALL_SECONDS = 60.0  # in which a reader takes nothing, until it is cut off
 FAREWELL_SECONDS = 0.5  # for the client's part of the end of TLS
-RECEIVE_BUFFER = 64 * 1024  # bytes: bounds what one read of a connection brings, and what its buffers grow to
-GRACE_SECONDS = 0.8  # for requests that are being answered when the server stops; agents try again
 LARGEST_HEAD = 64 * 1024  # bytes
-BACKLOG = 2048  # connections that wait to be accepted
-FIRST_PROBE_SECONDS = 120  # without traffic, until TCP asks whether the peer is there
 
 
 logger = logging.getLogger(__name__)
@@ -81,6 +74,7 @@ class Connection(HttpToolsProtocol):
     peer_certificate: bytes | None = None
     is_local = False
     answering: RequestResponseCycle | None = None
+    listener: Listener | None = None
     head_bytes = 0
     head_is_read = False
     head_is_late: asyncio.TimerHandle | None = None
@@ -140,6 +134,8 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self.answering = cycle
+        if self.listener is not None and self.listener.is_draining:
+            cycle.keep_alive = False
         extensions: dict[str, object] = cycle.scope["extensions"]  # type: ignore[assignment] # as above
         seen = weakref.ref(cycle)  # whose scope this is
         extensions[HAS_WHOLE_BODY] = lambda: (found := seen()) is not None and not found.more_body
@@ -180,6 +176,17 @@ class Connection(HttpToolsProtocol):
         with suppress(OSError):
             fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, held)
         return self.transport.get_write_buffer_size() + int.from_bytes(held, sys.byteorder)
+
+    def shutdown(self) -> None:
+        """The server is to stop. A proxy's connection ends with an answer that says so, or when the proxy closes it."""
+        if not self._is_proxys():
+            super().shutdown()
+        elif (cycle := self.answering) is not None and not cycle.response_started:
+            cycle.keep_alive = False
+
+    def _is_proxys(self) -> bool:
+        listener = self.listener
+        return self.is_local or (listener is not None and listener.ending.is_proxy((self.client or ("",))[0]))
 
     def abort(self) -> None:
         """Drop the connection without waiting for what the client has not taken."""
@@ -239,10 +246,29 @@ def _weakly(method: Callable[[], None]) -> Callable[[], None]:
     return call
 
 
+@dataclass(frozen=True)
+class GracefulStop:
+    """How a server stops: ``on_signal`` is called at once, and for so many seconds it goes on answering.
+
+    ``is_proxy`` knows addresses from which proxies connect.
+    """
+
+    seconds: float = 1.0
+    is_proxy: Callable[[str], bool] = lambda _: False
+    on_signal: Callable[[], None] = lambda: None
+
+
 class Listener(uvicorn.Server):
     """One socket. Signals are the business of ``serve``, which has two of these."""
 
-    def __init__(self, app: Application, listening: socket.socket, secure: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        app: Application,
+        listening: socket.socket,
+        secure: ssl.SSLContext | None,
+        ending: GracefulStop | None = None,
+    ) -> None:
+        self.ending = ending or GracefulStop()
         factory: Callable[..., ssl.SSLContext] | None = None if secure is None else lambda *_: secure
         super().__init__(
             uvicorn.Config(
@@ -255,34 +281,61 @@ class Listener(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                backlog=BACKLOG,
+                backlog=addresses.BACKLOG,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type] # it goes to asyncio.wait_for
+                timeout_graceful_shutdown=self.ending.seconds,  # type: ignore[arg-type] # it goes to asyncio.wait_for
                 ssl_context_factory=factory,
             )
         )
         self.app = app
         self.listening = listening
         self.is_ready = asyncio.Event()
+        self.is_draining = False
+        self._late: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's signature
         """As uvicorn, which has no setting for how long a handshake may take."""
-        secure = self.config.ssl
         server = await asyncio.get_running_loop().create_server(
-            partial(Connection, config=self.config, server_state=self.server_state, app_state={}),
-            sock=self.listening,
-            ssl=secure,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=None if secure is None else HEAD_SECONDS,
-            ssl_shutdown_timeout=None if secure is None else FAREWELL_SECONDS,
+            self._connection, sock=self.listening, backlog=addresses.BACKLOG, **self._tls()
         )
         self.servers = [server]
         self.started = True
         self.is_ready.set()
 
+    def _connection(self) -> Connection:
+        connection = Connection(config=self.config, server_state=self.server_state, app_state={})
+        connection.listener = self
+        return connection
+
+    def _tls(self) -> dict[str, Any]:
+        if (secure := self.config.ssl) is None:
+            return {}
+        return {"ssl": secure, "ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": FAREWELL_SECONDS}
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.is_draining = True
+        self._stop_listening()
         self.app.stop()
         await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.close()
+
+    def _stop_listening(self) -> None:
+        """Connections that the kernel has taken already are served: a proxy may have sent its request with them."""
+        left = self.listening.dup()
+        left.settimeout(0)
+        for server in self.servers:
+            server.close()
+        with left, suppress(OSError):
+            while True:
+                late = asyncio.ensure_future(self._take(left.accept()[0]))
+                self._late.add(late)
+                late.add_done_callback(self._late.discard)
+
+    async def _take(self, accepted: socket.socket) -> None:
+        accepted.settimeout(0)
+        with suppress(OSError):  # a handshake that fails is the client's affair
+            await asyncio.get_running_loop().connect_accepted_socket(self._connection, accepted, **self._tls())
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -293,29 +346,34 @@ async def serve(
     api_app: Application,
     console_app: Application,
     *,
-    api_address: Address,
-    console_address: Address,
+    api_address: addresses.Address,
+    console_address: addresses.Address,
     secure: ssl.SSLContext,
     on_ready: Callable[[], None],
-    on_stop: Callable[[], None] = lambda: None,
+    ending: GracefulStop | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept, ``on_stop`` at the signal.
+    """Serve until SIGTERM or SIGINT; ``on_ready`` is called when both listeners accept.
 
-    Raises AddressError.
+    A second signal ends what is still being answered. Raises AddressError.
     """
     _allow_many_connections()
-    api_socket = listening_socket(api_address)
+    ending = ending or GracefulStop()
+    api_socket = addresses.listening_socket(api_address)
     try:
-        console_socket = listening_socket(console_address)
-    except AddressError:
+        console_socket = addresses.listening_socket(console_address)
+    except addresses.AddressError:
         api_socket.close()
         raise
     api_secure = None if api_socket.family == socket.AF_UNIX else secure
-    listeners = [Listener(api_app, api_socket, api_secure), Listener(console_app, console_socket, None)]
+    listeners = [
+        Listener(app, listening, tls_context, ending)
+        for app, listening, tls_context in ((api_app, api_socket, api_secure), (console_app, console_socket, None))
+    ]
 
     def stop() -> None:
-        on_stop()
+        ending.on_signal()
         for listener in listeners:
+            listener.force_exit = listener.should_exit
             listener.should_exit = True
 
     with _signals(stop):
@@ -338,41 +396,6 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in wanted:
             loop.remove_signal_handler(number)
-
-
-class AddressError(OSError):
-    """An address cannot be listened on; the text says which and why."""
-
-
-def listening_socket(address: Address) -> socket.socket:
-    """A listening socket. Raises AddressError."""
-    host, port = address
-    try:
-        if host.startswith(UNIX):
-            return _bind_unix(Path(host.removeprefix(UNIX)))
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:  # of which an unknown name is one
-        shown = host if host.startswith(UNIX) else f"{host}:{port}"
-        hint = "; is a hub running already?" if error.errno == errno.EADDRINUSE else ""
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
-        raise AddressError(error.errno, f"cannot listen on {shown}: {reason.lower()}{hint}") from error
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)  # accepted connections inherit it
-    # Likewise: an agent that vanished without a word is noticed while it is silent.
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if idle := getattr(socket, "TCP_KEEPIDLE", None):
-        listening.setsockopt(socket.IPPROTO_TCP, idle, FIRST_PROBE_SECONDS)
-    return listening
-
-
-def _bind_unix(path: Path) -> socket.socket:
-    """For a proxy of the same machine. Peers that may open the socket are believed, so only owner and group may."""
-    path.unlink(missing_ok=True)
-    before = os.umask(0o117)
-    try:
-        return socket.create_server(str(path), family=socket.AF_UNIX, backlog=BACKLOG)
-    finally:
-        os.umask(before)
 
 
 def _allow_many_connections() -> None:

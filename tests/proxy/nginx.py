@@ -20,15 +20,16 @@ def configuration(home: Path, *, apis: Sequence[str], consoles: Sequence[str], p
     api, console = ports
     conf = CONF.read_text()
     replaced = {
-        "server 127.0.0.1:6443;": f"server {apis[0]};",
-        "server 127.0.0.1:6444;": f"server {apis[1]};" if len(apis) > 1 else "",
-        "server 127.0.0.1:8000;": f"server {consoles[0]};",
-        "server 127.0.0.1:8001;": f"server {consoles[1]};" if len(consoles) > 1 else "",
+        "server 127.0.0.1:6443 max_fails=0;": f"server {apis[0]} max_fails=0;",
+        "server 127.0.0.1:6444 max_fails=0;": f"server {apis[1]} max_fails=0;" if len(apis) > 1 else "",
+        "server 127.0.0.1:8000 max_fails=0;": f"server {consoles[0]} max_fails=0;",
+        "server 127.0.0.1:8001 max_fails=0;": f"server {consoles[1]} max_fails=0;" if len(consoles) > 1 else "",
         "listen 443 ": f"listen 127.0.0.1:{api} ",
         "listen 8443 ": f"listen 127.0.0.1:{console} ",
         "/etc/ocmconsole/proxy-secret.conf": str(home / "proxy-secret.conf"),
         "/etc/ocmconsole/console.": f"{home}/serving.",
         "/etc/ocmconsole/": f"{home}/",
+        "keepalive_timeout 5s;": "keepalive_timeout 1s;",  # so that a server stops sooner
         "http {": "\n".join(["http {", *(f"{name}_temp_path {home}/nginx-{name};" for name in TEMPORARY)]),
     }
     for documented, here in replaced.items():

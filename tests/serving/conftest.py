@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ocmconsole.server.intake import Limits
+from ocmconsole.server.serving import GracefulStop
 from tests.serving.listening import Site, listening
 from tests.serving.site import Feed, feeds
 
@@ -39,11 +40,12 @@ def serve() -> Iterator[Serve]:
             largest_body: int = 4096,
             limits: Limits | None = None,
             bound: socket.socket | None = None,
+            ending: GracefulStop | None = None,
         ) -> Site:
             limits = limits or Limits(body=largest_body, stranger_body=largest_body)
             application = RequestThreads(listener, django_handler(), threads=threads, judge=is_known, limits=limits)
             stack.callback(application.pool.shutdown)
-            return stack.enter_context(listening(application, loop=loop, bound=bound))
+            return stack.enter_context(listening(application, loop=loop, bound=bound, ending=ending))
 
         yield start
 

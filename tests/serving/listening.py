@@ -44,12 +44,13 @@ def listening(
     secure: ssl.SSLContext | None = None,
     loop: str = "asyncio",
     bound: socket.socket | None = None,
+    ending: serving.GracefulStop | None = None,
 ) -> Iterator[Site]:
     bound = bound or socket.create_server(("127.0.0.1", 0))
     ready, sites = threading.Event(), list[Site]()
 
     async def run() -> None:
-        listener = serving.Listener(app, bound, secure)
+        listener = serving.Listener(app, bound, secure, ending)
         port = 0 if bound.family == socket.AF_UNIX else bound.getsockname()[1]
         sites.append(Site(port, listener, asyncio.get_running_loop()))
         serving_task = asyncio.create_task(listener.serve(sockets=[bound]))

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.server import proxy, serving
+from ocmconsole.server import addresses, proxy
 from ocmconsole.server.proxy import BAD_CERTIFICATE, Client, Proxies
 from tests.serving.conftest import Serve
 
@@ -119,7 +119,7 @@ def test_a_listener_on_a_unix_socket_is_for_its_owner_and_group_and_believes_the
     tmp_path: Path, serve: Serve, loop: str
 ) -> None:
     path = tmp_path / "api.sock"
-    serve("api", loop=loop, bound=serving.listening_socket((f"unix:{path}", 0)))
+    serve("api", loop=loop, bound=addresses.listening_socket((f"unix:{path}", 0)))
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
     transport = httpx.HTTPTransport(uds=str(path))
     said = {"X-Client-Certificate": PEM, "X-Real-IP": "192.0.2.7", "X-Forwarded-Proto": "https"}
@@ -133,8 +133,8 @@ def test_a_listener_on_a_unix_socket_is_for_its_owner_and_group_and_believes_the
 
 def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
     address = (f"unix:{tmp_path / 'api.sock'}", 0)
-    serving.listening_socket(address).close()
-    serving.listening_socket(address).close()
+    addresses.listening_socket(address).close()
+    addresses.listening_socket(address).close()
 
 
 def test_over_tcp_a_stranger_with_the_same_headers_is_not_believed(serve: Serve) -> None:

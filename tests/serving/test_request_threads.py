@@ -245,10 +245,9 @@ class TestThreads:
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
     def test_a_request_that_outlives_the_server_is_cut_off_without_an_answer(
-        self, serve: Serve, feed: Feed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+        self, serve: Serve, feed: Feed, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(serving, "GRACE_SECONDS", 0.2)
-        site = serve("api")
+        site = serve("api", ending=serving.GracefulStop(seconds=0.2))
         with site.connect() as working, site.connect() as waiting:
             working.sendall(get("/held/feed"))
             assert feed.opened.wait(5)

@@ -27,7 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.server import serving, tls
+from ocmconsole.server import addresses, serving, tls
 from registration.pki import ca
 from tests.serving.listening import LOOPS, Site, listening, read_all, read_until
 
@@ -470,6 +470,30 @@ def test_a_signal_ends_both_listeners_and_their_streams(
         process.join()
 
 
+@pytest.mark.contract("W30")
+@pytest.mark.parametrize("loop", list(LOOPS))
+def test_a_server_that_is_to_stop_leaves_idle_connections_of_a_proxy_to_it(loop: str) -> None:
+    """It may be sending a request on one just then. Each answer says that its connection ends with it."""
+    ending = serving.GracefulStop(seconds=20, is_proxy=lambda address: address == "127.0.0.1")
+    with listening(Peer(), loop=loop, ending=ending) as site:
+        idle, streaming, unused = (site.connect() for _ in range(3))
+        with idle, streaming, unused:
+            for _ in range(2):
+                idle.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"connection: close" not in read_until(idle, b"0\r\n\r\n")
+            streaming.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+            read_until(streaming, b"\r\n\r\n")
+            site.listener.should_exit = True
+            read_until(streaming, b"0\r\n\r\n")  # the stream has ended, and its connection not
+            with socket.socket() as late, pytest.raises(OSError, match="refused"):
+                late.connect(("127.0.0.1", site.port))
+            for connection in (idle, streaming, unused):
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                answer = read_all(connection)
+                assert b"connection: close" in answer
+                assert answer.endswith(b"0\r\n\r\n")
+
+
 @contextmanager
 def connect(port: int, context: ssl.SSLContext | None) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
@@ -494,7 +518,7 @@ def test_an_address_in_use_is_an_os_error_and_leaves_nothing_open(home: Path) ->
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = free_ports()[0], taken.getsockname()[1]
         with pytest.raises(
-            serving.AddressError, match=rf"cannot listen on 127.0.0.1:{ports[1]}: address already in use"
+            addresses.AddressError, match=rf"cannot listen on 127.0.0.1:{ports[1]}: address already in use"
         ):
             asyncio.run(main(ports))
         socket.create_server(("127.0.0.1", ports[0])).close()

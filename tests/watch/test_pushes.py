@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -114,6 +114,32 @@ def test_a_stream_that_waits_is_written_to_and_one_that_does_not_read_gets_the_r
             assert await client.until(4) == ["web-2", "web-3", "web-4", "web-5"]
             assert len(client.pushed) == 1
             assert first[0].startswith(b'{"type":"ADDED","object":{')
+
+    asyncio.run(follow())
+
+
+@pytest.mark.contract("W12")
+def test_a_stream_whose_server_stops_says_what_is_there_and_where_it_was() -> None:
+    async def follow() -> None:
+        seen = await here()
+        async with connected(replace(seen, options=replace(seen.options, bookmarks=True))) as client:
+            await apart(partial(make.cluster, "web-1"))
+            assert await client.until(1) == ["web-1"]
+            client.reads = False
+            await apart(partial(make.cluster, "web-2"))
+            client.stream.end()
+            client.can_go_on.set()
+            await when(lambda: client.has_ended)
+            last = json.loads(client.sent[-1])
+            assert await client.until(2) == ["web-2", "", "web-1"]
+            assert (last["type"], client.stream.position) == (
+                "BOOKMARK",
+                int(last["object"]["metadata"]["resourceVersion"]),
+            )
+        async with connected(await here()) as client:
+            client.stream.end()
+            await when(lambda: client.has_ended)
+            assert client.sent == []  # it wants no bookmarks
 
     asyncio.run(follow())
 

@@ -38,6 +38,7 @@ SELDOM_SECONDS = 5.0  # between two looks at what changes slowly
 STALE_SECONDS = 15.0  # a thread that has not looked for so long hangs, and nothing is known
 GRACE_SECONDS = 30.0  # worker and clock start after the server, or with it
 CONTENT_TYPE = "text/plain; charset=utf-8"
+STOPPING = "the server is stopping"
 UNKNOWN = "not known while the database does not answer"
 
 Look = Callable[[], str]
@@ -78,6 +79,7 @@ class Monitor:
     looked: float | None = None
     started: float = field(default_factory=monotonic)
     is_running: bool = False
+    is_stopping: bool = False  # at a signal: readyz fails
     _logged: dict[str, str] = field(default_factory=dict)  # of failures that the log has
     _seldom: float = 0.0
     _thread: threading.Thread | None = None
@@ -258,7 +260,7 @@ def answer(path: str, query: Iterable[tuple[str, str]]) -> ProbeResponse | None:
     name, _, only = path.strip("/").partition("/")
     results = {"ping": ""}
     if name != "livez":
-        results |= monitor.results()
+        results |= monitor.results() | {"shutdown": STOPPING if monitor.is_stopping else ""}
     if name == "healthz":  # ping and database, as before there was more to know
         results = {each: text for each, text in results.items() if each in {"ping", "database"}}
     if only:

@@ -73,6 +73,7 @@ def stream_response(call: Call, seen: streams.WatchScope, state: streams.State =
         content_type="application/json",
         headers={"Cache-Control": "no-cache, private"},
         attach=stream.attach,
+        end=stream.end,
     )
 
 

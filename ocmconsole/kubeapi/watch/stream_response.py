@@ -20,7 +20,8 @@ class AsyncStreamResponse(StreamingHttpResponse):
 
     The producer must bound what it keeps for a slow reader: the next chunk is asked for only when the last was taken.
     It should be an async generator, so that its ``finally`` runs as soon as the client has gone. ``attach`` is given a
-    sink where the server has one: the producer may use it while it is asked for its next chunk.
+    sink where the server has one: the producer may use it while it is asked for its next chunk. ``end`` asks the
+    producer to say its last and end, because the server stops; a stream without it is ended by the server.
     """
 
     def __init__(
@@ -30,9 +31,11 @@ class AsyncStreamResponse(StreamingHttpResponse):
         content_type: str,
         headers: Mapping[str, str] | None = None,
         attach: Callable[[Sink], None] | None = None,
+        end: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(stream, content_type=content_type)
         self.stream = stream
         self.attach = attach
+        self.end = end
         for name, value in (headers or {}).items():
             self[name] = value

@@ -132,7 +132,7 @@ class Stream:
 
     A no ends the stream. ``judged`` is how often rights had changed when it was last allowed, -1 if that is not known;
     ``standing`` where the log stood at that moment, if that was read. ``watcher``: who it is, for ``open_watches``.
-    ``sink`` is there while something takes events at once.
+    ``sink`` is there while something takes events at once, ``listener`` while changes are followed.
     """
 
     scope: WatchScope
@@ -145,6 +145,8 @@ class Stream:
     position: int = 0
     has_columns: bool = False
     is_over: bool = False
+    is_ending: bool = False
+    listener: follower.ChangeSubscriber | None = None
     topic: follower.Topic = field(init=False)
     selection: _Selection | None = field(init=False)
 
@@ -158,17 +160,23 @@ class Stream:
     def attach(self, sink: Sink) -> None:
         self.sink = sink
 
+    def end(self) -> None:
+        """Because the server stops: what is there is sent, then a bookmark, with which the client goes on elsewhere."""
+        self.is_ending = True
+        if self.listener is not None and self.listener.queue.empty():
+            self.listener.queue.put_nowait([])
+
     async def events(self) -> AsyncIterator[bytes]:
         """Lines of the watch, but for those that go into the sink: these come after all that were asked for before."""
         lasting = self.scope.options.timeout or random.uniform(*LONGEST_SECONDS)  # noqa: S311 - spreads reconnects
         ends = monotonic() + lasting
         with open_watches.noted(self.scope, self.watcher):
-            async with follower.follower().subscribe(self.topic) as listener:
+            async with follower.follower().subscribe(self.topic) as self.listener:
                 try:
                     async for line in _catch_up(self):
                         yield line
                     if not self.is_over:
-                        async for line in _follow(self, listener, ends):
+                        async for line in _follow(self, self.listener, ends):
                             yield line
                 except stored_text.Unreadable as error:
                     yield _error(error)
@@ -309,7 +317,7 @@ def _too_old(stream: Stream, cut: int) -> bytes:
 
 async def _follow(stream: Stream, listener: follower.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
     checked = marked = monotonic()
-    while (now := monotonic()) < ends:
+    while (now := monotonic()) < ends and not (stream.is_ending and listener.queue.empty()):
         batch = await _next(stream, listener, min(ends, checked + RECHECK_SECONDS) - now)
         if batch is None:
             return

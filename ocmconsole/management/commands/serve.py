@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import uvloop
 from django.conf import settings
@@ -18,13 +19,9 @@ from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.environment import garbage, home
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import outages, probes
-from ocmconsole.server import request_threads, serving
+from ocmconsole.server import addresses, request_threads, serving
 from registration import hub_setup
 from registration.pki import ca
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 PATIENCE_SECONDS = 1.0  # with the reading of roles and bindings, as those of some 20,000 clusters take
 STOP_SECONDS = 0.3  # for requests that were cut off and are in their last transaction
@@ -60,8 +57,8 @@ class Command(BaseCommand):
         reading_ahead.begin(PATIENCE_SECONDS)
         probes.monitor.start()
         try:
-            uvloop.run(self._serve(workers.ask_to_stop if workers else lambda: None))
-        except serving.AddressError as error:
+            uvloop.run(self._serve(workers))
+        except addresses.AddressError as error:
             raise CommandError(error.strerror) from error
         finally:
             self._presence.stop()
@@ -80,7 +77,7 @@ class Command(BaseCommand):
             path = f"{hub_setup.shown_home()}/admin-password"
             self.stdout.write(f"password    {password}  (of admin; shown this once, kept in {path})")
 
-    async def _serve(self, on_stop: Callable[[], None]) -> None:
+    async def _serve(self, workers: embedded.Workers | None) -> None:
         from ocmconsole.asgi import api_application, console_application  # noqa: PLC0415 - builds middleware; apps ready
 
         await serving.serve(
@@ -90,7 +87,11 @@ class Command(BaseCommand):
             console_address=settings.OCMCONSOLE_CONSOLE_ADDRESS,
             secure=serving.ssl_context(settings.OCMCONSOLE_HOME),
             on_ready=self._announce,
-            on_stop=on_stop,
+            ending=serving.GracefulStop(
+                settings.OCMCONSOLE_GRACEFUL_TIMEOUT.total_seconds(),
+                settings.OCMCONSOLE_TRUSTED_PROXIES.is_address,
+                partial(_begin_to_stop, workers),
+            ),
         )
 
     def _announce(self) -> None:
@@ -101,6 +102,12 @@ class Command(BaseCommand):
         self.stdout.write(f"admin       admin  (password: {place}/admin-password)")
         self.stdout.write(f"kubeconfig  {place}/admin.kubeconfig")
         self.stdout.flush()
+
+
+def _begin_to_stop(workers: embedded.Workers | None) -> None:
+    probes.monitor.is_stopping = True
+    if workers:
+        workers.ask_to_stop()
 
 
 def _leave() -> None:

@@ -97,7 +97,7 @@ class AgentExchange(Exchange):
         visit.leave()
         with visit.watching():
             metrics.count_request(API, "GET", HTTPStatus.OK, monotonic() - began)
-            await self.drain(HTTPStatus.OK, watch_path.HEADERS, stream.events(), stream.attach)
+            await self.drain(HTTPStatus.OK, watch_path.HEADERS, stream.events(), stream.attach, stream.end)
 
     async def _agents_answer(self, asked: lease_path.AgentRequest, visit: request_limits.Visit) -> bytes | None:
         """None where the ordinary path must answer, which then finds the request as it came."""
