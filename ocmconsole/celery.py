@@ -54,6 +54,7 @@ def configure(sender: Celery, **_: object) -> None:
             "socket_keepalive": True,
             "ack_emulation": False,  # what a worker has taken is kept nowhere else: see Channel
         },
+        beat_scheduler="ocmconsole.beat:OneOfSeveral",
         task_ignore_result=True,
         task_acks_late=False,
         worker_prefetch_multiplier=1,

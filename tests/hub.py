@@ -62,7 +62,7 @@ class Hub(Server):
             return server
         celery = [sys.executable, "-m", "celery", "-A", self.application]
         worker = [*celery, "worker", "--pool=threads", "--concurrency=2", "--without-mingle", "--without-gossip"]
-        return server | {"worker": worker, "beat": [*celery, "beat", f"--schedule={self.home / 'beat'}"]}
+        return server | {"worker": worker, "beat": [*celery, "beat"]}
 
     def start(self, name: str) -> None:
         """Start a process; for the server, wait for /readyz over TLS."""

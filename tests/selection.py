@@ -81,6 +81,7 @@ PLACES: dict[str, Runs] = {
     "controllers/test_races.py": Runs.BOTH,
     "controllers/test_silence_together.py": Runs.BOTH,
     "crash": Runs.BOTH,
+    "crash/test_beat.py": Runs.POSTGRES,
     "crash/test_convergence.py": Runs.POSTGRES,
     "crash/test_litestream.py": Runs.SQLITE,
     "crash/test_notification_delivery.py": Runs.SQLITE,
