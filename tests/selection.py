@@ -45,6 +45,7 @@ PLACES: dict[str, Runs] = {
     "architecture": Runs.SQLITE,
     "browser": Runs.SQLITE,
     "commands": Runs.BOTH,
+    "commands/test_backup_beside.py": Runs.SQLITE,
     "commands/test_backup_passphrase.py": Runs.SQLITE,
     "commands/test_ca.py": Runs.SQLITE,
     "commands/test_database_copy.py": Runs.SQLITE,

@@ -21,7 +21,6 @@ from django.db import connection
 from ocmconsole.backup import archive, databases, opening, revocation_log, taking
 from ocmconsole.backup.encryption import BackupError
 from ocmconsole.backup.opening import OpenedArchive
-from ocmconsole.environment import home as files
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
@@ -59,10 +58,7 @@ def opened(source: Path, home: Path) -> Iterator[OpenedArchive]:
         raise BackupError(f"{home} cannot be written ({error.strerror}): see to that and try again") from error
     try:
         facts, moment = _copied(source, folder / databases.FILES[databases.SQLITE])
-        with files.locked(home):
-            for name in taking.HOME_FILES:
-                if (home / name).exists():
-                    shutil.copy(home / name, folder / name)
+        taking.copy_files(home, folder)
         manifest = archive.Manifest(
             format=archive.FORMAT,
             version="",

@@ -119,13 +119,14 @@ def _leave_marks(home: Path, places: Sequence[Path]) -> tuple[Path, ...]:
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """No server, worker or other restore uses the home. Raises BackupError."""
+    """No server, worker, backup or other restore uses the home. Raises BackupError."""
     with files.usage_lock(home) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BackupError(
-                f"a hub serves from {home} or another restore is under way there: stop it, or wait until it has ended"
+                f"a hub serves from {home}, or a backup or another restore is under way there: stop it, or wait until "
+                "it has ended"
             ) from error
         for left in home.glob(f"{opening.PREFIX}*/"):  # of one that was killed
             shutil.rmtree(left, ignore_errors=True)

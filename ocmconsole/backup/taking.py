@@ -59,7 +59,8 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
             _require_room(home, target.parent)
             copy, moment = folder / databases.FILES[connection.vendor], clock.now()
             facts = databases.copy(copy)
-            members = {copy.name: copy} | {name: home / name for name in HOME_FILES if (home / name).exists()}
+            # After the database: keys of a later moment open what is in it, those of an earlier one need not.
+            members = {copy.name: copy} | {path.name: path for path in copy_files(home, folder)}
             manifest = archive.Manifest(
                 format=archive.FORMAT,
                 version=archive.product_version(),
@@ -70,7 +71,7 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
                 migrations=facts.migrations,
                 settings=kept_settings(os.environ),
                 members={name: archive.member_of(path) for name, path in members.items()},
-                key_places=tuple(ca.key_places(home)),
+                key_places=tuple(ca.key_places(folder)),
             )
             archive.pack(folder / "archive", manifest, members)
             with files.replacing(target, secret=True) as file:
@@ -83,6 +84,12 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
             f"{place} cannot be written ({error.strerror or error}): see to that and try again"
         ) from error
     return manifest
+
+
+def copy_files(home: Path, folder: Path) -> list[Path]:
+    """What the home holds besides the database, as of one moment: no step of a rotation lies in between."""
+    with files.locked(home):
+        return [Path(shutil.copy(home / name, folder / name)) for name in HOME_FILES if (home / name).exists()]
 
 
 def kept_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -103,8 +110,17 @@ def no_backup() -> Iterator[None]:
 
 @contextmanager
 def _scratch(home: Path, other: str = "another backup") -> Iterator[Path]:
-    """A folder for one backup at a time, empty before and gone afterwards."""
+    """A folder for one backup at a time, empty before and gone afterwards; no restore runs there meanwhile."""
     folder = home / SCRATCH
+    with files.usage_lock(home) as usage:
+        try:
+            fcntl.flock(usage, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BackupError(f"a restore into {home} is under way: wait until it has ended") from error
+        yield from _alone(folder, other)
+
+
+def _alone(folder: Path, other: str) -> Iterator[Path]:
     folder.mkdir(mode=0o700, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:

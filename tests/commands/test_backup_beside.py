@@ -1,0 +1,75 @@
+"""``manage.py backup`` beside what changes the home: a rotation of a CA, and a restore."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyrage
+import pytest
+from django.core.management import CommandError, call_command
+
+from ocmconsole.backup import archive, encryption, taking
+from ocmconsole.environment import home as files
+from registration import hub_setup
+from registration.pki import authority_files
+
+pytestmark = [pytest.mark.django_db, pytest.mark.contract("D22")]
+BACKUPS = 6
+CLIENT = authority_files.AuthorityRole.CLIENT
+
+
+@pytest.fixture
+def home(tmp_path: Path, settings: Any) -> Path:
+    settings.OCMCONSOLE_HOME = tmp_path / "home"
+    settings.OCMCONSOLE_HOME.mkdir()
+    (settings.OCMCONSOLE_HOME / "audit-key").write_text("key")
+    hub_setup.ensure_hub()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    (tmp_path / "key.txt").write_text(f"{pyrage.x25519.Identity.generate()}\n")
+    return tmp_path / "key.txt"
+
+
+def test_a_backup_beside_a_rotation_is_whole_and_has_the_keys_of_one_moment(
+    home: Path, key: Path, tmp_path: Path
+) -> None:
+    done, opens = threading.Event(), encryption.BackupKey.chosen("", str(key))
+
+    def rotate_without_end() -> None:
+        while not done.is_set():
+            authority_files.rotate(home, CLIENT, note=lambda _: None)
+            authority_files.retire(home, CLIENT, note=lambda _: None)
+
+    with ThreadPoolExecutor(1) as pool:
+        rotating = pool.submit(rotate_without_end)
+        try:
+            for number in range(BACKUPS):
+                taking.take_backup(tmp_path / f"{number}.backup", opens)
+        finally:
+            done.set()
+        rotating.result()
+    for number in range(BACKUPS):
+        folder = tmp_path / f"opened-{number}"
+        folder.mkdir()
+        encryption.decrypt(tmp_path / f"{number}.backup", tmp_path / "plain", opens)
+        archive.unpack(tmp_path / "plain", folder, folder)
+        authority_files.client_authority(folder)
+
+
+def test_backup_and_restore_of_one_home_exclude_each_other(home: Path, key: Path, tmp_path: Path) -> None:
+    target = tmp_path / "hub.backup"
+    with files.usage_lock(home) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with pytest.raises(CommandError, match=r"a restore into .* is under way: wait until it has ended"):
+            call_command("backup", str(target), key=str(key))
+    assert not target.exists()
+    call_command("backup", str(target), key=str(key))
+    with taking.no_backup(), pytest.raises(CommandError, match="or a backup or another restore is under way there"):
+        call_command("restore", str(target), key=str(key), replace=True)
