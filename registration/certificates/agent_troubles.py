@@ -93,6 +93,11 @@ def trouble_of(found: Observed, given: Handed, now: datetime) -> AgentTrouble:
         also = f"It was not given the serving CA of {_day(given.since)}, and loses the hub when the old one is retired."
     elif lacks and is_mute:
         also = f"The serving CA was changed on {_day(given.since)}, after it was last given one: it may refuse the hub."
+    elif lacks:
+        also = (
+            f"The serving CA was changed on {_day(given.since)}, after it was last given one: it is heard over a "
+            "connection from before, and loses the hub at the next one, unless somebody gave it the CA by hand."
+        )
     if kind is Trouble.NOTHING:
         heard = f"it was heard {span(now - found.last_heard)} ago" if found.last_heard else "it has not been silent"
         ends = facts.certificate_not_after

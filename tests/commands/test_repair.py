@@ -193,6 +193,20 @@ def test_the_serving_ca_is_being_rotated_or_was_and_a_repair_counts_as_given() -
     assert wrong().kind is Trouble.NOTHING
 
 
+@pytest.mark.contract("D26")
+def test_after_a_forced_retirement_an_agent_that_is_still_heard_was_not_given_the_ca() -> None:
+    with travel(timezone.now() - timedelta(days=1)):
+        join()
+    make.renew("edge")
+    ca_rotation.rotate(ROOT, ca.AuthorityRole.SERVING)
+    ca_rotation.retire(ROOT, ca.AuthorityRole.SERVING, force=True)
+    found = wrong()
+    assert (found.kind, found.must_start_over) == (Trouble.NOT_GIVEN, False)
+    assert "loses the hub at the next one" in found.text
+    silence(timedelta(hours=3))
+    assert "it may refuse the hub" in wrong().text
+
+
 def test_a_rotation_has_a_manifest_made_for_each_who_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     join()
