@@ -37,6 +37,7 @@ from ocmconsole.environment.readers import (
     proxies,
     resources,
     retention,
+    second_approvals,
     signing_secrets,
     size,
     syslog,
@@ -116,6 +117,12 @@ OCMCONSOLE_EVICTION_BRAKE = choice("OCMCONSOLE_EVICTION_BRAKE", "on", {"on", "of
 OCMCONSOLE_PLACEMENT_HISTORY = duration("OCMCONSOLE_PLACEMENT_HISTORY", "30d")
 OCMCONSOLE_ACCESS_PROVIDER = text("OCMCONSOLE_ACCESS_PROVIDER")
 OCMCONSOLE_ALLOW_REKEY = flag("OCMCONSOLE_ALLOW_REKEY", default=False)
+OCMCONSOLE_SECOND_APPROVAL = second_approvals("OCMCONSOLE_SECOND_APPROVAL")
+OCMCONSOLE_SECOND_APPROVAL_WAITS = duration("OCMCONSOLE_SECOND_APPROVAL_WAITS", "24h")
+if OCMCONSOLE_ALLOW_REKEY and "key-override" in OCMCONSOLE_SECOND_APPROVAL:
+    raise ImproperlyConfigured(
+        "OCMCONSOLE_ALLOW_REKEY lets in any new key without a word, OCMCONSOLE_SECOND_APPROVAL wants two people for one"
+    )
 OCMCONSOLE_LIMIT_STRANGER_BODY = size("OCMCONSOLE_LIMIT_STRANGER_BODY", "64Ki", least=intake.KIB)
 # One caller gets a part of a budget only, and that must hold the largest body.
 OCMCONSOLE_LIMIT_STRANGER_BODIES = size(
@@ -174,6 +181,7 @@ FORMAT_MODULE_PATH = "ocmconsole.formats"
 INSTALLED_APPS = [
     "ocmconsole.apps.ConsoleConfig",
     "ocmconsole.kubeapi",
+    "ocmconsole.second_approval",
     "ocmconsole.core",
     "clusters",
     "clustersets",

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from ocmconsole.admin import OwnPassword
-from ocmconsole.console import bulk_job_pages, first_steps, preferences, shell
+from ocmconsole.console import bulk_job_pages, first_steps, preferences, second_approval_pages, shell
 from ocmconsole.console.activity import activity
 from ocmconsole.console.attention import attention, dismiss
 from ocmconsole.console.hub_health import hub_health
@@ -35,6 +35,15 @@ bulk = [
     path("<uuid:pk>/results.csv", bulk_job_pages.results, name="results"),
 ]
 
+second_approval = [
+    path("", second_approval_pages.waiting, name="list"),
+    path("closed/", second_approval_pages.closed, name="closed"),
+    path("<int:pk>/", second_approval_pages.detail, name="detail"),
+    path("<int:pk>/approve/", second_approval_pages.approve, name="approve"),
+    path("<int:pk>/carry-out/", second_approval_pages.carry_out, name="carry-out"),
+    path("<int:pk>/decline/", second_approval_pages.decline, name="decline"),
+]
+
 urlpatterns = [
     path("", overview, name="home"),
     path("", include("ocmconsole.signin.urls")),
@@ -47,6 +56,7 @@ urlpatterns = [
     path("attention/", attention, name="attention"),
     path("attention/dismiss/", dismiss, name="dismiss"),
     path("bulk/", include((bulk, "bulk"))),
+    path("second-approval/", include((second_approval, "second-approval"))),
     path("hub/", hub_health, name="hub"),
     path("notifications/", include("ocmconsole.notifications.urls")),
     path("demo/", demo_pages.page, name="demo"),

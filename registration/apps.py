@@ -14,6 +14,7 @@ REGISTERING = (
     "registration.keys.client_certificates",
     "registration.admission.decisions",
     "registration.approvals.sending_away",
+    "registration.approvals.second_people",
     "registration.kinds",
     "registration.admission.token_limits",
     "registration.admission.repair_rules",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import sys
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
@@ -11,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.second_approval import gate
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -18,13 +22,28 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 
-def actor_named(username: str) -> Actor:
-    """The active person of that name at the command line. Raises CommandError."""
+PROVEN = "cli:password"  # the credential of who has shown the password of the account
+
+
+def actor_named(username: str, *, proven: bool = False) -> Actor:
+    """The active person of that name at the command line. Raises CommandError.
+
+    ``proven``: the password of that person is asked for first. Without it, ``--as`` names somebody, and proves nothing.
+    """
     user = get_user_model().objects.filter(username=username, is_active=True).first()
     if user is None:
         msg = f"there is no active user {username!r}"
         raise CommandError(msg)
-    return actor_for(user, entry_point=EntryPoint.CLI, credential="cli")
+    if proven and not user.check_password(_password(username)):
+        raise CommandError("this is not the password of that person: nothing is changed")
+    return actor_for(user, entry_point=EntryPoint.CLI, credential=PROVEN if proven else gate.UNPROVEN)
+
+
+def _password(username: str) -> str:
+    """From the terminal, without showing it; else the first line of standard input."""
+    if sys.stdin.isatty():
+        return getpass.getpass(f"Password of {username}: ")
+    return sys.stdin.readline().rstrip("\n")
 
 
 class ActingCommand(BaseCommand, ABC):
@@ -35,10 +54,15 @@ class ActingCommand(BaseCommand, ABC):
     def add_arguments(self, parser: ArgumentParser) -> None:
         who = "who does it (default: admin)"
         parser.add_argument("--as", dest="acts_as", default="admin", metavar="USER", help=who)
+        prove = "ask for the password of USER, so that this counts as done by that person where an act takes two"
+        parser.add_argument("--prove", action="store_true", help=prove)
+        alone = "where an act takes two people, do it alone, from this host; the audit keeps WHY"
+        parser.add_argument("--break-glass", default="", metavar="WHY", help=alone)
 
-    def handle(self, *args: Any, acts_as: str, **options: Any) -> None:
+    def handle(self, *args: Any, acts_as: str, prove: bool, break_glass: str, **options: Any) -> None:
         try:
-            self.act(actor_named(acts_as), *args, **options)
+            with gate.breaking_glass(break_glass.strip()) if break_glass.strip() else nullcontext():
+                self.act(actor_named(acts_as, proven=prove), *args, **options)
         except errors.ApiError as error:
             raise CommandError(error.message) from error
 

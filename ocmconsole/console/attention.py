@@ -38,6 +38,7 @@ from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.models import DemoFleet
+from ocmconsole.second_approval import acts, decisions
 from placements import queries as placements
 from registration import queries
 from registration.approvals.snooze import in_sight
@@ -138,6 +139,7 @@ def find_attention_items(actor: Actor, now: datetime, seen: Glance | None = None
         _leases(visible) if "leases" in there else None,
         _policies(actor) if "policies" in there else None,
         _wishes(actor) if "wishes" in there else None,
+        _second_approvals(actor) if acts.is_on() else None,
     )
     return [item for item in found if item]
 
@@ -320,6 +322,20 @@ def _wishes(actor: Actor) -> Item | None:
         url,
         _digest(row.pk for row in waiting),
     )
+
+
+def _second_approvals(actor: Actor) -> Item | None:
+    """Somebody has proposed what takes another person, and this one may approve it or have it done."""
+    found = decisions.needs(actor)
+    if not found:
+        return None
+    first, label = found[0], f"Second approval{'' if len(found) == 1 else 's'}"
+    title = acts.kind_of(first.act).title.format(subject=first.subject)
+    text = f"{first.proposed_by} proposed: {title}. It takes another person."
+    one = reverse("second-approval:detail", args=[first.pk])
+    url = one if len(found) == 1 else reverse("second-approval:list")
+    state = _digest(each.digest for each in found)
+    return Item("second-approval", len(found), label, "user-check", "accent", text, "Look at it", url, state)
 
 
 def _digest(things: Iterable[object]) -> str:

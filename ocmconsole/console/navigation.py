@@ -14,6 +14,7 @@ from ocmconsole.core.rbac import rule_index
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
+from ocmconsole.second_approval import acts
 from registration.policies import policy_services
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ def minters(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature fo
 
 def keepers_of_policies(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
     return policy_services.may_use_policies(actor, "view")
+
+
+def where_acts_take_two(user: Any, actor: Actor) -> bool:  # noqa: ARG001 - one signature for all
+    return acts.is_on()
 
 
 def viewers_of_the_fleet(user: Any, actor: Actor) -> bool:
@@ -93,6 +98,9 @@ GROUPS: tuple[tuple[str, tuple[NavigationEntry, ...]], ...] = (
     (
         "Trust",
         (
+            NavigationEntry(
+                "Second approvals", "user-check", "second-approval:list", where_acts_take_two, count="second"
+            ),
             NavigationEntry("Access", "users", "access:list"),
             NavigationEntry("Bootstrap tokens", "ticket", "registration:tokens", minters),
             NavigationEntry("Approval policies", "scroll-text", "registration:policies", keepers_of_policies),

@@ -90,5 +90,6 @@ def _menu(request: HttpRequest, counts: Any) -> Any:
 
 def _counts(request: HttpRequest) -> dict[str, int]:
     with request_cache.sharing():
-        waiting = next((item.count for item in attention.attention_items(request) if item.key == "approvals"), 0)
-        return {"waiting": waiting, "attention": attention.count(request)}
+        found = {item.key: item.count for item in attention.attention_items(request)}
+        counts = {"waiting": found.get("approvals", 0), "second": found.get("second-approval", 0)}
+        return {**counts, "attention": attention.count(request)}

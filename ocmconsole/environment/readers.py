@@ -20,6 +20,7 @@ from ocmconsole.environment import home as files
 from ocmconsole.environment.durations import parse_duration, span
 from ocmconsole.kubeapi.outbound import signatures
 from ocmconsole.kubeapi.outbound.syslog import SyslogTarget
+from ocmconsole.second_approval.rules import Rule, parse_rules
 from ocmconsole.server.proxy import Proxies
 
 LAST_PORT = 65_535  # of TCP: 16 bits
@@ -115,6 +116,15 @@ def number(name: str, default: int) -> int:
 
 def listed(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def second_approvals(name: str) -> dict[str, Rule]:
+    """Which acts take more than one person: ``key-override,ca=3@security`` (``second_approval.rules``)."""
+    try:
+        return parse_rules(listed(name))
+    except ValueError as error:
+        msg = f"{name}: {error}"
+        raise ImproperlyConfigured(msg) from error
 
 
 def address(name: str, default: str) -> tuple[str, int]:

@@ -169,6 +169,14 @@ class InsufficientStorage(ApiError):
     code, reason = 507, "InsufficientStorage"
 
 
+class Deferred(Exception):
+    """Raised inside of a commit: a refusal that leaves something behind, which is stored when that is rolled back."""
+
+    def settle(self) -> ApiError:
+        """Called after the rollback, in no transaction; returns the error of the caller."""
+        raise NotImplementedError
+
+
 def of_code(code: int, message: str) -> ApiError:
     """The error of an HTTP code; 500 for a code that has none."""
     return next((each for each in ApiError.__subclasses__() if each.code == code), InternalError)(message)

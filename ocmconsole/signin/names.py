@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from ocmconsole.core.models import AccessRequest, BootstrapToken
 from ocmconsole.core.rbac import rule_index
+from ocmconsole.second_approval.models import ProposedAct
 from registration.models import ApprovalPolicy
 
 
@@ -28,5 +29,6 @@ def _is_on_record(name: str) -> bool:
     return (
         BootstrapToken.objects.filter(created_by__iexact=name).exists()
         or ApprovalPolicy.objects.filter(Q(created_by__iexact=name) | Q(acts_as__iexact=name)).exists()
+        or ProposedAct.objects.filter(proposed_by__iexact=name).exists()
         or AccessRequest.objects.filter(user__iexact=name).exists()
     )

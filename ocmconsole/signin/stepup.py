@@ -97,6 +97,9 @@ def _is_final(sent: QueryDict, arguments: Arguments) -> bool:
 ACTS: dict[str, Condition] = {
     # Accept a key that the hub would not give the name to (D9).
     "registration:override": _always,
+    # Be the second person behind an act, and have it done.
+    "second-approval:approve": _always,
+    "second-approval:carry-out": _always,
     # Let an agent come back under a key that nobody has looked at (D29).
     "registration:repair": _always,
     # Bootstrap tokens without terms.

@@ -22,6 +22,7 @@ from ocmconsole.kubeapi import (
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.values import quoted
+from registration.admission import key_overrides
 from registration.admission.request_admission import request_forbidden
 from registration.keys import key_history, key_lines, repair_tokens
 from registration.keys.key_history import KeyOverride
@@ -123,16 +124,17 @@ def accepted_key_is_remembered(actor: Actor, old: Doc | None, new: Doc | None, *
 
     D29: that of a request which came with a repair token enters the line for which the token was minted.
 
-    Known names are checked once more under the counter's lock, because two users may approve at the same time.
+    Known names are checked once more under the counter's lock, because two users may approve at the same time; and an
+    override may take a second person.
     """
     if new is None or not adds("Approved", old, new):
         return []
     override = _override_of(given)
     with request_cache.remembering():  # one read of each name's keys, under the lock
         _require_known(new, override)
-        return [
-            row for cluster in key_history.names_of(new) for row in key_lines.accepted(actor, cluster, new, override)
-        ]
+        names = key_history.names_of(new)
+        agreed = [row for cluster in names for row in key_overrides.agreed(actor, cluster, new, override)]
+        return agreed + [row for cluster in names for row in key_lines.accepted(actor, cluster, new, override)]
 
 
 @admission.records(CSR)

@@ -15,10 +15,12 @@ from django.views.decorators.http import require_POST
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
+from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.second_approval import gate
 from registration import join_guide
 from registration.approvals import services, snooze, stale_decision
 from registration.approvals.forms import DecisionForm, DeclineForm, LaterForm, OverrideForm, query_of
@@ -41,6 +43,8 @@ def accept(request: HttpRequest, name: str) -> HttpResponse:
     seen, clusterset = form.seen(), form.cleaned_data["clusterset"]
     try:
         approved = services.accept_cluster(actor_of(request), name, seen=seen, clusterset=clusterset)
+    except gate.Waits as waits:
+        return refusals.proposed(request, waits.pk)
     except errors.ApiError as error:
         return _refused(request, name, error, seen)
     return _accepted(request, name, approved)
@@ -57,6 +61,8 @@ def override(request: HttpRequest, name: str) -> HttpResponse:
     actor = actor_of(request)
     try:
         approved = services.accept_cluster(actor, name, seen=seen, override=form.override(), clusterset=clusterset)
+    except gate.Waits as waits:
+        return refusals.proposed(request, waits.pk)
     except errors.ApiError as error:
         return _refused(request, name, error, seen)
     return _accepted(request, name, approved)

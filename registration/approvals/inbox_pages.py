@@ -16,6 +16,7 @@ from ocmconsole.components.cursors import Cursor
 from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.second_approval import acts
 from registration.approvals import inbox, services, snooze
 from registration.approvals.forms import FilterForm, query_of
 from registration.evidence.evidence_items import Verdict
@@ -93,7 +94,7 @@ def _tabs(current: str, actor: Actor) -> list[dict[str, Any]]:
             "current": tab == current,
         }
         for tab, route in places
-    ]
+    ] + ([{"label": "Second approvals", "url": reverse("second-approval:list")}] if acts.is_on() else [])
 
 
 def _news(counts: dict[str, int]) -> str:

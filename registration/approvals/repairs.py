@@ -17,11 +17,14 @@ from clusters.kinds import MANAGED_CLUSTER, is_accepted, is_deleting
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
 from ocmconsole.core.tokens.bootstrap_terms import Terms
+from ocmconsole.environment.durations import in_words
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.formats import documents
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import reader
+from ocmconsole.second_approval import gate
+from ocmconsole.second_approval.rules import ActName
 from registration import join_guide, queries
 from registration.approvals import services
 from registration.join_guide import Reach
@@ -29,7 +32,11 @@ from registration.keys import key_history, key_lines, repair_tokens
 from registration.models import Decline
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
     from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.errors import Doc
+    from ocmconsole.second_approval.models import ProposedAct
     from registration.models import KeyLine
 
 LIFETIME = timedelta(hours=1)  # of a token, unless somebody says: until it is applied it is the identity of a cluster
@@ -85,7 +92,7 @@ def mint_manifest(actor: Actor, name: str, *, ttl: timedelta = LIFETIME) -> Repa
         actor,
         terms,
         require=partial(services.require_accept, name=name),
-        confirm=partial(_require_line, name, line),
+        confirm=partial(_agreed, name, line, ttl),
     )
     token = BootstrapToken.objects.get(pk=secret.partition(".")[0])
     reach = Reach(join_guide.addresses()[0], authority=authorities.decode())
@@ -110,10 +117,39 @@ def token_of_manifest(text: str) -> BootstrapToken | None:
     return token if token is not None and parts and token_formats.secret_matches(parts[1], token.hash) else None
 
 
-def _require_line(name: str, line: KeyLine) -> None:
-    """Between the look and the token nothing has ended that the token would outlive."""
+def _agreed(name: str, line: KeyLine, ttl: timedelta, actor: Actor) -> list[Model]:
+    """Between the look and the token nothing has ended that the token would outlive; it may take a second person."""
     if line_to_repair(name) != line:
         raise errors.Conflict(f"The keys of {name} have just changed: try again.")
+    asked = {"lives": in_words(ttl)}
+    return gate.passed(gate.WantedAct(actor, ActName.REPAIR, name, asked, _evidence(line)))
+
+
+def evidence_of(found: ProposedAct) -> Doc | None:
+    """What a manifest for the cluster would continue now; None where there is nothing to continue."""
+    try:
+        return _evidence(line_to_repair(found.subject))
+    except errors.ApiError:
+        return None
+
+
+def _evidence(line: KeyLine) -> Doc:
+    now = clock.now()
+    return {
+        "Line of keys": {"number": line.pk, "begun": line.begun_at.isoformat()},
+        "Its keys": [
+            {"key": key.fingerprint, "by": key.accepted_by, "at": key.accepted_at.isoformat(), "how": key.how}
+            for key in line.keys.order_by("accepted_at", "pk")
+        ],
+        "Certificates that are valid": [
+            {"certificate": row.pk, "of": row.common_name, "until": row.not_after.isoformat()}
+            for row in key_lines.certificates_of(line.cluster, now)
+        ],
+        "Manifests that still work": [
+            {"token": token.pk, "by": token.created_by, "until": token.expires.isoformat()}
+            for token in standing(line.cluster)
+        ],
+    }
 
 
 def _headed(token: BootstrapToken, text: str) -> str:

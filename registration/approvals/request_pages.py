@@ -19,6 +19,8 @@ from ocmconsole.core.tokens import bootstrap_terms
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.second_approval import acts
+from ocmconsole.second_approval.rules import ActName
 from registration import queries
 from registration.approvals import accept_preview, inbox, services, snooze, stale_decision
 from registration.approvals.forms import DeclineForm, LaterForm, OverrideForm, packed_requests, query_of
@@ -100,6 +102,7 @@ def page(
         "decline_form": DeclineForm(may_revoke=may_revoke(actor, found)),
         "later_form": LaterForm(),
         "override_form": OverrideForm(),
+        "takes": acts.rule_of(ActName.KEY_OVERRIDE),
         "valid_certificates": lambda: key_lines.certificates_of(name, clock.now()).count(),  # of an override alone
         "keys": found.fitting if found.cluster else [],
         "commands": _commands(found, chosen),

@@ -87,7 +87,7 @@ def _accept_cluster(
     waiting = [_with_key(asking, name, override.key)] if override else _undisputed(asking)
     if not waiting:
         _require_no_decline(name)
-    given = key_history.KeyOverride(name, override.key, override.reason) if override else None
+    given = key_history.KeyOverride(name, override.key, override.reason, clusterset) if override else None
     found = assessment.of_gathered(name, gathered)
     with verbs.batch(actor, given=given) as batch:
         version = str(row.resource_version) if seen else ""

@@ -13,11 +13,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from clusters.cluster import page_frame
 from clusters.cluster.page_frame import Opened, frame, opens_cluster
+from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url
 from ocmconsole.core.tokens import bootstrap_terms, tokens
 from ocmconsole.environment.durations import in_words
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import errors
+from ocmconsole.second_approval import gate
 from registration import join_guide
 from registration.approvals import repairs
 from registration.certificates import agent_troubles
@@ -35,6 +37,8 @@ def repair(request: HttpRequest, cluster: Opened) -> HttpResponse:
         return _page(request, cluster)
     try:
         made = repairs.mint_manifest(cluster.actor, cluster.name)
+    except gate.Waits as waits:
+        return refusals.proposed(request, waits.pk)
     except errors.ApiError as error:
         messages.error(request, page_frame.refusal_text(error))
         return _page(request, cluster, error.code)

@@ -194,11 +194,15 @@ def is_barred(cluster: str, fingerprint: str, override: KeyOverride | None = Non
 
 @dataclass(frozen=True, slots=True)
 class KeyOverride:
-    """A user's statement that this key is the right one for the name, and why: ``given`` to the verb that approves."""
+    """A user's statement that this key is the right one for the name, and why: ``given`` to the verb that approves.
+
+    ``clusterset`` is the set into which the same act moves the cluster, if any.
+    """
 
     cluster: str
     fingerprint: str
     reason: str = ""
+    clusterset: str = ""
 
 
 def reason_of(override: KeyOverride | None, cluster: str, fingerprint: str) -> str:

@@ -14,6 +14,7 @@ ARGUED = {
     "ocmconsole/kubeapi/clock.py": "how far a demonstration that lives through its past is behind",
     "ocmconsole/kubeapi/models.py": "that the store writes: save() raises anywhere else",
     "ocmconsole/kubeapi/request_cache.py": "what the request has read already",
+    "ocmconsole/second_approval/gate.py": "which proposal a page has shown; that the host does an act alone, and why",
     "placements/scheduler/expressions.py": "CEL calls our functions with values of CEL alone",
 }
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
 from django.core.cache import cache
 from django.db import connection
@@ -32,6 +33,10 @@ from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import DemoFleet, NotificationChannel, Session
 from ocmconsole.notifications.encrypted_columns import read
+from ocmconsole.second_approval import decisions
+from ocmconsole.second_approval.gate import Waits
+from ocmconsole.second_approval.models import ProposedAct
+from ocmconsole.second_approval.rules import Rule
 from ocmconsole.signin import lifetime, stepup
 from ocmconsole.signin.views import single_sign_on
 from placements.models import EvictionBrake
@@ -59,6 +64,7 @@ def boss(tmp_path: Path, settings: Any) -> Client:
     """May do everything, and signed in six minutes ago."""
     cache.clear()
     hub(tmp_path, settings)
+    settings.OCMCONSOLE_SECOND_APPROVAL = {}  # what a sample sets ends with its test
     client = signed_in("boss", is_superuser=True, is_staff=True, password=PASSWORD)
     User.objects.create_user("li", password=PASSWORD)
     grow_old(client)
@@ -235,11 +241,29 @@ def _demo(client: Client) -> None:
     DemoFleet.objects.create(pk=1, state=DemoFleet.State.COMPLETE, created=timezone.now())
 
 
+def _proposed(client: Client, *approving: str) -> dict[str, Any]:
+    """An override that somebody else has proposed, and others have approved."""
+    django_settings.OCMCONSOLE_SECOND_APPROVAL = {"key-override": Rule()}
+    seen = _contested(client)
+    ann, *others = (User.objects.create_superuser(name) for name in ("ann", *approving))
+    with pytest.raises(Waits) as waits:
+        services.accept_cluster(actor_for(ann), "eu-1", override=services.Override(seen["accept_key"], "by telephone"))
+    found = ProposedAct.objects.get(pk=waits.value.pk)
+    for other in others:
+        decisions.approve(actor_for(other), found.pk, found.digest)
+    act = "carry-out" if others else "approve"
+    return {"path": f"/second-approval/{found.pk}/{act}/", "digest": found.digest}
+
+
 GIVEN = {"preset": "minter", "holder": "li", "scope": "all", "set": "", "names": "", "namespace": ""}
 NEW = {"username": "new", "password1": "a long first password", "password2": "a long first password"}
 SAMPLES = {
     "registration:override": Sample(
         "/approvals/eu-1/override/", lambda: make.stored("eu-1").hub_accepts_client, prepare=_contested
+    ),
+    "second-approval:approve": Sample("", lambda: make.stored("eu-1").hub_accepts_client, prepare=_proposed),
+    "second-approval:carry-out": Sample(
+        "", lambda: make.stored("eu-1").hub_accepts_client, prepare=lambda client: _proposed(client, "ben")
     ),
     "registration:repair": Sample("/clusters/eu-1/repair/", BootstrapToken.objects.exists, prepare=_joined_with_a_key),
     "registration:mint": Sample("/tokens/mint/", BootstrapToken.objects.exists, {"lifetime": "1h", "uses": "", "cluster": ""}),

@@ -28,7 +28,7 @@ from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage import audit, only_reads, plain_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from django.db.models import Model
 
@@ -247,11 +247,12 @@ def issue_token(
     terms: Terms,
     *,
     require: Callable[[Actor], object] = require_mint,
-    confirm: Callable[[], object] = lambda: None,
+    confirm: Callable[[Actor], Iterable[Model]] = lambda _: (),
 ) -> str:
     """As ``issue_bootstrap_token``. ``require`` asks for the right that it takes.
 
-    ``confirm`` is called while nobody else may write, and raises where the token is not to be minted any more.
+    ``confirm`` is called while nobody else may write, and raises where the token is not to be minted any more; it
+    returns rows to save with the token.
     """
     terms.check()
 
@@ -263,7 +264,7 @@ def issue_token(
     return verbs.with_present_rights(actor, issue)
 
 
-def _issue(actor: Actor, terms: Terms, confirm: Callable[[], object]) -> str:
+def _issue(actor: Actor, terms: Terms, confirm: Callable[[Actor], Iterable[Model]]) -> str:
     token_id, secret = token_formats.new_bootstrap_token()
     now = clock.now()
     row = BootstrapToken(
@@ -277,7 +278,8 @@ def _issue(actor: Actor, terms: Terms, confirm: Callable[[], object]) -> str:
     recorded = {**terms.columns(), "expires": row.expires.isoformat()}
     diff = [{"path": path, "new": value} for path, value in recorded.items() if value]
     with verbs.while_permitted(actor):
-        confirm()
+        for each in confirm(actor):
+            each.save()
         row.save(force_insert=True)
         _record(actor, "create", "bootstraptokens", token_id, diff=diff).save()
     return f"{token_id}.{secret}"

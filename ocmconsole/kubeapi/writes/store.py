@@ -276,7 +276,7 @@ def while_permitted(actor: Actor | None) -> Iterator[None]:
     every commit before it, and every commit after it sees what it writes. Raises Outdated, with nothing written, where
     rights have changed since ``actor`` was examined.
     """
-    with write_queue.turn(), transaction.atomic():
+    with _recording_refusals(), write_queue.turn(), transaction.atomic():
         _, rights = Revision.take(0)
         if actor is not None and actor.is_outdated(rights):
             raise Outdated
@@ -329,12 +329,17 @@ class _Ended(Exception):
 
 @contextmanager
 def _recording_refusals() -> Iterator[None]:
-    """A refusal inside of the transaction is recorded after it, or it would be rolled back with it (D11)."""
+    """A refusal inside of the transaction is recorded after it, or it would be rolled back with it (D11).
+
+    So is what such a refusal leaves behind (``errors.Deferred``).
+    """
     try:
         yield
     except _Ended as ended:
         audit.record_denial(ended.need.actor, ended.need.asked, ended.error.message)
         raise ended.error from None
+    except errors.Deferred as deferred:
+        raise deferred.settle() from None
 
 
 def _prepare(write: Write, now: datetime) -> None:

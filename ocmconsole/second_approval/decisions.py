@@ -1,0 +1,170 @@
+"""What people do with a proposed act on its page and at the command line: see it, approve, decline, carry it out.
+
+Invariant: nobody approves their own, nor what they have not seen, and what is approved is stored before it is done; an
+act that was approved and not done, because the server was killed or it takes a hand, is done by who may do it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from ocmconsole.kubeapi import clock, errors, request_cache, verbs
+from ocmconsole.kubeapi.access.authorization import Attributes
+from ocmconsole.kubeapi.storage import audit
+from ocmconsole.second_approval import acts, gate
+from ocmconsole.second_approval.models import ProposedAct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.second_approval.rules import Rule
+
+MOST_READ = 500  # proposals that a list looks through: who may see one is asked of its act
+
+State = ProposedAct.State
+
+
+# ---------------------------------------------------------------- reads
+
+
+def may_see(actor: Actor, found: ProposedAct) -> bool:
+    """Who proposed or approved it, or may do it; admins see all."""
+    if actor.is_master or actor.user in {found.proposed_by, found.closed_by}:
+        return True
+    return found.approvals.filter(person=actor.user).exists() or acts.kind_of(found.act).may(actor, found)
+
+
+def find(actor: Actor, pk: int) -> ProposedAct:
+    """Raises NotFound, for what the actor may not see as well."""
+    found = ProposedAct.objects.filter(pk=pk).first()
+    if found is None or not may_see(actor, found):
+        raise errors.not_found(gate.GROUP, gate.PLURAL, str(pk))
+    return found
+
+
+def waiting_for(actor: Actor) -> list[ProposedAct]:
+    """What waits and the actor may see, the oldest first."""
+    rows = ProposedAct.objects.filter(state=State.WAITING, expires__gt=clock.now()).order_by("proposed_at", "pk")
+    return _seen_by(actor, rows[:MOST_READ])
+
+
+def closed_for(actor: Actor) -> list[ProposedAct]:
+    """What was carried out, declined, changed or has expired, the newest first."""
+    rows = ProposedAct.objects.exclude(state=State.WAITING, expires__gt=clock.now()).order_by("-proposed_at", "-pk")
+    return _seen_by(actor, rows[:MOST_READ])
+
+
+def _seen_by(actor: Actor, rows: Iterable[ProposedAct]) -> list[ProposedAct]:
+    return [found for found in rows if may_see(actor, found)]
+
+
+def needs(actor: Actor) -> list[ProposedAct]:
+    """What waits for this very person: to approve it, or, where enough people stand behind it, to do it."""
+    return [found for found in waiting_for(actor) if not approval_obstacle(actor, found) or is_complete(found)]
+
+
+def is_complete(found: ProposedAct) -> bool:
+    rule = acts.rule_of(found.act)
+    return rule is not None and len(gate.standing(found, rule)) >= rule.people
+
+
+def has_changed(found: ProposedAct) -> bool:
+    """Whether what it was proposed on is no longer so."""
+    present = acts.kind_of(found.act).evidence(found)
+    return present is None or gate.plain(present) != found.evidence
+
+
+def approval_obstacle(actor: Actor, found: ProposedAct) -> str:
+    """Why this actor cannot approve it, or ""."""
+    rule, account = acts.rule_of(found.act), gate.account_behind(actor)
+    if rule is None:
+        return "It takes no second person any more."
+    state = found.present_state(clock.now())
+    if state is not State.WAITING:
+        return f"It does not wait any more: {state.label.lower()}."
+    if account is None:
+        return "Approving takes an account, and a proof of who it is."
+    if account.pk == found.account_id:
+        return "Nobody approves their own."
+    if gate.stands_behind(found, account):
+        return "You have approved it."
+    why = gate.obstacle(found, account, rule)
+    return f"{why[0].upper()}{why[1:]}." if why else ""
+
+
+# ---------------------------------------------------------------- acts
+
+
+def approve(actor: Actor, pk: int, digest: str) -> ProposedAct:
+    """Store that the actor stands behind what has this digest. Raises NotFound, Forbidden, Conflict.
+
+    Conflict is raised too where the evidence has changed since, which closes the proposal.
+    """
+    found = verbs.with_present_rights(actor, lambda actor: _approve(actor, pk, digest))
+    if found.state == State.CHANGED:
+        raise errors.Conflict(
+            "What this was proposed on has changed since, so your approval was not stored: it must be proposed again."
+        )
+    return found
+
+
+def _approve(actor: Actor, pk: int, digest: str) -> ProposedAct:
+    with verbs.while_permitted(actor), request_cache.forgetting():
+        found = find(actor, pk)
+        why = approval_obstacle(actor, found)
+        if not why and digest != found.digest:
+            raise errors.Conflict("This is not what you have seen. Read it again.")
+        if not why and has_changed(found):
+            gate.close_changed(found, actor)
+            found.save()
+        elif not why:
+            gate.approved(found, actor)
+    if why:
+        _refuse(actor, found, "approve", why)
+    return found
+
+
+def decline(actor: Actor, pk: int, reason: str) -> ProposedAct:
+    """It is not done; who proposed it takes it back so. Raises NotFound, Forbidden, Conflict."""
+    return verbs.with_present_rights(actor, lambda actor: _decline(actor, pk, reason))
+
+
+def _decline(actor: Actor, pk: int, reason: str) -> ProposedAct:
+    with verbs.while_permitted(actor), request_cache.forgetting():
+        found = find(actor, pk)
+        state = found.present_state(clock.now())
+        if state is not State.WAITING:
+            raise errors.Conflict(f"It does not wait any more: {state.label.lower()}.")
+        may = found.proposed_by == actor.user or acts.kind_of(found.act).may(actor, found)
+        if may:
+            gate.close_declined(found, actor, reason)
+            found.save()
+    if not may:
+        _refuse(actor, found, "decline", "You may not do it, and so not decline it.")
+    return found
+
+
+def carry_out(actor: Actor, pk: int, digest: str) -> None:
+    """Do what enough people have approved, as the actor and with their rights. Raises as the act does, and Waits."""
+    found = find(actor, pk)
+    kind = acts.kind_of(found.act)
+    if kind.perform is None:
+        raise errors.Conflict(f"It is done by hand: {kind.again}")
+    if found.present_state(clock.now()) is not State.WAITING:
+        raise errors.Conflict("It does not wait any more.")
+    with gate.having_seen(digest):
+        gate.require_seen(found)
+        kind.perform(actor, found)
+
+
+def _refuse(actor: Actor, found: ProposedAct, verb: str, why: str) -> NoReturn:
+    asked = Attributes(verb, gate.GROUP, gate.PLURAL, name=str(found.pk))
+    audit.record_denial(actor, asked, why, act=f"second-approval:{verb}")
+    raise errors.Forbidden(why)
+
+
+def people_behind(found: ProposedAct) -> tuple[list[str], Rule | None]:
+    """Who stands behind it now, and how many it takes."""
+    rule = acts.rule_of(found.act)
+    return (gate.standing(found, rule) if rule is not None else []), rule

@@ -1,0 +1,307 @@
+"""The gate: whether an act may be done now, or waits for more people. One for every entry point.
+
+The service or validator of an act calls ``passed`` inside of its transaction, under the counter's lock, so that all
+ways in meet it and nothing can change between the answer and the act. Invariants: who stands behind an act are accounts
+that may do it now and have proved who they are; nobody is counted twice, and who impersonates is who they are. What
+was approved is act, arguments and evidence as they were proposed: with other evidence it is another proposal, which
+nobody has approved yet. Doing the same again is how somebody approves without a page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from ocmconsole.kubeapi import clock, errors, request_cache, verbs
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import stand_in
+from ocmconsole.kubeapi.schema.values import quoted
+from ocmconsole.kubeapi.storage import audit
+from ocmconsole.second_approval import acts
+from ocmconsole.second_approval.acts import Doc
+from ocmconsole.second_approval.models import ActApproval, ProposedAct
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+    from ocmconsole.kubeapi.access.actor import Actor
+    from ocmconsole.kubeapi.models import AuditEvent
+    from ocmconsole.second_approval.rules import ActName, Rule
+
+GROUP, PLURAL = "ocmconsole.io", "proposedacts"
+UNPROVEN = "cli"  # the credential of who is named at the command line and has shown no password
+PAGE = "/second-approval/{}/"
+
+State = ProposedAct.State
+_seen: ContextVar[str] = ContextVar("second_approval_seen", default="")
+_break_glass: ContextVar[str] = ContextVar("second_approval_break_glass", default="")
+
+
+class Waits(errors.Forbidden):
+    """The act was not done: it waits for other people as the proposal ``pk``."""
+
+    def __init__(self, found: ProposedAct, rule: Rule, people: list[str]) -> None:
+        self.pk: int = found.pk
+        url = f"{settings.OCMCONSOLE_CONSOLE_URL}{PAGE.format(found.pk)}"
+        behind = f"behind it: {', '.join(people)}" if people else "nobody is behind it yet"
+        of_team = f" of the group {quoted(rule.team)}" if rule.team else ""
+        text = (
+            f"{found.act} of {quoted(found.subject)} takes {rule.people} people, and was not done: it waits as "
+            f"proposal {found.pk} until {found.expires:%Y-%m-%d %H:%M} UTC ({behind}); somebody else{of_team} who may "
+            f"do it approves it at {url}, or does the same"
+        )
+        super().__init__(text, details={"group": GROUP, "kind": PLURAL, "name": str(found.pk)})
+        self.causes = [errors.Cause("SecondApprovalNeeded", url)]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedAct:
+    """An act as somebody is about to do it. ``also`` is asked for with it, and no part of which act it is."""
+
+    actor: Actor
+    act: ActName
+    subject: str
+    arguments: Doc
+    evidence: Doc
+    reason: str = ""
+    also: Doc = field(default_factory=dict)
+
+
+def passed(wanted: WantedAct) -> list[Model]:
+    """Rows to save in the caller's transaction with the act. None where it takes no second person.
+
+    Raises Deferred, which ends the transaction and becomes ``Waits`` behind it: the act was proposed, or this was one
+    more approval and others are needed. Raises Conflict where not this was seen on the page (``having_seen``).
+    """
+    rule = acts.rule_of(wanted.act)
+    if rule is None:
+        return []
+    if (why := _break_glass.get()) and wanted.actor.entry_point is EntryPoint.CLI:
+        diff = [{"path": name, "new": value} for name, value in _identity(wanted).items()]
+        return [_entry(wanted.actor, acts.BREAK_GLASS, wanted.subject, why, diff)]
+    with request_cache.forgetting():
+        found = _waiting(wanted)
+        if found is None or found.evidence != plain(wanted.evidence):
+            raise _Undecided(wanted, rule)
+        require_seen(found)
+        more = _one_more(found, wanted.actor, rule)
+        people = [*standing(found, rule), *([more.username] if more else [])]
+    if len(people) < rule.people:
+        raise _Undecided(wanted, rule)
+    _close(found, State.DONE, wanted.actor)
+    diff = [{"path": "people", "new": people}, {"path": "digest", "new": found.digest}]
+    return [found, entry_about(found, wanted.actor, acts.DONE, diff=diff)]
+
+
+@contextmanager
+def having_seen(digest: str) -> Iterator[None]:
+    """What is done inside was seen on a page, as the proposal with this digest, and no other may be meant."""
+    token = _seen.set(digest)
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
+@contextmanager
+def breaking_glass(why: str) -> Iterator[None]:
+    """At the command line of the host: what is done inside takes no second person, and the audit says why."""
+    token = _break_glass.set(why)
+    try:
+        yield
+    finally:
+        _break_glass.reset(token)
+
+
+# ---------------------------------------------------------------- who stands behind it
+
+
+def account_behind(actor: Actor) -> User | None:
+    """The account that proved to be behind an act; None for parts of the hub, robots, and a name given with ``--as``.
+
+    Who impersonates somebody acts as themselves.
+    """
+    if actor.entry_point in {EntryPoint.CONTROLLER, EntryPoint.STANDING} or actor.credential == UNPROVEN:
+        return None
+    return User.objects.filter(username=actor.impersonator or actor.user, is_active=True).first()
+
+
+def standing(found: ProposedAct, rule: Rule) -> list[str]:
+    """Who stands behind it now: those who proposed or approved it, and still may do it. Their present names."""
+    people = [found.account] if found.account and not obstacle(found, found.account, rule, proposes=True) else []
+    approving = [each.account for each in found.approvals.select_related("account").order_by("pk") if each.account]
+    return [account.username for account in (*people, *(each for each in approving if not obstacle(found, each, rule)))]
+
+
+def obstacle(found: ProposedAct, account: User, rule: Rule, *, proposes: bool = False) -> str:
+    """Why an account cannot stand behind a proposed act, or "". Who proposes need not be of the team."""
+    actor = stand_in(account.username, "second-approval")
+    if actor is None:
+        return f"there is no active account {quoted(account.username)}"
+    if not acts.kind_of(found.act).may(actor, found):
+        return f"{quoted(account.username)} may not do it"
+    if rule.team and not proposes and not account.groups.filter(name=rule.team).exists():
+        return f"{quoted(account.username)} is not in the group {quoted(rule.team)}"
+    return ""
+
+
+def stands_behind(found: ProposedAct, account: User) -> bool:
+    """Whether the account has proposed or approved it, whatever it may do now."""
+    return found.account_id == account.pk or found.approvals.filter(account=account).exists()
+
+
+def _one_more(found: ProposedAct, actor: Actor, rule: Rule) -> User | None:
+    """The account of an actor who did not stand behind it, and may."""
+    account = account_behind(actor)
+    if account is None or stands_behind(found, account) or obstacle(found, account, rule):
+        return None
+    return account
+
+
+# ---------------------------------------------------------------- what it is
+
+
+def plain(value: Any) -> Any:
+    """As it comes back from the database."""
+    return orjson.loads(orjson.dumps(value))
+
+
+def digest_of(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def document_of(found: ProposedAct) -> Doc:
+    """All that somebody sees and approves."""
+    names = ("act", "subject", "arguments", "also", "evidence", "reason", "proposed_by")
+    return {name: getattr(found, name) for name in names}
+
+
+def require_seen(found: ProposedAct) -> None:
+    """Raises Conflict."""
+    if _seen.get() not in {"", found.digest}:
+        raise errors.Conflict(
+            "This is not what you have seen: it was proposed again with other evidence. Read that first."
+        )
+
+
+def _identity(wanted: WantedAct) -> Doc:
+    return {"act": str(wanted.act), "subject": wanted.subject, "arguments": wanted.arguments}
+
+
+def _waiting(wanted: WantedAct) -> ProposedAct | None:
+    """The proposal of this very act that still waits."""
+    found = _stored(wanted)
+    return found if found is not None and found.present_state(clock.now()) is State.WAITING else None
+
+
+def _stored(wanted: WantedAct) -> ProposedAct | None:
+    return ProposedAct.objects.filter(
+        act=wanted.act,
+        subject=wanted.subject,
+        arguments_digest=digest_of(plain(wanted.arguments)),
+        state=State.WAITING,
+    ).first()
+
+
+# ---------------------------------------------------------------- what a refusal leaves behind
+
+
+class _Undecided(errors.Deferred):
+    def __init__(self, wanted: WantedAct, rule: Rule) -> None:
+        super().__init__()
+        self.wanted, self.rule = wanted, rule
+
+    def settle(self) -> errors.ApiError:
+        wanted, rule = self.wanted, self.rule
+        with verbs.while_permitted(None), request_cache.forgetting():
+            found = _waiting(wanted)
+            if found is not None and found.evidence == plain(wanted.evidence):
+                if _one_more(found, wanted.actor, rule):
+                    approved(found, wanted.actor)
+            elif _seen.get():
+                return errors.Conflict(
+                    "This is not what you have seen: it has changed meanwhile, and must be proposed again."
+                )
+            else:
+                found = _propose(wanted)
+            return Waits(found, rule, standing(found, rule))
+
+
+def _propose(wanted: WantedAct) -> ProposedAct:
+    """A new proposal; one of the same act with other evidence, or whose time is over, is closed."""
+    now = clock.now()
+    if (before := _stored(wanted)) is not None:
+        if before.present_state(now) is State.EXPIRED:
+            _close(before, State.EXPIRED, None)
+        else:
+            close_changed(before, wanted.actor)
+        before.save()
+    found = ProposedAct(
+        **plain(_identity(wanted)),
+        also=plain(wanted.also),
+        evidence=plain(wanted.evidence),
+        arguments_digest=digest_of(plain(wanted.arguments)),
+        reason=wanted.reason,
+        proposed_by=wanted.actor.user[:320],
+        account=account_behind(wanted.actor),
+        entry_point=wanted.actor.entry_point.value,
+        proposed_at=now,
+        expires=now + settings.OCMCONSOLE_SECOND_APPROVAL_WAITS,
+    )
+    found.digest = digest_of(document_of(found))
+    found.save()
+    diff = [{"path": name, "new": value} for name, value in _identity(wanted).items()]
+    diff += [{"path": "evidence", "new": found.evidence}, {"path": "digest", "new": found.digest}]
+    entry_about(found, wanted.actor, acts.PROPOSE, reason=wanted.reason, diff=diff).save()
+    return found
+
+
+def approved(found: ProposedAct, actor: Actor) -> None:
+    """Store who approved, in the caller's transaction."""
+    account = account_behind(actor)
+    assert account is not None
+    ActApproval.objects.create(
+        proposed=found,
+        account=account,
+        person=account.username,
+        digest=found.digest,
+        entry_point=actor.entry_point.value,
+        at=clock.now(),
+    )
+    entry_about(found, actor, acts.APPROVE, diff=[{"path": "digest", "new": found.digest}]).save()
+
+
+def close_changed(found: ProposedAct, actor: Actor) -> None:
+    """What was seen is not so any more; the entry is saved, the row by the caller."""
+    _close(found, State.CHANGED, actor)
+    entry_about(found, actor, acts.CHANGE, diff=[{"path": "digest", "old": found.digest}]).save()
+
+
+def _close(found: ProposedAct, state: ProposedAct.State, actor: Actor | None, reason: str = "") -> None:
+    found.state, found.closed_reason = state, reason
+    found.closed_by = actor.user[:320] if actor is not None else ""
+    found.closed_at = clock.now() if actor is not None else found.expires
+
+
+def close_declined(found: ProposedAct, actor: Actor, reason: str) -> None:
+    """The entry is saved, the row by the caller."""
+    _close(found, State.DECLINED, actor, reason)
+    entry_about(found, actor, acts.DECLINE, reason=reason, diff=[{"path": "digest", "old": found.digest}]).save()
+
+
+def entry_about(found: ProposedAct, actor: Actor, act: str, *, reason: str = "", diff: list[Doc]) -> AuditEvent:
+    about = f"{found.act} of {found.subject}"
+    return _entry(actor, act, str(found.pk), f"{about}: {reason}" if reason else about, diff)
+
+
+def _entry(actor: Actor, act: str, name: str, reason: str, diff: list[Doc]) -> AuditEvent:
+    place = {"resource": f"{PLURAL}.{GROUP}", "name": name[:253]}
+    return audit.entry_of(actor, act, verb=act.rpartition(":")[2], reason=reason, diff=diff, **place)
