@@ -49,11 +49,13 @@ urlpatterns = [
 ]
 
 if settings.OCMCONSOLE_OIDC_ISSUER:
+    from ocmconsole.signin import single_sign_on
+
     # One provider: its id is part of the address, so that another issuer's accounts are never taken for its own.
     place, provider = f"login/sso/{settings.OCMCONSOLE_OIDC_ID}", {"provider_id": settings.OCMCONSOLE_OIDC_ID}
     urlpatterns += [
-        path("login/sso/", views.single_sign_on, name="sso"),
+        path("login/sso/", single_sign_on.leave, name="sso"),
         path("login/sso/cancelled/", social.login_cancelled, name="socialaccount_login_cancelled"),
-        path(f"{place}/", views.single_sign_on, provider, name="openid_connect_login"),
-        path(f"{place}/back/", views.back, provider, name="openid_connect_callback"),
+        path(f"{place}/", single_sign_on.leave, provider, name="openid_connect_login"),
+        path(f"{place}/back/", single_sign_on.back, provider, name="openid_connect_callback"),
     ]

@@ -37,8 +37,7 @@ from ocmconsole.second_approval import decisions
 from ocmconsole.second_approval.gate import Waits
 from ocmconsole.second_approval.models import ProposedAct
 from ocmconsole.second_approval.rules import Rule
-from ocmconsole.signin import lifetime, stepup
-from ocmconsole.signin.views import single_sign_on
+from ocmconsole.signin import lifetime, single_sign_on, stepup
 from placements.models import EvictionBrake
 from registration import hub_setup
 from registration.approvals import services
@@ -56,7 +55,7 @@ CERTIFICATE = "c" * 64
 ODD = "b" * 64  # of a cluster that is gone
 
 # Routes of a hub with a provider.
-urlpatterns = [*console.urlpatterns, route("login/sso/", single_sign_on, name="sso")]
+urlpatterns = [*console.urlpatterns, route("login/sso/", single_sign_on.leave, name="sso")]
 
 
 @pytest.fixture

@@ -20,14 +20,13 @@ from django.utils import timezone
 from ocmconsole import urls as console
 from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.signin import lifetime, recently_authenticated
-from ocmconsole.signin.views import single_sign_on
+from ocmconsole.signin import lifetime, recently_authenticated, single_sign_on
 from tests.actors import grow_old
 
 pytestmark = pytest.mark.django_db
 
 # Routes of a hub with a provider.
-urlpatterns = [*console.urlpatterns, route("login/sso/", single_sign_on, name="sso")]
+urlpatterns = [*console.urlpatterns, route("login/sso/", single_sign_on.leave, name="sso")]
 
 PASSWORD = "a long enough password"
 
