@@ -21,7 +21,7 @@ from typing import Any, Self
 import httpx
 import psycopg
 
-from tests import servers
+from tests import preloaded, servers
 from tests.server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +67,7 @@ class Hub(Server):
     def start(self, name: str) -> None:
         """Start a process; for the server, wait for /readyz over TLS."""
         with (self.home / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
+            process = preloaded.Popen[bytes](
                 self.commands[name],
                 cwd=ROOT,
                 env=dict(self.environment),
@@ -96,9 +96,7 @@ class Hub(Server):
     def manage(self, *arguments: str, check: bool = True, seconds: float = 400) -> str:
         """Standard output of a manage.py command against this hub's home and database; it may take so many seconds."""
         command = [*self.program, *arguments]
-        done = subprocess.run(
-            command, cwd=ROOT, env=dict(self.environment), capture_output=True, text=True, timeout=seconds, check=False
-        )
+        done = preloaded.run(command, cwd=ROOT, env=dict(self.environment), timeout=seconds)
         assert not check or done.returncode == 0, f"manage.py {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
         return done.stdout
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from tests import servers
+from tests import preloaded, servers
 from tests.hub import ROOT
 from tests.server import Server
 
@@ -57,7 +57,7 @@ class AgentProcess:
         if not any(option.startswith("--hub-kubeconfig") for option in self.options):
             arguments += ["--hub-kubeconfig-dir", str(self.files)]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = preloaded.Popen(
                 [*self.program, *arguments, *self.options], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
 
