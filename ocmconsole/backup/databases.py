@@ -17,11 +17,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import psycopg
+from django.db import Error as DatabaseFailure
 from django.db import connection, transaction
 from psycopg import sql
 
 from ocmconsole.backup.encryption import BackupError
 from ocmconsole.environment.installation import PROGRAM
+from ocmconsole.kubeapi.health import outages
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
@@ -50,14 +52,19 @@ def copy(target: Path) -> CopyFacts:
 
 
 def holds_hub() -> bool:
-    """Whether a hub has written to the database that the settings name. To ask makes no file of SQLite."""
+    """Whether a hub has written to the database that the settings name, or it is damaged. To ask makes no file."""
     if connection.vendor == SQLITE and not Path(str(connection.settings_dict["NAME"])).exists():
         return False
-    if "kubeapi_revision" not in connection.introspection.table_names():
-        return False
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM kubeapi_revision")
-        return bool(cursor.fetchone()[0])
+    try:
+        if "kubeapi_revision" not in connection.introspection.table_names():
+            return False
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM kubeapi_revision")
+            return bool(cursor.fetchone()[0])
+    except DatabaseFailure as error:
+        if outages.cause_of(error) == outages.DAMAGED:
+            return True
+        raise
 
 
 def take_place(new: str, aside: str) -> None:

@@ -49,9 +49,10 @@ WORDS: dict[str | int, str] = {
     sqlite3.SQLITE_NOTADB: DAMAGED,
 }
 WAYS_BACK = {
-    "sqlite": "Stop whatever uses the file {name}, put it aside and put a copy from before in its place; what is left "
-    "in it can be read with: sqlite3 {name} .recover",
-    "postgresql": "Stop the hub and restore the database {name} from a backup",
+    "sqlite": "Stop whatever uses the file {name} and put a backup in its place with the command restore FILE "
+    "--replace, which keeps it aside; what is left in it can be read with: sqlite3 {name} .recover",
+    "postgresql": "Stop the hub and put a backup in the place of the database {name} with the command restore FILE "
+    "--replace, which keeps it aside",
 }
 PRIMARY = 0xFF  # the lowest byte of SQLite's extended codes
 
